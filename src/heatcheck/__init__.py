@@ -1,0 +1,21 @@
+"""heatcheck tests whether the heat maps of a medical-image classifier deserve trust."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heatcheck.runs.store import read_run
+    from heatcheck.studies.run import run_study
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "read_run", "run_study"]
+
+_HOMES = {"run_study": "heatcheck.studies.run", "read_run": "heatcheck.runs.store"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the public names differ in type
+    """The public name, imported when first asked for: `import heatcheck` stays light."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'heatcheck' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,1 @@
+"""The vocabulary every stage shares; imports nothing else of heatcheck."""

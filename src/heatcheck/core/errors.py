@@ -1,0 +1,42 @@
+"""Everything heatcheck raises on purpose.
+
+HeatcheckError
+├── InputError            known before work starts: the command ends with exit code 2
+│   ├── SpecError         a study description that cannot be carried out
+│   ├── UnknownNameError  a name no registry holds
+│   ├── ModelError        weights or a classifier that do not fit
+│   └── RunFolderError    an output folder that must not be written
+└── CaseError             one case that cannot be used: recorded, and the run goes on
+"""
+
+
+class HeatcheckError(Exception):
+    """Base of all errors whose message is meant for the user."""
+
+
+class InputError(HeatcheckError):
+    """Something the user gave cannot be used; known before any work."""
+
+
+class SpecError(InputError):
+    """A study description is wrong."""
+
+
+class UnknownNameError(InputError):
+    """A name that no registry holds."""
+
+
+class ModelError(InputError):
+    """A model or its weights do not fit the study."""
+
+
+class RunFolderError(InputError):
+    """A run folder cannot be written or belongs to other work."""
+
+
+class CaseError(HeatcheckError):
+    """One case cannot be used; `stage` says where it failed."""
+
+    def __init__(self, message: str, *, stage: str = "load") -> None:
+        super().__init__(message)
+        self.stage = stage

@@ -1,0 +1,100 @@
+"""Where an image lies on a model's grid, and the one-step way back for maps."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+Fit = Literal["stretch", "pad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The part of the model's grid that an image covers, in model pixels.
+
+    The image's first pixel edge lies at `origin`, and one image pixel is `scale` model pixels wide, per axis.
+    """
+
+    image_shape: tuple[int, ...]
+    model_shape: tuple[int, ...]
+    origin: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether the image fills the model's grid exactly."""
+        pairs = zip(self.origin, self.scale, self.image_shape, self.model_shape, strict=True)
+        return all(origin == 0 and scale == size / pixels for origin, scale, pixels, size in pairs)
+
+
+def place(image_shape: tuple[int, ...], model_shape: tuple[int, ...], fit: Fit) -> Placement:
+    """The placement that stretches the image over the grid, or keeps its proportions and pads it at the centre.
+
+    A padded image covers whole model pixels: its size there is rounded, and its scale follows from that.
+    """
+    if len(image_shape) != len(model_shape):
+        raise ValueError(f"image has {len(image_shape)} axes, the model's grid {len(model_shape)}")
+    if fit == "stretch":
+        inner = model_shape
+    else:
+        factor = min(size / pixels for pixels, size in zip(image_shape, model_shape, strict=True))
+        inner = tuple(max(1, round(pixels * factor)) for pixels in image_shape)
+    origin = tuple(float((size - covered) // 2) for covered, size in zip(inner, model_shape, strict=True))
+    scale = tuple(covered / pixels for pixels, covered in zip(image_shape, inner, strict=True))
+    return Placement(image_shape, model_shape, origin, scale)
+
+
+def image_to_model(image: Float[Tensor, "channel *space"], placement: Placement) -> Float[Tensor, "channel *grid"]:
+    """The image on the model's grid; what it does not cover is 0.
+
+    Shrinking averages over the pixels that merge (antialiased), so that fine detail does not turn into noise.
+    """
+    inner = tuple(max(1, round(n * s)) for n, s in zip(placement.image_shape, placement.scale, strict=True))
+    resized = _resize(image[None], inner)[0]
+    if inner == placement.model_shape:
+        return resized
+    grid = image.new_zeros(image.shape[0], *placement.model_shape)
+    starts = [int(edge) for edge in placement.origin]
+    window = tuple(slice(a, a + n) for a, n in zip(starts, inner, strict=True))
+    grid[(slice(None), *window)] = resized
+    return grid
+
+
+def _resize(images: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if tuple(images.shape[2:]) == shape:
+        return images
+    if len(shape) == 2:
+        return functional.interpolate(images, shape, mode="bilinear", align_corners=False, antialias=True)
+    shrinks = all(new <= old for new, old in zip(shape, images.shape[2:], strict=True))
+    if shrinks:
+        return functional.adaptive_avg_pool3d(images, shape)  # type: ignore[arg-type]
+    return functional.interpolate(images, shape, mode="trilinear", align_corners=False)
+
+
+def map_to_image(values: Float[Tensor, "maps *grid"], placement: Placement) -> Float[Tensor, "maps *space"]:
+    """Maps on any grid that spans the model's field of view, resampled once, linearly, onto the image's grid.
+
+    For a stretched image this is torch's `interpolate(align_corners=False)` to the last bit.
+    """
+    if placement.covers_all:
+        mode = "bilinear" if len(placement.image_shape) == 2 else "trilinear"
+        return functional.interpolate(values[None], placement.image_shape, mode=mode, align_corners=False)[0]
+    for axis, (pixels, size) in enumerate(zip(placement.image_shape, placement.model_shape, strict=True)):
+        centres = placement.origin[axis] + (torch.arange(pixels, dtype=torch.float64) + 0.5) * placement.scale[axis]
+        values = _sample_axis(values, axis + 1, centres * values.shape[axis + 1] / size - 0.5)
+    return values
+
+
+def _sample_axis(values: Tensor, axis: int, positions: Float[Tensor, " samples"]) -> Tensor:
+    last = values.shape[axis] - 1
+    inside = positions.clamp(0, last)
+    low = inside.floor().long().clamp(max=max(last - 1, 0))
+    shape = [1] * values.ndim
+    shape[axis] = -1
+    weight = (inside - low).to(values.dtype).reshape(shape).to(values.device)
+    lower = values.index_select(axis, low.to(values.device))
+    upper = values.index_select(axis, (low + 1).clamp(max=last).to(values.device))
+    return lower + (upper - lower) * weight

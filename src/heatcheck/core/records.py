@@ -1,0 +1,151 @@
+"""What flows between the stages, without tensors: cases in, scores and estimates out.
+
+Arrays are ordered channel, then space; positions are (row, column) or (slice, row, column).
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+Image = Float[np.ndarray, "channel *space"]
+Map = Float[np.ndarray, "*space"]
+Mask = Bool[np.ndarray, "*space"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A position on the image grid, in pixels, first axis first; (0, 0) is the centre of the first pixel."""
+
+    position: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseKey:
+    """What is known of a case before its pixels are read."""
+
+    case: str
+    patient: str
+    labels: Mapping[str, float]  # 1 present, 0 absent, NaN unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One human reader's marks on one case; a finding the reader did not mark is absent."""
+
+    reader: str
+    masks: Mapping[str, Mask]
+    points: Mapping[str, tuple[Point, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One image with everything known about it, on the image's own grid."""
+
+    key: CaseKey
+    image: Image  # float32 intensities in the source's own range, as the preprocessing contract expects
+    truth: Mapping[str, Mask]  # the annotated findings only
+    readings: tuple[Reading, ...] = ()
+    spacing: tuple[float, ...] | None = None  # millimetres per pixel, where known
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One metric's value for one map."""
+
+    case: str
+    patient: str
+    finding: str
+    method: str
+    model: str
+    metric: str
+    value: float  # NaN when undefined; `reason` then says why
+    condition: str = "{}"  # canonical JSON: slice, reader, trigger, seed, fold, direction
+    other_method: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A model's answer for one finding of one case."""
+
+    case: str
+    patient: str
+    finding: str
+    model: str
+    label: float
+    logit: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRecord:
+    """What became of one case."""
+
+    case: str
+    patient: str
+    status: str  # "ok" or "failed"
+    stage: str = ""
+    reason: str = ""
+    detail: str = ""  # the traceback of a failure
+    shape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long one step took for one batch."""
+
+    shard: int
+    step: str
+    method: str
+    maps: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One number of a table, with its interval and what it rests on."""
+
+    statistic: str  # mean, difference, percent_decrease, test, pooled
+    metric: str
+    finding: str
+    method: str
+    model: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    p_adjusted: float = math.nan
+    family: str = ""  # the tests that were corrected together
+    other_method: str = ""  # what `method` is compared with
+    condition: str = "{}"
+    n_cases: int = 0
+    n_patients: int = 0
+    n_undefined: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value that may be undefined; then it is NaN and `reason` says why."""
+
+    value: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTables:
+    """Everything one shard of work leaves behind."""
+
+    scores: tuple[Score, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+    cases: tuple[CaseRecord, ...] = ()
+    timings: tuple[Timing, ...] = field(default=())
+
+
+def condition(**facts: str | int | float) -> str:
+    """The facts as canonical JSON, so that equal conditions are equal strings."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,65 @@
+"""The parquet tables of a run: their columns come from the records, their rows are sorted and atomic."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from heatcheck.core.records import CaseRecord, Estimate, Prediction, Score, Timing
+
+TABLES: dict[str, type] = {
+    "scores": Score,
+    "predictions": Prediction,
+    "cases": CaseRecord,
+    "timings": Timing,
+    "estimates": Estimate,
+}
+_TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}
+
+
+def schema_of(record: type) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The arrow schema whose columns are the record's fields, in their order."""
+    return pa.schema([(f.name, _TYPES[f.type]) for f in fields(record)])  # type: ignore[index]
+
+
+def to_table(record: type, rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The records as an arrow table."""
+    schema = schema_of(record)
+    columns = zip(*map(astuple, rows), strict=True) if rows else ((),) * len(schema)
+    return pa.table([pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)], schema=schema)
+
+
+def write_table(path: Path, record: type, rows: Sequence[Any]) -> None:
+    """Write the records under a temporary name and rename when whole."""
+    with replaced(path) as temporary:
+        pq.write_table(to_table(record, rows), temporary, compression="zstd")
+
+
+def join_tables(parts: Sequence[Path], target: Path, record: type) -> None:
+    """One table holding the rows of all parts in their order, read one part at a time."""
+    with (
+        replaced(target) as temporary,
+        pq.ParquetWriter(temporary, schema_of(record), compression="zstd") as writer,
+    ):
+        for part in parts:
+            writer.write_table(pq.read_table(part))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error."""
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.tmp-", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

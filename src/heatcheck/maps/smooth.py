@@ -1,0 +1,31 @@
+"""Fine-grained maps (gradients, relevance) made into blobs before a region is cut out."""
+
+import cv2
+import numpy as np
+from scipy import ndimage
+
+from heatcheck.core.records import Map
+
+
+def kernel_size(shape: tuple[int, ...], fraction: float) -> int:
+    """The side of the box in pixels, at least 1: `fraction` of the image's longer side."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"smoothing is a fraction of the image's side between 0 and 1, got {fraction}")
+    return max(1, round(fraction * max(shape)))
+
+
+def box_smooth(normalised: Map, fraction: float) -> Map:
+    """The mean over a box around each position; the map goes on mirrored beyond its border.
+
+    The box is `kernel_size` wide along every axis. A fraction of 0 leaves the map as it is.
+    """
+    size = kernel_size(normalised.shape, fraction)
+    if size == 1:
+        return normalised
+    values = np.asarray(normalised, dtype=np.float32)
+    if values.ndim == 2:
+        smooth = cv2.boxFilter(values, -1, (size, size), borderType=cv2.BORDER_REFLECT_101)
+    else:
+        smooth = ndimage.uniform_filter(values, size, mode="mirror")
+    # running sums leave the range by a rounding error, and a region needs its map between 0 and 1
+    return np.clip(smooth, 0, 1, out=smooth)

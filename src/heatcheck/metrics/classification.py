@@ -1,0 +1,104 @@
+"""How well the model's probabilities separate and state its findings: scores of a data set, not of one case.
+
+Labels are 1 present, 0 absent, NaN unknown; cases with an unknown label take no part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from heatcheck.core.records import Measured
+from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, undefined
+
+Cases = Float[np.ndarray, " cases"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """The cases whose probability lies in [low, high): what was predicted and what came true."""
+
+    low: float
+    high: float
+    predicted: float  # mean probability
+    observed: float  # share of cases with the finding
+    n: int
+
+
+def auroc(labels: Cases, probabilities: Cases) -> Measured:
+    """The chance that a case with the finding is rated above one without it, ties counting half."""
+    has_finding = labels[_known_cases(labels, probabilities)] == 1
+    if not has_finding.size:
+        return undefined(NO_LABEL)
+    if has_finding.all():
+        return undefined(NO_NEGATIVE)
+    if not has_finding.any():
+        return undefined(NO_POSITIVE)
+    return Measured(float(weighted_auroc(labels, probabilities, np.ones(len(labels)))))
+
+
+def weighted_auroc(
+    labels: Cases, probabilities: Cases, weights: Float[np.ndarray, "*draws cases"]
+) -> Float[np.ndarray, "*draws"]:
+    """The AUROC of the cases counted by their weights, for each set of weights; NaN where a class has none."""
+    known = _known_cases(labels, probabilities)
+    if weights.shape[-1] != len(labels):
+        raise ValueError(f"weights need one entry per case along their last axis, got {weights.shape[-1]}")
+    if not known.any():
+        return np.full(weights.shape[:-1], np.nan)
+    rated = probabilities[known]
+    order = np.argsort(rated, kind="stable")
+    by_rating = weights[..., np.flatnonzero(known)[order]]
+    # cases with one probability form a step: they win half against each other
+    steps = np.flatnonzero(np.diff(rated[order], prepend=-np.inf))
+    has_finding = labels[known][order] == 1
+    present = np.add.reduceat(by_rating * has_finding, steps, axis=-1)
+    absent = np.add.reduceat(by_rating * ~has_finding, steps, axis=-1)
+    wins = (present * (np.cumsum(absent, axis=-1) - absent / 2)).sum(axis=-1)
+    pairs = present.sum(axis=-1) * absent.sum(axis=-1)
+    return np.asarray(np.divide(wins, pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0))
+
+
+def expected_calibration_error(labels: Cases, probabilities: Cases, bins: int = 15) -> Measured:
+    """The mean distance between predicted and observed frequency over the bins, each weighted by its cases.
+
+    Guo et al. 2017; the bins are those of `reliability_curve`.
+    """
+    curve = reliability_curve(labels, probabilities, bins)
+    if not curve:
+        return undefined(NO_LABEL)
+    return Measured(sum(b.n * abs(b.predicted - b.observed) for b in curve) / sum(b.n for b in curve))
+
+
+def reliability_curve(labels: Cases, probabilities: Cases, bins: int = 15) -> tuple[ReliabilityBin, ...]:
+    """The bins of equal width that hold cases, in order; a probability of exactly 1 has a bin of its own."""
+    known = _known_cases(labels, probabilities)
+    rated, present = probabilities[known], labels[known]
+    if not np.all((rated >= 0) & (rated <= 1)):
+        raise ValueError("calibration needs probabilities between 0 and 1, got values beyond; pass them, not logits")
+    if bins < 1:
+        raise ValueError(f"a reliability curve needs at least one bin, got {bins}")
+    edges = np.append(np.linspace(0, 1, bins + 1), 1.0)
+    index = np.searchsorted(edges[:-1], rated, side="right") - 1
+    return tuple(
+        ReliabilityBin(
+            float(edges[i]),
+            float(edges[i + 1]),
+            float(rated[index == i].mean(dtype=np.float64)),
+            float(present[index == i].mean(dtype=np.float64)),
+            int(np.count_nonzero(index == i)),
+        )
+        for i in np.unique(index)
+    )
+
+
+def _known_cases(labels: Cases, probabilities: Cases) -> np.ndarray:
+    if labels.shape != probabilities.shape or labels.ndim != 1:
+        shapes = f"{labels.shape} and {probabilities.shape}"
+        raise ValueError(f"labels and probabilities must be two lists of one length, got {shapes}")
+    known = np.asarray(~np.isnan(labels))
+    if not np.isin(labels[known], (0, 1)).all():
+        raise ValueError("labels must be 1 (present), 0 (absent) or NaN (unknown), got another number")
+    if np.isnan(probabilities[known]).any():
+        raise ValueError("a case with a known label has no probability (NaN); leave it out or record it as failed")
+    return known

@@ -1,0 +1,32 @@
+"""Checks on what a metric is given."""
+
+import math
+
+import numpy as np
+
+from heatcheck.core.records import Map, Mask
+
+
+def require_masks(mask: Mask, truth: Mask) -> None:
+    """Raise unless both are masks on one grid."""
+    require_truth(mask, truth)
+    if mask.dtype != np.bool_:
+        raise ValueError(f"a region or peaks must be a mask of booleans, got {mask.dtype}; cut it out of the map first")
+
+
+def require_map(relevance: Map, truth: Mask) -> None:
+    """Raise unless the map is finite and on the grid of the truth."""
+    require_truth(relevance, truth)
+    if not (math.isfinite(relevance.min()) and math.isfinite(relevance.max())):
+        raise ValueError("a map must hold finite numbers only, got NaN or infinity; look at the method that made it")
+
+
+def require_truth(scored: Map | Mask, truth: Mask) -> None:
+    """Raise unless the truth is a mask on the grid of what is scored."""
+    if truth.dtype != np.bool_:
+        raise ValueError(f"the truth must be a mask of booleans, got {truth.dtype}; compare it with 0 first")
+    if scored.shape != truth.shape:
+        raise ValueError(
+            f"what is scored and the truth must share one grid, got {scored.shape} and {truth.shape}; "
+            "resize the map to the image first"
+        )

@@ -1,0 +1,69 @@
+"""How much of a map's relevance lies in the truth, without a threshold. Evidence against the finding counts as 0."""
+
+import numpy as np
+
+from heatcheck.core.records import Map, Mask, Measured
+from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.grids import require_map
+from heatcheck.metrics.registry import Needs, metric
+from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
+
+_ARRAS = "Arras et al. 2022, Information Fusion 81:14"
+
+
+@metric(
+    "mass",
+    label="Mass accuracy",
+    summary="Which share of the map's total heat lies inside the area the experts drew.",
+    higher_is_better=True,
+    needs=Needs.MAP,
+    reference=_ARRAS,
+)
+def mass(relevance: Map, truth: Mask) -> Measured:
+    """The relevance inside the truth over all relevance; NaN without truth or without positive relevance."""
+    require_map(relevance, truth)
+    if not truth.any():
+        return undefined(NO_TRUTH)
+    positive = np.maximum(relevance, 0)
+    total = positive.sum(dtype=np.float64)
+    if total == 0:
+        return undefined(NO_RELEVANCE)
+    return Measured(float(positive[truth].sum(dtype=np.float64) / total))
+
+
+@metric(
+    "rank",
+    label="Rank accuracy",
+    summary="Of the hottest pixels, as many as the experts' area has, which share lies inside that area.",
+    higher_is_better=True,
+    needs=Needs.MAP,
+    reference=_ARRAS,
+)
+def rank(relevance: Map, truth: Mask) -> Measured:
+    """The share of the k most relevant positions that lies in the truth of size k; NaN without truth or relevance.
+
+    Positions that tie for the last places share them: the value is the expectation over all ways to break the tie.
+    """
+    require_map(relevance, truth)
+    size = pixels_in(truth)
+    if not size:
+        return undefined(NO_TRUTH)
+    positive = np.maximum(relevance, 0)
+    if not positive.any():
+        return undefined(NO_RELEVANCE)
+    last = _kth_largest(positive, size)
+    above, tied = positive > last, positive == last
+    places = size - pixels_in(above)
+    shared = places * pixels_in(tied & truth) / pixels_in(tied)
+    return Measured((pixels_in(above & truth) + shared) / size)
+
+
+def _kth_largest(positive: Map, k: int) -> float:
+    """The k-th largest of non-negative values; plateaus at the top and at 0 are counted, as they slow selection down."""
+    top = positive.max()
+    at_top = np.count_nonzero(positive == top)
+    if k <= at_top:
+        return float(top)
+    between = positive[(positive > 0) & (positive < top)]
+    rank_there = k - at_top
+    return float(np.partition(between, -rank_there)[-rank_there]) if rank_there <= len(between) else 0.0

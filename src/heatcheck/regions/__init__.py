@@ -1,0 +1,1 @@
+"""From a map on the image's grid to a region or to its peaks."""

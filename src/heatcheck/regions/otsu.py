@@ -1,0 +1,23 @@
+"""The region that Otsu's threshold separates from the rest of the map."""
+
+import cv2
+import numpy as np
+
+from heatcheck.core.records import Map, Mask
+from heatcheck.regions.solid import drop_specks, fill_holes
+from heatcheck.regions.unit_range import require_unit_range
+
+
+def otsu_region(normalised: Map) -> Mask:
+    """The part of the map above Otsu's threshold, holes filled and single pixels dropped.
+
+    The threshold is chosen among 256 levels, made by truncation as in the CheXlocalize benchmark. A map without
+    contrast has no region.
+    """
+    require_unit_range(normalised)
+    levels = np.multiply(normalised, 255, dtype=np.float32).astype(np.uint8)
+    if levels.min() == levels.max():
+        return np.zeros(levels.shape, dtype=bool)
+    # the threshold depends on the histogram alone, so a volume may be laid out as one tall plane
+    _, above = cv2.threshold(levels.reshape(-1, levels.shape[-1]), 0, 1, cv2.THRESH_OTSU)
+    return drop_specks(fill_holes(above.reshape(levels.shape).view(bool)))

@@ -1,0 +1,41 @@
+"""How a study turns its maps into regions, as one value that a spec can hold."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heatcheck.core.records import Map, Mask
+from heatcheck.regions.fixed import fixed_region
+from heatcheck.regions.otsu import otsu_region
+
+Threshold = Literal["otsu"] | float
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRule:
+    """The threshold, and how far the map is smoothed before it (a fraction of the image's longer side).
+
+    Smoothing belongs to Otsu's threshold: a fixed one was tuned on maps as they are.
+    """
+
+    threshold: Threshold = "otsu"
+    smooth: float = 0.0
+
+    def __post_init__(self) -> None:
+        fixed = self.threshold != "otsu"
+        if fixed and (isinstance(self.threshold, str) or not 0 <= self.threshold < 1):
+            raise ValueError(f"a region's threshold is 'otsu' or a number from 0 up to 1, got {self.threshold!r}")
+        if not 0 <= self.smooth <= 1:
+            raise ValueError(f"smoothing is a fraction of the image's side between 0 and 1, got {self.smooth}")
+        if fixed and self.smooth:
+            raise ValueError("smoothing goes with the threshold 'otsu' only; set smooth to 0 for a fixed threshold")
+
+
+def region_of(prepared: Map, rule: RegionRule) -> Mask:
+    """The region that the rule cuts out of a map already stretched and smoothed.
+
+    Stages do not import one another, so the study calls `maps.prepare.prepare(raw, rule.smooth)` first; a map
+    that was not stretched to [0, 1] is refused.
+    """
+    if rule.threshold == "otsu":
+        return otsu_region(prepared)
+    return fixed_region(prepared, rule.threshold)

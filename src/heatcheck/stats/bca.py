@@ -1,0 +1,60 @@
+"""Bias-corrected and accelerated intervals from bootstrap replicates (Efron 1987)."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtr, ndtri
+
+ONE_PATIENT = "one patient"
+NO_PATIENT = "no patient"
+NO_VALUE = "undefined on these cases"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with its interval; `reason` says why a part of it is NaN."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    reason: str = ""
+
+
+def bca(
+    value: float, replicates: Float[np.ndarray, " draws"], jackknife: Float[np.ndarray, " patients"], level: float
+) -> Interval:
+    """The interval of one statistic, given its value on the data, on each draw and without each patient.
+
+    Draws on which the statistic is undefined are left out, unless there are more of them than the interval itself
+    leaves out: then they might be either tail, and there is no interval.
+    """
+    if math.isnan(value):
+        return Interval(value, reason=NO_VALUE)
+    undefined = np.count_nonzero(np.isnan(replicates))
+    if undefined > (1 - level) * len(replicates):
+        return Interval(value, reason=f"undefined in {undefined} of {len(replicates)} draws")
+    defined = replicates[~np.isnan(replicates)]
+    # sums in another order differ in the last bits; without this, ties with the value would fall to either side
+    defined = np.where(np.isclose(defined, value, rtol=1e-12, atol=1e-14), value, defined)
+    bias = _bias(value, defined)
+    shifted = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    # the stretch of an extreme tail goes to infinity, never beyond
+    stretch = np.maximum(1 - _acceleration(jackknife) * shifted, 1e-9)
+    low, high = np.quantile(defined, ndtr(bias + shifted / stretch))
+    return Interval(value, float(low), float(high))
+
+
+def _bias(value: float, replicates: Float[np.ndarray, " draws"]) -> float:
+    below = np.count_nonzero(replicates < value) + np.count_nonzero(replicates == value) / 2
+    # all draws on one side would put the interval at infinity; half a draw is as near as they can tell
+    share = min(max(below, 0.5), len(replicates) - 0.5) / len(replicates)
+    return float(ndtri(share))
+
+
+def _acceleration(jackknife: Float[np.ndarray, " patients"]) -> float:
+    defined = jackknife[~np.isnan(jackknife)]
+    deviations = defined.mean() - defined if len(defined) else defined
+    spread = np.sum(deviations**2)
+    return float(np.sum(deviations**3) / (6 * spread**1.5)) if spread > 0 else 0.0

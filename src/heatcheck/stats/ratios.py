@@ -1,0 +1,50 @@
+"""Statistics of totals: each maps totals[..., columns] to one number or several, for many draws at once.
+
+Undefined ratios are NaN. For the statistics of means the columns are `ClusterTotals.joined`: all sums, then all counts.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+Totals = Float[np.ndarray, "*draws columns"]
+Values = Float[np.ndarray, "*draws values"]
+
+
+def means(totals: Totals) -> Values:
+    """The mean of each column."""
+    sums, counts = np.split(totals, 2, axis=-1)
+    return _divide(sums, counts)
+
+
+def macro_mean(totals: Totals) -> Float[np.ndarray, "*draws"]:
+    """The plain mean of the columns' means: every finding counts the same, however many cases it has."""
+    return np.asarray(means(totals).mean(axis=-1))
+
+
+def differences_from_first(totals: Totals) -> Values:
+    """Each later column's mean less the first column's."""
+    each = means(totals)
+    return np.asarray(each[..., 1:] - each[..., :1])
+
+
+def decreases_from_first(totals: Totals) -> Values:
+    """How far each later column's mean falls short of the first column's, as a fraction of the first's.
+
+    Unstable where the first mean is near 0; read the difference beside it.
+    """
+    each = means(totals)
+    return _divide(each[..., :1] - each[..., 1:], each[..., :1])
+
+
+def first_share(totals: Totals) -> Float[np.ndarray, "*draws"]:
+    """The first column's total over the total of all columns.
+
+    With pixel counts: (true, false positives) is precision, (true positives, false negatives) recall, (true
+    negatives, false positives) specificity over all images.
+    """
+    return _divide(totals[..., 0], totals.sum(axis=-1))
+
+
+def _divide(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(part.shape, whole.shape)
+    return np.asarray(np.divide(part, whole, out=np.full(shape, np.nan), where=whole != 0))

@@ -1,0 +1,7 @@
+"""Data → Case: built-in phantoms and readers of data on disk."""
+
+from heatcheck.sources.folder import FolderSource
+from heatcheck.sources.phantom_chest import PhantomChest
+from heatcheck.sources.registry import SOURCES, SourceFacts
+
+__all__ = ["SOURCES", "FolderSource", "PhantomChest", "SourceFacts"]

@@ -1,0 +1,17 @@
+"""Weights → Classifier: a network with its preprocessing contract."""
+
+from heatcheck.models import densenet as _densenet  # noqa: F401 - registers its models
+from heatcheck.models.classifier import NetworkClassifier
+from heatcheck.models.contract import Preprocessing
+from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
+from heatcheck.models.registry import MODELS, ModelFacts
+
+__all__ = [
+    "MODELS",
+    "ModelFacts",
+    "ModelSettings",
+    "NetworkClassifier",
+    "Preprocessing",
+    "load_classifier",
+    "save_classifier",
+]

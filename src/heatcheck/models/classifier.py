@@ -1,0 +1,66 @@
+"""A network and its preprocessing, ready to be explained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from heatcheck.core.errors import CaseError
+from heatcheck.core.geometry import Placement, image_to_model, place
+from heatcheck.core.records import Image
+from heatcheck.core.tensors import Images, Logits
+from heatcheck.models.contract import Preprocessing
+
+
+@dataclass(frozen=True)
+class NetworkClassifier:
+    """One torch network as a classifier of named findings."""
+
+    name: str
+    module: nn.Module
+    preprocessing: Preprocessing
+    weights_hash: str = ""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The findings, in the order of the logits."""
+        return self.preprocessing.outputs
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network's weights are."""
+        return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+
+    def placement(self, image: Image) -> Placement:
+        """Where the image lies on the model's grid."""
+        return place(tuple(image.shape[1:]), self.preprocessing.size, self.preprocessing.fit)
+
+    def prepare(self, images: Sequence[Image]) -> Images:
+        """The images on the model's grid, normalised, on the model's device."""
+        return torch.stack([self._prepare(image) for image in images]).to(self.device)
+
+    def _prepare(self, image: Image) -> torch.Tensor:
+        wanted = self.preprocessing
+        tensor = torch.as_tensor(image, dtype=torch.float32)
+        if tensor.shape[0] == 1 and wanted.channels > 1:
+            tensor = tensor.expand(wanted.channels, *tensor.shape[1:])
+        if tensor.shape[0] != wanted.channels:
+            raise CaseError(
+                f"image has {tensor.shape[0]} channels, the model expects {wanted.channels}", stage="prepare"
+            )
+        if tensor.ndim - 1 != len(wanted.size):
+            raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(wanted.size)}", stage="prepare")
+        axes = (-1,) + (1,) * len(wanted.size)
+        mean, std = torch.tensor(wanted.mean).reshape(axes), torch.tensor(wanted.std).reshape(axes)
+        # normalised first, so that padding is the training set's mean grey
+        return image_to_model((tensor - mean) / std, self.placement(image))
+
+    def logits(self, images: Images) -> Logits:
+        """One logit per image and output."""
+        logits: torch.Tensor = self.module(images)
+        return logits
+
+    def probabilities(self, logits: Logits) -> Logits:
+        """Sigmoid or softmax of the logits, as the contract says."""
+        return logits.sigmoid() if self.preprocessing.activation == "sigmoid" else logits.softmax(-1)

@@ -1,0 +1,194 @@
+"""From a name and a weights file to a classifier; nothing executable is read from data."""
+
+import hashlib
+import importlib
+import json
+import pickle
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from heatcheck.core.errors import ModelError
+from heatcheck.models.classifier import NetworkClassifier
+from heatcheck.models.contract import Preprocessing, read_contract
+from heatcheck.models.registry import MODELS
+
+PYTHON_PREFIX = "python:"
+_METADATA_KEY = "heatcheck"
+
+
+class ModelSettings(BaseModel):
+    """What a spec may say about a model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    weights: Path | None = None
+    contract: Preprocessing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A state dict with what its file says about preprocessing."""
+
+    state: dict[str, Tensor]
+    contract: Preprocessing | None
+    digest: str
+
+
+def load_classifier(
+    settings: ModelSettings, folder: Path = Path(), device: str = "cpu", *, trust_code: bool = False
+) -> NetworkClassifier:
+    """The classifier a spec names, checked by one forward pass; relative paths start at `folder`."""
+    weights = _weights(settings, folder)
+    contract = settings.contract or (weights.contract if weights else None)
+    if contract is None:
+        raise ModelError(
+            f"model {settings.name}: its preprocessing is unknown; add `contract:` with outputs, size, channels, mean, "
+            "std and activation to the spec, or a YAML file of the same name beside the weights"
+        )
+    if settings.name.startswith(PYTHON_PREFIX):
+        module = _user_module(settings.name, folder, trusted=trust_code)
+    else:
+        if weights is None:
+            raise ModelError(f"model {settings.name} comes without weights; name a file under `weights:`, or train it")
+        module = MODELS[settings.name].build(contract.channels, len(contract.outputs))
+    if weights is not None:
+        _fill(module, weights.state, settings.name)
+    module = module.to(_device(device)).eval()
+    classifier = NetworkClassifier(settings.name, module, contract, weights.digest if weights else digest_of(module))
+    _try_out(classifier)
+    return classifier
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"device {name!r} cannot be used ({reason}); try --device cpu") from error
+    return device
+
+
+def _weights(settings: ModelSettings, folder: Path) -> Weights | None:
+    if settings.weights is not None:
+        return read_weights(folder / settings.weights)
+    shipped = "" if settings.name.startswith(PYTHON_PREFIX) else MODELS[settings.name].weights
+    return read_weights(Path(str(resources.files("heatcheck") / "models" / "weights" / shipped))) if shipped else None
+
+
+def read_weights(path: Path) -> Weights:
+    """The tensors of a .safetensors file, or of a .pt or .pth file read without executing anything."""
+    if not path.is_file():
+        raise ModelError(f"{path}: no such weights file; correct `weights:` in the spec")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if path.suffix != ".safetensors":
+        return Weights(_plain_state(path), _sidecar(path), digest)
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} is not a safetensors file ({error}); export the weights again") from error
+    text = metadata.get(_METADATA_KEY)
+    return Weights(state, read_contract(text, path.name) if text else _sidecar(path), digest)
+
+
+def _plain_state(path: Path) -> dict[str, Tensor]:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"{path} is not a plain file of weights ({str(error).splitlines()[0]}); save `model.state_dict()` with "
+            "safetensors.torch.save_file"
+        ) from error
+    while isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise ModelError(f"{path} does not hold a state dict; save `model.state_dict()`")
+    return {name.removeprefix("module."): value for name, value in state.items()}
+
+
+def _sidecar(path: Path) -> Preprocessing | None:
+    beside = path.with_suffix(".yaml")
+    if not beside.is_file():
+        return None
+    try:
+        return read_contract(json.dumps(yaml.safe_load(beside.read_text())), beside.name)
+    except yaml.YAMLError as error:
+        raise ModelError(f"{beside} is not valid YAML ({' '.join(str(error).split())}); correct it") from error
+
+
+def _fill(module: nn.Module, state: dict[str, Tensor], name: str) -> None:
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        what = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"the weights do not fit model {name} ({what}); name the model they were trained as"
+        ) from error
+
+
+def _user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
+    """The network made by `python:package.module:factory`."""
+    place, _, factory_name = name.removeprefix(PYTHON_PREFIX).partition(":")
+    if not place or not factory_name:
+        raise ModelError(f"model {name!r} should read python:package.module:factory")
+    if not trusted:
+        raise ModelError(f"model {name} runs code of yours; add --trust-code to the command if you trust it")
+    sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
+    try:
+        factory: Any = getattr(importlib.import_module(place), factory_name)
+        module = factory()
+    except Exception as error:
+        raise ModelError(f"model {name}: {type(error).__name__}: {error}; see the whole trace with --debug") from error
+    finally:
+        del sys.path[:2]
+    if not isinstance(module, nn.Module):
+        raise ModelError(f"model {name}: the factory returned {type(module).__name__}, not a torch.nn.Module")
+    return module
+
+
+@torch.no_grad()
+def _try_out(classifier: NetworkClassifier) -> None:
+    wanted = classifier.preprocessing
+    blank = torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
+    try:
+        logits = classifier.logits(blank)
+    except Exception as error:
+        what = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({what}); "
+            "correct `size` and `channels` of its contract"
+        ) from error
+    if not isinstance(logits, Tensor) or logits.shape != (1, len(wanted.outputs)):
+        got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ModelError(
+            f"model {classifier.name} gives {got}, its contract names {len(wanted.outputs)} outputs "
+            f"(1, {len(wanted.outputs)}); correct `outputs`"
+        )
+
+
+def digest_of(module: nn.Module) -> str:
+    """A hash of all weights and buffers of a network."""
+    digest = hashlib.sha256()
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def save_classifier(classifier: NetworkClassifier, path: Path) -> None:
+    """Write weights and contract as one safetensors file."""
+    state = {name: value.detach().cpu().contiguous() for name, value in classifier.module.state_dict().items()}
+    save_file(state, path, metadata={_METADATA_KEY: classifier.preprocessing.model_dump_json()})

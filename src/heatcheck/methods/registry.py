@@ -1,0 +1,74 @@
+"""The saliency methods a study can name, and what a user should know of each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from heatcheck.core.contracts import Method
+from heatcheck.core.errors import SpecError
+from heatcheck.core.registry import Registry, suggest
+
+Settings = TypeVar("Settings", bound=type)
+
+
+class Needs(Enum):
+    """What a method must be able to see."""
+
+    INTERNALS = "model internals"
+    PREDICTIONS = "predictions only"
+    NOTHING = "nothing of the model"
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFacts:
+    """One method with the facts that tables and reports show."""
+
+    name: str
+    label: str
+    family: str
+    needs: Needs
+    cost: str  # in forward passes, for all targets together
+    summary: str  # one sentence for a clinician
+    paper: str
+    settings: type[Any]  # the frozen dataclass that holds its settings and is called
+    wants_priors: bool = False  # the study must hand it the mean truth masks of other cases
+    same_for_all_targets: bool = False
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether it ignores the model and so marks the least a method must beat."""
+        return self.needs is Needs.NOTHING
+
+
+METHODS: Registry[MethodFacts] = Registry("method")
+
+
+def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: ANN401 - the fields of MethodFacts
+    """A decorator that registers a settings class as the method `name` and leaves it as it is."""
+
+    def register(settings: Settings) -> Settings:
+        METHODS.add(name, MethodFacts(name=name, settings=settings, **facts))
+        return settings
+
+    return register
+
+
+def build_method(name: str, settings: Mapping[str, Any]) -> Method:
+    """The method with the given settings, each checked by name and type."""
+    facts = METHODS[name]
+    known = [field.name for field in fields(facts.settings) if field.init and not field.metadata.get("from_study")]
+    for key in settings:
+        if key not in known:
+            hint = suggest(key, known) if known else "it has no settings"
+            raise SpecError(f"method {name}: unknown setting {key!r}; {hint}")
+    try:
+        built: Method = TypeAdapter(facts.settings).validate_python(dict(settings))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        message = problem["msg"].removeprefix("Value error, ")
+        raise SpecError(f"method {name}: {place + ': ' if place else ''}{message}, got {problem['input']!r}") from error
+    return built

@@ -1,0 +1,51 @@
+"""Small classifiers and images that many tests share."""
+
+import os
+
+import pytest
+import torch
+from torch import nn
+
+from heatcheck.models import NetworkClassifier, Preprocessing
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
+
+
+def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:
+    """A few convolutions with in-place ReLUs, global pooling and a linear head."""
+    conv, norm, pool = (
+        (nn.Conv2d, nn.BatchNorm2d, nn.AdaptiveAvgPool2d)
+        if spatial == 2
+        else (nn.Conv3d, nn.BatchNorm3d, nn.AdaptiveAvgPool3d)
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return nn.Sequential(
+            conv(channels, 6, 3, stride=2, padding=1),
+            norm(6),
+            nn.ReLU(inplace=True),
+            conv(6, 8, 3, stride=2, padding=1),
+            nn.ReLU(inplace=True),
+            pool(1),
+            nn.Flatten(),
+            nn.Linear(8, outputs),
+        )
+
+
+@pytest.fixture(params=[2, 3], ids=["2D", "3D"])
+def spatial(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture
+def tiny_classifier(spatial: int) -> NetworkClassifier:
+    size = (24, 32) if spatial == 2 else (12, 16, 12)
+    contract = Preprocessing(outputs=("a", "b", "c"), size=size, channels=2, mean=(0.0,), std=(1.0,))
+    return NetworkClassifier("tiny", small_cnn(spatial, 2, 3).eval(), contract)
+
+
+@pytest.fixture
+def tiny_images(tiny_classifier: NetworkClassifier) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return torch.rand(4, 2, *tiny_classifier.preprocessing.size, generator=generator)

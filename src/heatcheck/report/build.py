@@ -1,0 +1,58 @@
+"""From a run folder to its report: one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from heatcheck.core.registry import Registry
+from heatcheck.report.evidence import Evidence, evidence_of
+from heatcheck.report.localization import localization_page
+from heatcheck.report.numbers import SECONDS, number
+from heatcheck.report.page import StudyPage, signature, subtitle
+from heatcheck.runs.store import read_run
+from heatcheck.runs.tables import replaced
+
+PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
+PAGES.add("localization", localization_page)
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("heatcheck.report"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def build_report(run_dir: Path) -> Path:
+    """The report's path, after it was written into the run folder from what lies there."""
+    evidence = evidence_of(read_run(run_dir))
+    page = PAGES[str(evidence.run.manifest.get("study", ""))](evidence)
+    target = Path(run_dir) / "report.html"
+    with replaced(target) as temporary:
+        temporary.write_text(render(evidence, page), encoding="utf-8")
+    return target
+
+
+def render(evidence: Evidence, page: StudyPage) -> str:
+    """The whole page as text; the same run gives the same text."""
+    script = _asset("page.js") + _asset("gallery.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _TEMPLATES.get_template("page.html").render(
+        page=page,
+        title=str(evidence.run.manifest.get("title") or "Heat map report"),
+        subtitle=subtitle(evidence),
+        finished=evidence.finished,
+        signature=signature(evidence),
+        seconds=lambda value: number(value, SECONDS),
+        script=Markup(script),  # noqa: S704 - our own file; the policy names its digest, so no other script runs
+        script_digest=f"sha256-{digest}",
+    )
+
+
+def _asset(name: str) -> str:
+    return _TEMPLATES.get_template(name).render()

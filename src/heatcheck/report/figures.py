@@ -1,0 +1,128 @@
+"""The localization study's plots: methods ranked over all findings, and each method against the readers by finding."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from heatcheck.core.records import Estimate
+from heatcheck.report.axes import limits_around
+from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.evidence import ALL, HUMAN, READERS, Entrant, Evidence
+from heatcheck.report.numbers import SCORE, interval, number
+from heatcheck.report.verdict import leader_on
+from heatcheck.report.words import plain
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A drawn plot with its heading."""
+
+    heading: str
+    plot: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class PanelGroup:
+    """The plots of one measure, drawn on one scale."""
+
+    name: str
+    sentence: str
+    panels: tuple[Panel, ...]
+
+
+def ranking(evidence: Evidence, metric: str) -> Panel | None:
+    """Readers, methods and floors over all findings, highest first within each kind."""
+    rows = [
+        _ranking_row(entrant, estimate, evidence, metric)
+        for group in ((READERS,), evidence.methods, evidence.floors)
+        for entrant, estimate in _highest_first(group, evidence, metric)
+    ]
+    if not rows:
+        return None
+    words = plain(evidence.measures[metric])
+    limits = limits_around(_values(rows))
+    title = f"{words.name}, mean over all findings, by method"
+    return Panel(words.name, draw(DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)))
+
+
+def against_readers(evidence: Evidence, metric: str) -> PanelGroup | None:
+    """One plot per method: its score and the readers' on every finding, with the highest floor as a tick."""
+    order = (ALL, *_telling_order(evidence, metric))
+    drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in evidence.methods}
+    drawn = {m: rows for m, rows in drawn.items() if any(row.marks for row in rows)}
+    if not drawn:
+        return None
+    words = plain(evidence.measures[metric])
+    limits = limits_around([value for rows in drawn.values() for value in _values(rows)])
+    panels = []
+    for method, rows in drawn.items():
+        title = f"{words.name} of {method.label} by finding"
+        plot = DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)
+        panels.append(Panel(method.label, draw(plot)))
+    return PanelGroup(words.name, words.sentence, tuple(panels))
+
+
+def _axis_title(evidence: Evidence, metric: str) -> str:
+    words = plain(evidence.measures[metric])
+    return words.name + (f" ({words.unit.sign.strip()})" if words.unit.sign else "")
+
+
+def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
+    found = [(e, row) for e in group if (row := evidence.find("mean", metric, ALL, e.name))]
+    return sorted(found, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
+
+
+def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:
+    unit = plain(evidence.measures[metric]).unit
+    between = interval(estimate.low, estimate.high, replace(unit, sign=""))
+    aside = number(estimate.value, unit) + (f" ({between})" if between else "")
+    label = f"{entrant.label} (floor)" if entrant.kind == "floor" else entrant.label
+    return PlotRow(label, aside, (_mark(entrant.kind, entrant.label, estimate),))
+
+
+def _finding_row(evidence: Evidence, metric: str, method: Entrant, finding: str) -> PlotRow:
+    marks = []
+    floors = [(row.value, f, row) for f in evidence.floors if (row := _mean(evidence, metric, finding, f.name))]
+    if floors:
+        _, floor, row = max(floors, key=lambda each: each[0])
+        marks.append(Mark("floor", f"best floor ({floor.label})", row.value))
+    for entrant in (READERS, method):
+        estimate = evidence.find("mean", metric, finding, entrant.name)
+        if estimate:
+            marks.append(_mark(entrant.kind, entrant.label, estimate))
+    auroc = evidence.value("auroc", "auroc", finding)
+    aside = "" if math.isnan(auroc) else f"AUROC {number(auroc, SCORE.rounded(2))}"
+    return PlotRow(finding, aside, tuple(marks), strong=finding == ALL)
+
+
+def _mean(evidence: Evidence, metric: str, finding: str, method: str) -> Estimate | None:
+    row = evidence.find("mean", metric, finding, method)
+    return None if row is None or math.isnan(row.value) else row
+
+
+def _mark(kind: str, label: str, estimate: Estimate) -> Mark:
+    return Mark(kind, label, estimate.value, estimate.low, estimate.high)
+
+
+def _values(rows: Sequence[PlotRow]) -> list[float]:
+    return [value for row in rows for mark in row.marks for value in (mark.value, mark.low, mark.high)]
+
+
+def _telling_order(evidence: Evidence, metric: str) -> list[str]:
+    """Findings where the leading method surely differs from the readers first, then by how much it falls short."""
+    leader = leader_on(evidence, metric)
+    if leader is None:
+        return list(evidence.findings)
+    name = leader.entrants[0].name
+
+    def key(finding: str) -> tuple[bool, float]:
+        difference = evidence.find("difference", metric, finding, name, HUMAN)
+        sure = difference is not None and (difference.high < 0 or difference.low > 0)
+        fall = evidence.value("percent_decrease", metric, finding, name, HUMAN)
+        if difference is None:
+            fall = evidence.value("mean", metric, finding, name)
+        return (not sure, math.inf if math.isnan(fall) else -fall)
+
+    return sorted(evidence.findings, key=key)

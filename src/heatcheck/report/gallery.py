@@ -1,0 +1,152 @@
+"""Gallery cards: a case with its outlines and one overlay per method, until the page's share of bytes is used up."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SHARE, count, number
+from heatcheck.report.outlines import Frame, frame_for, path_data
+from heatcheck.report.pictures import PictureError, image_uri, map_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One method's map on one case."""
+
+    label: str
+    uri: str
+    region: str  # path data
+    peak: tuple[float, float] | None
+    sign: str
+    word: str
+    sentence: str
+    overlap: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One case as the page shows it."""
+
+    case: str
+    finding: str
+    why: str
+    probability: str
+    frame: Frame
+    image: str
+    truth: str  # path data
+    readers: str  # path data
+    reader_points: tuple[tuple[float, float], ...]
+    overlays: tuple[Overlay, ...]
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes the card adds to the page."""
+        paths = len(self.truth) + len(self.readers) + sum(len(o.region) for o in self.overlays)
+        return len(self.image) + sum(len(o.uri) + 1200 for o in self.overlays) + paths + 2500
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """The cards that fit, and what was left out in plain sentences."""
+
+    cards: tuple[Card, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> list[str]:
+        """The findings that have a card."""
+        return sorted({card.finding for card in self.cards})
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why cases were chosen."""
+        return sorted({card.why for card in self.cards if card.why})
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that have an overlay, in the order of the first card that shows them."""
+        return list({overlay.label: None for card in self.cards for overlay in card.overlays})
+
+
+def gallery_of(evidence: Evidence, budget: int) -> Gallery:
+    """As many cards as fit into `budget` bytes, in the order the study chose them."""
+    items = evidence.run.gallery.get("items", [])
+    labels = {e.name: e.label for e in (*evidence.methods, *evidence.floors)}
+    cards: list[Card] = []
+    broken = used = 0
+    for item in items:
+        try:
+            card = _card(item, evidence.run.path / "gallery", labels)
+        except (PictureError, KeyError, TypeError, ValueError):
+            broken += 1
+            continue
+        if used + card.weight > budget:
+            break
+        used += card.weight
+        cards.append(card)
+    return Gallery(tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget)))
+
+
+def _sentences(over: int, broken: int, budget: int) -> list[str]:
+    sentences = []
+    if over:
+        cases = count(over, "more case was", "more cases were")
+        sentences.append(
+            f"{cases} chosen but left out, to keep the pictures of this page under {budget / 1e6:.0f} MB; "
+            "they lie in the run's gallery folder."
+        )
+    if broken:
+        sentences.append(f"{count(broken, 'case')} could not be shown because a picture is missing or damaged.")
+    return sentences
+
+
+def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> Card:
+    frame = frame_for(item["shape"])
+    readers = item.get("readers", [])
+    chance = item.get("probability")
+    return Card(
+        case=str(item["case"]),
+        finding=str(item["finding"]),
+        why=str(item.get("why") or ""),
+        probability="" if chance is None else number(float(chance), SHARE.rounded(0)),
+        frame=frame,
+        image=image_uri(folder, item["image"]),
+        truth=path_data(item.get("truth", []), frame),
+        readers="".join(path_data(reader.get("contours", []), frame) for reader in readers),
+        reader_points=tuple(frame.place(point) for reader in readers for point in reader.get("points", [])),
+        overlays=tuple(_overlay(each, folder, frame, labels) for each in item.get("maps", [])),
+    )
+
+
+def _overlay(facts: Mapping[str, Any], folder: Path, frame: Frame, labels: Mapping[str, str]) -> Overlay:
+    sign, word, sentence = _outcome(facts.get("hit"))
+    overlap = facts.get("iou")
+    return Overlay(
+        label=labels.get(facts["method"], str(facts["method"])),
+        uri=map_uri(folder, facts["file"]),
+        region=path_data(facts.get("region", []), frame),
+        peak=_peak(facts.get("peak"), frame),
+        sign=sign,
+        word=word,
+        sentence=sentence,
+        overlap=number(math.nan if overlap is None else float(overlap)),
+    )
+
+
+def _peak(point: Sequence[float] | None, frame: Frame) -> tuple[float, float] | None:
+    return frame.place(point) if point else None
+
+
+def _outcome(hit: float | None) -> tuple[str, str, str]:
+    """The sign, the word and the sentence for a hit between 0 and 1."""
+    if hit is None or math.isnan(hit):
+        return "?", "Undefined", "whether the hottest point lies inside the outline is undefined"
+    if hit == 1:
+        return "✓", "Hit", "the hottest point lies inside the outline"
+    if hit == 0:
+        return "✕", "Miss", "the hottest point lies outside the outline"
+    share = number(float(hit), SHARE.rounded(0))
+    return "◐", "Shared", f"several points are equally hot, and {share} of them lie inside the outline"

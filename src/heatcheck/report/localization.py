@@ -1,0 +1,154 @@
+"""The localization study's page: do the maps point where the radiologists do?"""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from heatcheck.report import reliability, words
+from heatcheck.report.caveats import caveats
+from heatcheck.report.downloads import Download, download
+from heatcheck.report.evidence import ALL, HUMAN, READERS, Evidence
+from heatcheck.report.figures import against_readers, ranking
+from heatcheck.report.gallery import gallery_of
+from heatcheck.report.gaps import failed_cases, seconds_per_map, undefined_scores
+from heatcheck.report.matrix import Matrix, by_finding, by_floor
+from heatcheck.report.modelcard import answers
+from heatcheck.report.page import Section, StudyPage, description, record_of
+from heatcheck.report.verdict import verdict
+
+MAIN = ("iou", "hit")
+PICTURES = 9_000_000  # bytes of pictures in the page
+TEXT_AND_PICTURES = 13_500_000  # with the embedded tables
+SHOWN = 100  # rows of a list of gaps on the page; the download has all
+
+
+def localization_page(evidence: Evidence) -> StudyPage:
+    """The study's verdict, sections and downloads."""
+    undefined = undefined_scores(evidence.run)
+    files = _downloads(evidence, undefined)
+    room = TEXT_AND_PICTURES - sum(len(file.uri) for file in files)
+    return StudyPage(
+        kicker="Do the heat maps point where the radiologists do?",
+        verdict=verdict(evidence),
+        caveats=caveats(evidence),
+        sections=(
+            _overview(evidence),
+            _findings(evidence),
+            _floors(evidence),
+            Section("cases", "Cases to look at", "Cases", "gallery.html",
+                    {"gallery": gallery_of(evidence, max(0, min(PICTURES, room)))}),
+            Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
+            _gaps(evidence, undefined),
+            Section("record", "How this was made", "Record", "record.html", _record(evidence)),
+        ),
+        downloads=files,
+    )  # fmt: skip
+
+
+def _overview(evidence: Evidence) -> Section:
+    panels = [panel for metric in MAIN if metric in evidence.measures and (panel := ranking(evidence, metric))]
+    terms = [(words.plain(evidence.measures[m]).name, words.plain(evidence.measures[m]).sentence)
+             for m in MAIN if m in evidence.measures]  # fmt: skip
+    terms += [("Interval", words.INTERVAL), ("Floor", words.FLOOR), ("Human readers", words.READERS)]
+    return Section("overview", "At a glance", "At a glance", "overview.html", {"panels": panels, "terms": terms})
+
+
+def _findings(evidence: Evidence) -> Section:
+    groups = [group for metric in MAIN if metric in evidence.measures and (group := against_readers(evidence, metric))]
+    main = _explained(evidence, "mean", MAIN)
+    rest = [name for name in evidence.measures_of("mean") if name not in MAIN]
+    content = {
+        "groups": groups,
+        "single": len(evidence.methods) == 1,
+        "tables": main,
+        "differences": _explained(evidence, "difference", MAIN, other=HUMAN),
+        "decreases": _explained(evidence, "percent_decrease", MAIN, other=HUMAN),
+        "decrease_sentence": words.DECREASE,
+        "more": _explained(evidence, "mean", rest) + _explained(evidence, "ratio", evidence.measures_of("ratio")),
+        "has_readers": evidence.has_readers,
+        "has_floors": bool(evidence.floors),
+    }
+    return Section("findings", "Finding by finding", "By finding", "findings.html", content)
+
+
+def _explained(
+    evidence: Evidence, statistic: str, metrics: Sequence[str], *, other: str = ""
+) -> list[tuple[Matrix, str]]:
+    """The tables that exist, each with the sentence that says what it measures."""
+    found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
+    return [(table, words.plain(evidence.measures[m]).sentence) for table, m in found if table]
+
+
+def _floors(evidence: Evidence) -> Section:
+    tested = [m for m in evidence.measures_of("test") if m in evidence.measures]
+    families = {key[1]: row.family for key, row in evidence.estimates.items() if key[0] == "test" and row.family}
+    content = {
+        "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
+        "detail": [
+            (floor.label, table)
+            for metric in tested
+            for floor in evidence.floors
+            if (table := by_finding(evidence, "test", metric, other=floor.name))
+        ],
+        "floors": evidence.floors,
+        "floor_sentence": words.FLOOR,
+        "test_sentence": words.TEST,
+        "families": sorted(set(families.values())),
+    }
+    return Section("floors", "Does it beat a picture made without the model?", "Floors", "floors.html", content)
+
+
+def _model(evidence: Evidence) -> Mapping[str, object]:
+    curves = {
+        finding: reliability.draw(finding, bins) for finding, bins in reliability.bins_by_finding(evidence.run).items()
+    }
+    return {
+        "model": description(evidence, "model"),
+        "answers": answers(evidence),
+        "pooled": curves.pop(ALL, None),
+        "curves": curves,
+        "auroc": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
+        "ece": words.plain(evidence.measures["ece"]).sentence if "ece" in evidence.measures else "",
+    }
+
+
+def _gaps(evidence: Evidence, undefined: pd.DataFrame) -> Section:
+    failed = failed_cases(evidence.run)
+    entrants = (READERS, *evidence.methods, *evidence.floors)
+    content = {
+        "undefined": _rows(undefined.head(SHOWN)),
+        "n_undefined": int(undefined["undefined"].sum()),
+        "n_scores": len(evidence.run.scores),
+        "more_undefined": max(0, len(undefined) - SHOWN),
+        "failed": _rows(failed.head(SHOWN)),
+        "n_failed": len(failed),
+        "n_cases": len(evidence.run.cases),
+        "labels": {entrant.name: entrant.label for entrant in entrants},
+        "measures": {name: words.plain(measure).name for name, measure in evidence.measures.items()},
+    }
+    return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
+
+
+def _record(evidence: Evidence) -> Mapping[str, object]:
+    speed = {row["method"]: row["seconds_per_map"] for row in _rows(seconds_per_map(evidence.run))}
+    return {
+        "record": record_of(evidence),
+        "source": description(evidence, "source"),
+        "entrants": [*evidence.methods, *evidence.floors],
+        "speed": speed,
+    }
+
+
+def _downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:
+    run = evidence.run
+    tables = (
+        ("estimates.csv", "every number of this report with its interval, counts and reasons", run.estimates),
+        ("undefined.csv", "undefined scores by metric, method and reason", undefined),
+        ("failed_cases.csv", "cases that failed, with stage and reason", failed_cases(run)),
+        ("seconds_per_map.csv", "how long each method took", seconds_per_map(run)),
+    )
+    return tuple(download(name, about, table) for name, about, table in tables if len(table))

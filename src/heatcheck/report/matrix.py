@@ -1,0 +1,175 @@
+"""Tables of estimates: methods down, findings (or floors) across, every undefined cell with its reason."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from heatcheck.core.records import Estimate
+from heatcheck.report.evidence import ALL, READERS, Entrant, Evidence
+from heatcheck.report.numbers import MISSING, PERCENT, Unit, count, difference_of, interval, number, probability, spread
+from heatcheck.report.verdict import LEVEL
+from heatcheck.report.words import plain
+
+GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number with its interval; `note` counts the footnotes from 1, 0 is none."""
+
+    text: str
+    interval: str = ""
+    title: str = ""
+    note: int = 0
+    strong: bool = False
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A method's cells."""
+
+    entrant: Entrant
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name and what stands in small print below it."""
+
+    name: str
+    aside: str = ""
+    main: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A table ready for the page: rows grouped by kind, footnotes for what is undefined."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    groups: tuple[tuple[str, tuple[Row, ...]], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Footnotes:
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def mark(self, reason: str) -> int:
+        """The number of the footnote that says this."""
+        return self.reasons.setdefault(reason, len(self.reasons) + 1)
+
+
+def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = "") -> Matrix | None:
+    """Entrants against findings for one statistic of one metric; None when the run has no such estimate."""
+    columns = (ALL, *evidence.findings)
+    entrants = [READERS, *evidence.methods, *evidence.floors]
+    found = {e: [evidence.find(statistic, metric, name, e.name, other) for name in columns] for e in entrants}
+    found = {entrant: row for entrant, row in found.items() if any(row)}
+    if not found:
+        return None
+    unit, signed = _unit(evidence, statistic, metric), statistic in {"difference", "test"}
+    notes = _Footnotes()
+    rows = [
+        Row(e, tuple(_cell(estimate, unit, signed, notes) for estimate in row))
+        for e, row in _ranked(found, evidence, metric)
+    ]
+    heads = tuple(Column(name, _cases(found.values(), i), name == ALL) for i, name in enumerate(columns))
+    better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
+    rows = _with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
+    return Matrix(plain(evidence.measures[metric]).name, heads, _grouped(rows), tuple(notes.reasons))
+
+
+def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
+    """Methods against floors over all findings, each cell with its test; None when no test was made."""
+    floors = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
+    if not floors:
+        return None
+    unit = difference_of(plain(evidence.measures[metric]).unit)
+    notes = _Footnotes()
+    rows = [
+        Row(method, tuple(_cell(_test(evidence, metric, method, floor), unit, True, notes) for floor in floors))
+        for method in evidence.methods
+    ]
+    columns = tuple(Column(floor.label) for floor in floors)
+    return Matrix(plain(evidence.measures[metric]).name, columns, _grouped(rows), tuple(notes.reasons))
+
+
+def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
+    return evidence.find("test", metric, ALL, method.name, floor.name)
+
+
+def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
+    if statistic == "percent_decrease":
+        return PERCENT
+    unit = plain(evidence.measures[metric]).unit
+    return difference_of(unit) if statistic in {"difference", "test"} else unit
+
+
+def _cell(estimate: Estimate | None, unit: Unit, signed: bool, notes: _Footnotes) -> Cell:
+    if estimate is None:
+        return Cell(MISSING, title="not computed in this run", note=notes.mark("not computed in this run"))
+    if math.isnan(estimate.value):
+        reason = estimate.reason or "undefined, no reason recorded"
+        return Cell(MISSING, title=reason, note=notes.mark(reason))
+    counts = [count(estimate.n_cases, "case"), count(estimate.n_patients, "patient")]
+    undefined = [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
+    return Cell(
+        number(estimate.value, unit, signed=signed),
+        interval(estimate.low, estimate.high, replace(unit, sign=""), signed=signed),
+        title=", ".join(counts + undefined),
+        note=notes.mark(estimate.reason) if estimate.reason else 0,
+        outcome=_outcome(estimate),
+    )
+
+
+def _outcome(estimate: Estimate) -> str:
+    if estimate.statistic != "test" or math.isnan(estimate.p_adjusted):
+        return ""
+    beats = estimate.p_adjusted < LEVEL and estimate.value > 0
+    return f"{'✓ beats it' if beats else '✕ not shown'}, {probability(estimate.p_adjusted)}"
+
+
+def _cases(rows: Iterable[list[Estimate | None]], column: int) -> str:
+    counts = [estimate.n_cases for row in rows if (estimate := row[column]) and estimate.n_cases]
+    return f"n {spread(counts)}" if counts else ""
+
+
+def _ranked(
+    found: dict[Entrant, list[Estimate | None]], evidence: Evidence, metric: str
+) -> list[tuple[Entrant, list[Estimate | None]]]:
+    """Highest first by the mean over all findings; the groups are split afterwards."""
+
+    def place(item: tuple[Entrant, list[Estimate | None]]) -> float:
+        value = evidence.value("mean", metric, ALL, item[0].name)
+        return math.inf if math.isnan(value) else -value
+
+    return sorted(found.items(), key=place)
+
+
+def _with_best(rows: list[Row], found: dict[Entrant, list[Estimate | None]], *, highest: bool) -> list[Row]:
+    """The rows with each column's best method in strong type, when there is more than one to choose from."""
+    methods = [entrant for entrant in found if entrant.kind == "method"]
+    if len(methods) < 2:
+        return rows
+    best: dict[int, float] = {}
+    for i in range(len(rows[0].cells)):
+        values = [e.value for m in methods if (e := found[m][i]) and not math.isnan(e.value)]
+        if values:
+            best[i] = max(values) if highest else min(values)
+    return [
+        replace(row, cells=tuple(_strong(cell, found[row.entrant][i], best.get(i)) for i, cell in enumerate(row.cells)))
+        if row.entrant.kind == "method"
+        else row
+        for row in rows
+    ]
+
+
+def _strong(cell: Cell, estimate: Estimate | None, best: float | None) -> Cell:
+    return replace(cell, strong=True) if estimate and estimate.value == best else cell
+
+
+def _grouped(rows: list[Row]) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+    groups = ((title, tuple(row for row in rows if row.entrant.kind == kind)) for kind, title in GROUPS.items())
+    return tuple((title, members) for title, members in groups if members)

@@ -1,0 +1,49 @@
+(() => {
+  const gallery = document.getElementById("gallery");
+  if (!gallery) return;
+  const cards = [...gallery.querySelectorAll(".card")];
+  const control = (name) => gallery.querySelector(`[data-control="${name}"]`);
+  const first = 6;
+  let limit = first;
+
+  const show = (card, index) => {
+    for (const layer of card.querySelectorAll("[data-map]")) layer.toggleAttribute("hidden", layer.dataset.map !== index);
+  };
+  for (const card of cards) {
+    for (const choice of card.querySelectorAll(".choose input")) {
+      choice.addEventListener("change", () => show(card, choice.value));
+    }
+  }
+  control("method").addEventListener("change", (event) => {
+    for (const card of cards) {
+      const choice = [...card.querySelectorAll(".choose input")].find((c) => c.dataset.method === event.target.value);
+      if (choice) { choice.checked = true; show(card, choice.value); }
+    }
+  });
+
+  const filter = () => {
+    const finding = control("finding").value;
+    const why = control("why").value;
+    const fitting = cards.filter((c) => (!finding || c.dataset.finding === finding) && (!why || c.dataset.why === why));
+    for (const card of cards) card.hidden = true;
+    for (const card of fitting.slice(0, limit)) card.hidden = false;
+    const shown = Math.min(limit, fitting.length);
+    control("count").textContent = `${shown} of ${fitting.length} ${fitting.length === 1 ? "case" : "cases"} shown.`;
+    control("more").hidden = shown === fitting.length;
+    control("more").textContent = `Show all ${fitting.length}`;
+  };
+  for (const name of ["finding", "why"]) {
+    control(name).addEventListener("change", () => { limit = first; filter(); });
+  }
+  control("more").addEventListener("click", () => { limit = Infinity; filter(); });
+  addEventListener("beforeprint", () => { limit = Infinity; filter(); });
+
+  control("opacity").addEventListener("input", (event) => {
+    gallery.style.setProperty("--heat", event.target.value / 100);
+    event.target.setAttribute("aria-valuetext", `${event.target.value} percent`);
+  });
+  for (const box of gallery.querySelectorAll("[data-layer]")) {
+    box.addEventListener("change", () => gallery.classList.toggle(`no-${box.dataset.layer}`, !box.checked));
+  }
+  filter();
+})();

@@ -1,0 +1,160 @@
+"""The verdict: exactly two sentences on the best method, its distance from the readers, and the floors."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heatcheck.report.evidence import ALL, HUMAN, Entrant, Evidence
+from heatcheck.report.numbers import count, listed, number
+from heatcheck.report.words import floor_phrase, plain
+
+LEVEL = 0.05
+FEW_PATIENTS = 30
+_MEASURES = ("iou", "hit")
+_ON = {"iou": "on overlap", "hit": "on pointing"}
+_PRAISE = {
+    "iou": ("outlines best", "tie for the best outlines"),
+    "hit": ("points best", "tie for the best pointing"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Two sentences."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who scores highest on one measure, ties included."""
+
+    metric: str
+    entrants: tuple[Entrant, ...]
+    value: float
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say about its methods."""
+    leaders = [leader for metric in _MEASURES if (leader := leader_on(evidence, metric))]
+    if not leaders and not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    if not leaders:
+        return Verdict(
+            "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."
+        )
+    return Verdict(_standing(evidence, leaders), _against_floors(evidence, leaders))
+
+
+def leader_on(evidence: Evidence, metric: str) -> Leader | None:
+    """The method with the highest mean over all findings; those that look equal when rounded share the place."""
+    scored = [(evidence.value("mean", metric, ALL, m.name), m) for m in evidence.methods]
+    defined = [(value, method) for value, method in scored if not math.isnan(value)]
+    if not defined:
+        return None
+    best = max(value for value, _ in defined)
+    tied = tuple(
+        method for value, method in defined if _brief(evidence, metric, value) == _brief(evidence, metric, best)
+    )
+    return Leader(metric, tied, best)
+
+
+def _brief(evidence: Evidence, metric: str, value: float) -> str:
+    unit = plain(evidence.measures[metric]).unit
+    return number(value, unit.rounded(unit.decimals - 1))
+
+
+def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    same = len({leader.entrants for leader in leaders}) == 1
+    owner = ("its" if len(leaders[0].entrants) == 1 else "their") if same else ""
+    phrases = [_performance(evidence, leader, possessive=owner) for leader in leaders]
+    if same and len(leaders[0].entrants) == 1:
+        text = f"{_opening(evidence, leaders)}: {' and '.join(phrases)}"
+    elif same and len(leaders) > 1:
+        names = listed([entrant.label for entrant in leaders[0].entrants])
+        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {' and '.join(phrases)}"
+    else:
+        named = [f"{_crowned(leader)} ({phrase})" for leader, phrase in zip(leaders, phrases, strict=True)]
+        text = f"Of {count(len(evidence.methods), 'method')}, {' and '.join(named)}"
+    if not evidence.has_readers:
+        text += "; no human readers were given, so how far that is from a person is not known"
+    return text + "."
+
+
+def _opening(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    name = leaders[0].entrants[0].label
+    if len(evidence.methods) == 1:
+        return f"{name} was the one method tested"
+    return f"Of {count(len(evidence.methods), 'method')}, {name} is best here"
+
+
+def _crowned(leader: Leader) -> str:
+    names = listed([entrant.label for entrant in leader.entrants])
+    alone, tied = _PRAISE[leader.metric]
+    return f"{names} {alone if len(leader.entrants) == 1 else tied}"
+
+
+def _performance(evidence: Evidence, leader: Leader, possessive: str) -> str:
+    value = _brief(evidence, leader.metric, leader.value)
+    human = evidence.value("mean", leader.metric, ALL, HUMAN)
+    readers = "" if math.isnan(human) else _brief(evidence, leader.metric, human)
+    if leader.metric == "iou":
+        subject = f"{possessive} outlines overlap the truth by" if possessive else "overlap"
+        return f"{subject} {value}" + (f" against the readers\u2019 {readers}" if readers else "")
+    subject = f"{possessive} hottest point falls" if possessive else "hottest point"
+    return f"{subject} inside the finding in {value} of cases" + (
+        f" against the readers\u2019 {readers}" if readers else ""
+    )
+
+
+def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    if not evidence.floors:
+        text = "No floor was run, so nobody knows yet whether a picture made without the model would do as well"
+    else:
+        text = "; ".join(_claims(evidence, leaders))
+        text = text[0].upper() + text[1:]
+    few = _patients(evidence, leaders)
+    if few < FEW_PATIENTS:
+        text += f"; with only {count(few, 'patient')} behind it, this is a first impression"
+    return text + "."
+
+
+def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
+    """What each named method does against the floors on the measure it leads; what holds for all is said once."""
+    named = {entrant: None for leader in leaders for entrant in leader.entrants}
+    outcomes = {leader.metric: {e: _outcome(evidence, e, leader.metric) for e in leader.entrants} for leader in leaders}
+    different = {outcome for by_entrant in outcomes.values() for outcome in by_entrant.values()}
+    if len(different) == 1:
+        return [f"{'it' if len(named) == 1 else 'each of them'} {different.pop()}"]
+    claims = []
+    for metric, by_entrant in outcomes.items():
+        for outcome in dict.fromkeys(by_entrant.values()):
+            sharers = [entrant.label for entrant, theirs in by_entrant.items() if theirs == outcome]
+            subject = "it" if len(named) == 1 else listed(sharers)
+            claims.append(f"{_ON[metric]} {'each of ' if len(sharers) > 1 else ''}{subject} {outcome}")
+    return claims
+
+
+def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
+    tests = {f: evidence.find("test", metric, ALL, entrant.name, f.name) for f in evidence.floors}
+    made = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
+    if not made:
+        return "was not tested against a floor"
+    lost = [floor for floor, test in made.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
+    if lost:
+        verb = "does not beat" if all(made[floor].value <= 0 for floor in lost) else "does not clearly beat"
+        won = len(made) - len(lost)
+        others = f"beats {won} of {len(made)} floors but " if won else ""
+        return f"{others}{verb} {listed([floor_phrase(floor) for floor in lost], 'or')}"
+    if len(made) < len(tests):
+        beaten = listed([floor_phrase(floor) for floor in made])
+        return f"beats {beaten}, the only {'floor' if len(made) == 1 else 'floors'} it was tested against"
+    if any(floor.name == "location_prior" for floor in made):
+        return "beats every floor, even simply pointing where a finding usually is"
+    return "beats every floor"
+
+
+def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
+    found = [evidence.find("mean", leader.metric, ALL, leader.entrants[0].name) for leader in leaders]
+    return min(row.n_patients or row.n_cases for row in found if row)

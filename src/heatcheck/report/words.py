@@ -1,0 +1,83 @@
+"""What every measure, interval and floor means, in words for a reader who has never seen a paper."""
+
+from dataclasses import dataclass
+
+from heatcheck.report.evidence import Entrant, Measure
+from heatcheck.report.numbers import SCORE, SHARE, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A measure's short name, its unit and one sentence on what it means."""
+
+    name: str
+    unit: Unit
+    sentence: str
+
+
+# Measures that the page's own sentences speak of, or that a run adds by itself; the run explains every other.
+_OWN = {
+    "iou": Plain(
+        "Overlap (IoU)",
+        SCORE,
+        "The area that the map\u2019s region and the radiologists\u2019 outline share, divided by the area either "
+        "covers: 1 is a perfect match, 0 is no overlap.",
+    ),
+    "hit": Plain(
+        "Hit rate",
+        SHARE,
+        "Hit: the hottest pixel of the map lies inside the radiologists\u2019 outline; the rate is the share of cases "
+        "with a hit.",
+    ),
+    "precision": Plain("Pixel precision", SHARE, "The share of the region\u2019s pixels that lie inside the outline."),
+    "recall": Plain("Pixel sensitivity", SHARE, "The share of the outline\u2019s pixels that the region covers."),
+    "specificity": Plain("Pixel specificity", SHARE, "The share of pixels outside the outline that the region spares."),
+    "auroc": Plain(
+        "AUROC",
+        SCORE,
+        "The chance that the model gives a random image with the finding a higher probability than a random image "
+        "without it: 1 is perfect, 0.5 is guessing.",
+    ),
+    "ece": Plain(
+        "Calibration error (ECE)",
+        SCORE,
+        "How far, on average, the model\u2019s stated probability is from how often the finding is really there: 0 is "
+        "perfect.",
+    ),
+}
+
+INTERVAL = (
+    "An interval is the range in which the true value plausibly lies, given how few or how many patients were seen; "
+    "a narrow one means a sure answer."
+)
+FLOOR = (
+    "A floor is a picture made without asking the model, and mostly without looking at the image: noise, the centre, "
+    "edges, the place where the finding usually is. A useful method must beat it."
+)
+READERS = "Human readers are people who marked the same images by hand: the level that a map should come near."
+TEST = (
+    "A method beats a floor when their difference is too large to be chance: p below 0.05 after correcting for the "
+    "number of tests made together (Holm)."
+)
+DECREASE = (
+    "How much lower the method scores than the readers, in percent of the readers\u2019 score; it swings wildly where "
+    "that score is near 0."
+)
+
+_FLOORS = {
+    "random": "a random picture",
+    "center_prior": "simply pointing at the centre of the image",
+    "edge": "a plain edge filter",
+    "location_prior": "simply pointing where this finding usually is",
+}
+
+
+def plain(measure: Measure) -> Plain:
+    """The measure in plain words."""
+    unit = SHARE if measure.name.startswith("hit") else SCORE
+    return _OWN.get(measure.name) or Plain(measure.label, unit, measure.summary)
+
+
+def floor_phrase(floor: Entrant) -> str:
+    """What the floor amounts to, to follow the word "beat"."""
+    return _FLOORS.get(floor.name, f"the floor \u201c{floor.label}\u201d")

@@ -1,0 +1,204 @@
+"""The whole page, built from made-up run folders."""
+
+import base64
+import hashlib
+import html
+import io
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from report_material import FINDINGS
+
+from heatcheck.core.errors import UnknownNameError
+from heatcheck.report.build import build_report
+from heatcheck.runs.store import RunFolder, read_run
+
+HOSTILE = '<script>alert("x")</script>'
+VOID = {"meta", "img", "input", "br", "link", "hr", "circle", "line", "path", "rect"}
+
+
+class Outline(HTMLParser):
+    """Every element with its attributes; complains about tags that do not match."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.open, self.faults = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+
+def outline(text):
+    parser = Outline()
+    parser.feed(text)
+    return parser
+
+
+def saved_tables(text):
+    links = [facts for tag, facts in outline(text).elements if tag == "a" and "download" in facts]
+    return {facts["download"]: base64.b64decode(facts["href"].split(",", 1)[1]).decode() for facts in links}
+
+
+def test_report_is_written_into_the_run_folder_and_is_the_same_when_built_again(made_run):
+    folder = made_run()
+    path = build_report(folder)
+    first = path.read_bytes()
+    assert path == folder / "report.html"
+    assert build_report(folder).read_bytes() == first
+    assert not list(folder.glob("*.tmp-*"))
+
+
+@pytest.mark.parametrize(("first", "status"), [("pass", 0), ("import types; sys.modules['torch'] = types", 1)])
+def test_report_loads_without_torch_and_would_be_caught_otherwise(first, status):
+    code = f"import sys; {first}; import heatcheck.report.build; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == status
+
+
+@pytest.mark.parametrize("plan", [{}, {"methods": 3}, {"methods": 25, "gallery": 1}])
+def test_page_loads_nothing_from_elsewhere(made_run, plan):
+    text = build_report(made_run(**plan)).read_text()
+    assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    for tag, facts in outline(text).elements:
+        assert tag not in {"link", "iframe", "object", "embed"}
+        for name in ("src", "href", "srcset", "action"):
+            assert re.match(r"data:|#", facts.get(name) or "#"), f"{tag} {name} leaves the page"
+
+
+@pytest.mark.parametrize("plan", [{}, {"methods": 3}, {"status": "running", "gallery": 0}])
+def test_tags_match_and_anchors_lead_somewhere(made_run, plan):
+    parsed = outline(build_report(made_run(**plan)).read_text())
+    ids = [facts["id"] for _, facts in parsed.elements if "id" in facts]
+    targets = {facts["href"][1:] for tag, facts in parsed.elements if tag == "a" and facts["href"].startswith("#")}
+    assert parsed.faults == []
+    assert parsed.open == []
+    assert len(ids) == len(set(ids))
+    assert targets <= set(ids)
+
+
+def test_only_our_own_script_may_run(made_run):
+    text = build_report(made_run()).read_text()
+    parsed = outline(text)
+    policy = next(facts["content"] for _, facts in parsed.elements if facts.get("http-equiv"))
+    script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert sum(tag == "script" for tag, _ in parsed.elements) == 1
+    assert not [name for _, facts in parsed.elements for name in facts if name.startswith("on")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
+def test_script_runs_in_a_browser(made_run, tmp_path):
+    page = build_report(made_run(gallery=8))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", "--dump-dom"]  # fmt: skip
+    command = ["chromium", *flags, f"{page.as_uri()}?theme=dark"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert '<html lang="en" class="js" data-theme="dark">' in shown
+    assert "6 of 8 cases shown." in shown
+    assert "Show all 8" in shown
+
+
+def test_hostile_names_are_shown_as_text(made_run):
+    text = build_report(made_run(findings=(HOSTILE, *FINDINGS[1:]), case=HOSTILE)).read_text()
+    assert HOSTILE not in text
+    assert text.count(html.escape(HOSTILE).replace("&quot;", "&#34;")) > 3
+
+
+def test_no_absolute_path_is_told(made_run):
+    folder = made_run()
+    text = build_report(folder).read_text()
+    tables = "".join(saved_tables(text).values())
+    for secret in ("/home", "jane doe", "/data/private", "secret", str(folder)):
+        assert secret not in text
+        assert secret not in tables
+    assert "…/chexlocalize" in text
+    assert "cannot read …/a.png: cut short" in text
+
+
+def test_pictures_plots_and_tables_have_words(made_run):
+    parsed = outline(build_report(made_run(methods=3)).read_text())
+    for tag, facts in parsed.elements:
+        if tag == "img":
+            assert facts.get("alt") or facts.get("class") == "heat"
+        if tag == "svg":
+            assert facts.get("role") == "img" or facts.get("aria-hidden") == "true"
+    plots = sum(tag == "svg" and facts.get("role") == "img" for tag, facts in parsed.elements)
+    assert plots >= 8
+    assert sum(tag == "desc" for tag, _ in parsed.elements) == plots
+    controls = {facts.get("type", tag) for tag, facts in parsed.elements if tag in {"input", "select", "button"}}
+    assert {"range", "radio", "checkbox", "select", "button"} <= controls
+
+
+def test_saved_estimates_equal_the_runs_estimates(made_run):
+    folder = made_run(methods=2)
+    saved = pd.read_csv(
+        io.StringIO(saved_tables(build_report(folder).read_text())["estimates.csv"]), keep_default_na=True
+    )
+    expected = read_run(folder).estimates
+    assert list(saved.columns) == list(expected.columns)
+    for name in expected.columns:
+        blank = "" if expected[name].dtype.kind not in "fi" else float("nan")
+        pd.testing.assert_series_equal(saved[name].fillna(blank), expected[name], check_dtype=False)
+
+
+def test_gaps_list_failed_cases_and_count_undefined_scores_by_reason(made_run):
+    text = build_report(made_run()).read_text()
+    tables = saved_tables(text)
+    assert "2 of 202 cases failed" in text
+    assert tables["failed_cases.csv"].splitlines()[1] == "bad_a,a,load,cannot read …/a.png: cut short"
+    assert tables["undefined.csv"].splitlines()[1] == "iou,grad_cam,empty truth,4,20"
+    assert "4 of 20 scores are undefined" in text
+    assert "0.075" in text  # seconds per map
+
+
+def test_undefined_number_is_a_dash_with_its_reason(made_run):
+    text = build_report(made_run()).read_text()
+    assert re.search(r'<td title="no case with this finding has a map">–<sup>1</sup>', text)
+    assert "<li>no case with this finding has a map</li>" in text
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        ({"readers": False}, "No human readers were given"),
+        ({"gallery": 0}, "there is no gallery"),
+        ({"calibration": False}, "AUROC and calibration were not computed"),
+        ({"status": "running", "gallery": 0}, "This run is not finished"),
+    ],
+)
+def test_missing_piece_becomes_a_sentence(made_run, plan, sentence):
+    assert sentence in build_report(made_run(**plan)).read_text()
+
+
+def test_run_with_nothing_but_its_study_still_gets_a_page(tmp_path):
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localization"}):
+        pass
+    text = build_report(tmp_path / "run").read_text()
+    assert "There is no verdict yet" in text
+    assert "There is no table to download yet" in text
+
+
+def test_unknown_study_is_refused_by_name(tmp_path):
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localisation"}):
+        pass
+    with pytest.raises(UnknownNameError, match="did you mean 'localization'"):
+        build_report(tmp_path / "run")
+    assert not (tmp_path / "run" / "report.html").exists()

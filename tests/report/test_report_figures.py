@@ -1,0 +1,139 @@
+"""Plots and tables: order, alt text, limits, and undefined values that neither crash nor vanish."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from report_material import FINDINGS, floor_test, mean
+
+from heatcheck.core.records import Estimate, condition
+from heatcheck.report import reliability
+from heatcheck.report.axes import Axis, limits_around
+from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.evidence import ALL, HUMAN
+from heatcheck.report.figures import against_readers, ranking
+from heatcheck.report.matrix import by_finding, by_floor
+from heatcheck.report.numbers import SCORE, SHARE, count, duration, interval, listed, number, probability
+
+
+def labels_in(plot):
+    return re.findall(r'class="row-label[^"]*"[^>]*>([^<]*)<', plot)
+
+
+def compared(finding, gap, width):
+    low, high = gap - width, gap + width
+    decrease = Estimate("percent_decrease", "iou", finding, "grad_cam", "m", -100 * gap, other_method=HUMAN)
+    return [mean("iou", finding, "grad_cam", 0.5 + gap), mean("iou", finding, HUMAN, 0.5), decrease,
+            Estimate("difference", "iou", finding, "grad_cam", "m", gap, low, high, other_method=HUMAN)]  # fmt: skip
+
+
+def test_findings_are_ordered_by_sureness_then_by_shortfall(evidence_from):
+    rows = [mean("iou", ALL, "grad_cam", 0.4)]
+    rows += compared("Edema", -0.3, 0.4) + compared("Lung Lesion", -0.1, 0.05) + compared("Atelectasis", -0.2, 0.05)
+    plot = against_readers(evidence_from(rows), "iou").panels[0].plot
+    assert labels_in(plot)[:4] == ["All findings", "Atelectasis", "Lung Lesion", "Edema"]
+
+
+def test_plot_says_every_number_in_words_and_auroc_at_the_row(evidence_from):
+    rows = [mean("hit", ALL, "grad_cam", 0.62), mean("hit", ALL, HUMAN, 0.9), mean("hit", ALL, "edge", 0.2),
+            mean("hit", ALL, "random", 0.1), Estimate("auroc", "auroc", ALL, "", "m", 0.853)]  # fmt: skip
+    plot = against_readers(evidence_from(rows), "hit").panels[0].plot
+    assert "All findings: best floor (Edges) 20.0\u00a0%; Human readers 90.0\u00a0%" in plot
+    assert "Grad-CAM 62.0\u00a0% (58.0\u201366.0\u00a0%)" in plot
+    assert "AUROC 0.85" in plot
+
+
+def test_undefined_mean_is_written_in_the_row(evidence_from):
+    rows = [mean("iou", ALL, "grad_cam", math.nan), mean("iou", "Edema", "grad_cam", 0.3)]
+    plot = against_readers(evidence_from(rows), "iou").panels[0].plot
+    assert ">undefined<" in plot
+    assert "nan" not in plot
+
+
+def test_ranking_puts_readers_first_then_methods_then_floors_highest_first(evidence_from):
+    values = {"edge": 0.9, "grad_cam": 0.3, "method_1": 0.5, HUMAN: 0.4, "random": 0.1}
+    plot = ranking(evidence_from([mean("iou", ALL, name, v) for name, v in values.items()], methods=2), "iou").plot
+    assert labels_in(plot) == ["Human readers", "Grad-CAM++", "Grad-CAM", "Edges (floor)", "Random map (floor)"]
+
+
+def test_hostile_label_stays_text_in_a_plot():
+    row = PlotRow("<b>", "&", (Mark("method", '"><script>', 0.5),))
+    plot = draw(DotPlot("<i>", "x", (row,), SCORE, (0, 1)))
+    assert "<script" not in plot
+    assert "<b>" not in plot
+    assert "&lt;b&gt;" in plot
+
+
+def test_axis_holds_every_value_and_ends_on_round_numbers():
+    assert limits_around([0.13, 0.47, math.nan]) == (0, 0.5)
+    assert limits_around([]) == (0, 1)
+    assert limits_around([-0.12, 0.3])[0] <= -0.12
+    assert limits_around([0.2, 0.97]) == (0, 1)
+    assert Axis(0, 0.5, 10, 110).at(0.25) == 60
+    assert [round(tick, 9) for tick in Axis(0, 0.5, 0, 1).ticks()] == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+def test_reliability_curve_reads_its_bins_and_skips_damaged_ones(evidence_from):
+    rows = [Estimate("reliability", "observed", ALL, "", "m", v, condition=condition(bin=k, predicted=p), n_cases=n)
+            for k, (p, v, n) in enumerate([(0.8, 0.7, 10), (0.1, 0.05, 90)])]  # fmt: skip
+    rows += [replace(rows[0], condition="{}"), replace(rows[0], value=math.nan)]
+    bins = reliability.bins_by_finding(evidence_from(rows).run)[ALL]
+    assert [b.predicted for b in bins] == [0.1, 0.8]
+    assert "stated 80%, present in 70% of 10 cases" in reliability.draw(ALL, bins)
+
+
+def test_table_marks_the_best_method_and_never_a_floor(evidence_from):
+    values = {"grad_cam": 0.3, "method_1": 0.5, "edge": 0.9}
+    table = by_finding(
+        evidence_from([mean("iou", ALL, name, v) for name, v in values.items()], methods=2), "mean", "iou"
+    )
+    strong = {row.entrant.name: row.cells[0].strong for _, rows in table.groups for row in rows}
+    assert strong == {"method_1": True, "grad_cam": False, "edge": False}
+    assert [title for title, _ in table.groups] == ["Methods", "Floors"]
+
+
+def test_table_shows_how_many_cases_stand_behind_a_column(evidence_from):
+    rows = [mean("iou", "Edema", "grad_cam", 0.3, n=40), mean("iou", "Edema", "edge", 0.1, n=42)]
+    table = by_finding(evidence_from(rows), "mean", "iou")
+    column = [c.name for c in table.columns].index("Edema")
+    assert table.columns[column].aside == "n 40\u201342"
+    assert table.groups[0][1][0].cells[column].title == "40 cases, 35 patients, 1 undefined"
+    assert len(table.columns) == len(FINDINGS) + 1
+
+
+def test_undefined_cell_points_to_a_footnote(evidence_from):
+    rows = [replace(mean("iou", ALL, "grad_cam", math.nan), reason="no positive case")]
+    table = by_finding(evidence_from(rows), "mean", "iou")
+    cell = table.groups[0][1][0].cells[0]
+    assert (cell.text, cell.interval, cell.title) == ("\u2013", "", "no positive case")
+    assert table.notes[cell.note - 1] == "no positive case"
+
+
+def test_floor_table_says_in_words_who_beats_whom(evidence_from):
+    rows = [floor_test("hit", ALL, "grad_cam", "edge", 0.2), floor_test("hit", ALL, "grad_cam", "random", 0.01)]
+    cells = by_floor(evidence_from(rows), "hit").groups[0][1][0].cells
+    assert [cell.outcome for cell in cells] == ["✕ not shown, p = 0.210", "✓ beats it, p < 0.001"]
+    assert cells[1].text == "+20.0\u00a0pp"
+    assert by_floor(evidence_from([mean("hit", ALL, "grad_cam", 0.3)]), "hit") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (number(0.6243, SHARE), "62.4\u00a0%"),
+        (number(-0.0001), "0.000"),
+        (number(-0.25, signed=True), "\u22120.250"),
+        (number(math.nan, SHARE), "\u2013"),
+        (interval(0.1, math.nan), ""),
+        (interval(-0.1, 0.2), "\u22120.100 to 0.200"),
+        (probability(0.0004), "p < 0.001"),
+        (probability(0.0123), "p = 0.012"),
+        (count(1, "case"), "1 case"),
+        (count(1200, "case"), "1,200 cases"),
+        (listed(["a", "b", "c"]), "a, b and c"),
+        (duration(2530), "42 min 10 s"),
+    ],
+)
+def test_numbers_are_written_the_way_people_do(text, expected):
+    assert text == expected

@@ -143,7 +143,8 @@ class ShardTables:
     scores: tuple[Score, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     cases: tuple[CaseRecord, ...] = ()
-    timings: tuple[Timing, ...] = field(default=())
+    timings: tuple[Timing, ...] = ()
+    maps: Mapping[str, Map] = field(default_factory=dict)  # by "case/finding/method"; for looking at, never for scoring
 
 
 def condition(**facts: str | int | float) -> str:

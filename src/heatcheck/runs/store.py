@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from PIL import Image
+from safetensors.numpy import save_file
 
 from heatcheck.core.errors import RunFolderError
-from heatcheck.core.records import Estimate, ShardTables
+from heatcheck.core.records import Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
 from heatcheck.runs.tables import TABLES, join_tables, replaced, write_table
 
@@ -107,8 +110,15 @@ class RunFolder:
 
     def write_shard(self, shard: int, tables: ShardTables) -> None:
         """Store what the shard produced; it counts as finished only when all of it is on disk."""
+        if tables.maps:
+            self.write_maps(f"{shard:05d}", tables.maps)
         for name in SHARD_TABLES:
             write_table(self._part(shard, name), TABLES[name], getattr(tables, name))
+
+    def write_maps(self, name: str, maps: Mapping[str, Map]) -> None:
+        """Store maps at half precision: enough to look at them, and never used for scores."""
+        with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
+            save_file({key: np.ascontiguousarray(value, np.float16) for key, value in maps.items()}, temporary)
 
     def join_shards(self, shards: int) -> None:
         """Make the run's tables from its parts, which follow each other in the order of the cases."""
@@ -118,6 +128,15 @@ class RunFolder:
     def write_estimates(self, estimates: list[Estimate]) -> None:
         """Store the run's estimates."""
         write_table(self.path / "estimates.parquet", Estimate, estimates)
+
+    def read_table(self, name: str) -> pd.DataFrame:
+        """One of the run's joined tables."""
+        return _read_table(self.path / f"{name}.parquet", TABLES[name])
+
+    def write_picture(self, name: str, grey: np.ndarray) -> None:
+        """Store an 8-bit grey picture in the gallery."""
+        with replaced(self.path / "gallery" / name) as temporary:
+            Image.fromarray(grey).save(temporary, format="PNG", optimize=True)
 
     def write_gallery(self, index: Mapping[str, Any]) -> None:
         """Store the index of the gallery whose pictures lie beside it."""

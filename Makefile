@@ -1,0 +1,45 @@
+# make demo   set up, run the demonstration and write its report to demo-run/report.html
+# make test   set up and run the tests
+# make check  format, lint, types, layers
+# make bench  measure speed against the budgets
+#
+# TORCH_INDEX names a package index with small CPU builds of torch, where pip does not find one by itself:
+#   make demo TORCH_INDEX=https://…
+PYTHON ?= python3
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test check format bench clean
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)
+	$(BIN)/heatcheck demo --out demo-run
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY)
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py
+
+format: $(READY)
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+bench: $(READY)
+	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/spine.py
+
+clean:
+	rm -rf $(VENV) demo-run .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,46 @@
+"""`heatcheck compare`: two runs side by side."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatcheck.cli.options import AsJson, Debug
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("compare", epilog="Example: heatcheck compare my-run other-run")(compare)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(help="The folder of another run of the same study.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Say how two runs differ: their specs, and each method's scores on the cases both have."""
+    from heatcheck.studies.compare import compare_runs
+
+    comparison = compare_runs(first, second)
+    if as_json:
+        typer.echo(json.dumps(asdict(comparison), indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for sentence in comparison.sentences:
+        console.print(sentence, highlight=False)
+    table = Table(
+        "metric", "finding", "method", "first", "second", "second − first", "95 % interval", "cases", box=None
+    )
+    for row in comparison.rows:
+        interval = "–" if row.low is None else f"{row.low:+.3f} … {row.high:+.3f}"
+        values = [f"{value:.3f}" for value in (row.first, row.second)]
+        table.add_row(
+            row.metric, row.finding, row.method, *values, f"{row.difference:+.3f}", interval, str(row.n_cases)
+        )
+    console.print(table)

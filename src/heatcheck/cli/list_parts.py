@@ -1,0 +1,115 @@
+"""`heatcheck list`: what can be named in a spec."""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from heatcheck.cli.options import AsJson, Debug
+
+Rows = list[dict[str, Any]]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    METHODS = "methods"
+    METRICS = "metrics"
+    SOURCES = "sources"
+    MODELS = "models"
+    STUDIES = "studies"
+    SPECS = "specs"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("list", epilog="Example: heatcheck list methods")(list_parts)
+
+
+def list_parts(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")], as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """List what a spec can name, with what is worth knowing about each."""
+    rows = _READERS[kind]()
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), no_wrap=name == "name", ratio=3 if name in _LONG else None)
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+def _methods() -> Rows:
+    from heatcheck.methods import METHODS
+
+    return [
+        {
+            "name": name,
+            "family": facts.family,
+            "needs": facts.needs.value,
+            "forward_passes": facts.cost,
+            "summary": facts.summary,
+            "paper": facts.paper,
+        }
+        for name, facts in METHODS.items()
+    ]
+
+
+def _metrics() -> Rows:
+    from heatcheck.metrics import METRICS
+
+    return [
+        {"name": name, "compares": facts.needs.value, "summary": facts.summary, "reference": facts.reference}
+        for name, facts in METRICS.items()
+        if not facts.is_count
+    ]
+
+
+def _sources() -> Rows:
+    from heatcheck.sources import SOURCES
+
+    return [{"name": name, "summary": facts.summary, "needs": facts.needs} for name, facts in SOURCES.items()]
+
+
+def _models() -> Rows:
+    from heatcheck.models import MODELS
+
+    return [
+        {"name": name, "weights": "shipped" if facts.weights else "yours", "summary": facts.summary}
+        for name, facts in MODELS.items()
+    ] + [{"name": "python:package.module:factory", "weights": "yours", "summary": "Your own network (--trust-code)"}]
+
+
+def _studies() -> Rows:
+    from heatcheck.studies.catalogue import STUDIES
+
+    return [
+        {"name": name, "question": facts.question, "summary": facts.summary, "paper": facts.paper}
+        for name, facts in STUDIES.items()
+    ]
+
+
+def _specs() -> Rows:
+    from heatcheck.runs.spec import read_spec, shipped_specs
+
+    specs = {name: read_spec(name) for name in shipped_specs()}
+    return [{"name": name, "study": spec.envelope.study, "title": spec.envelope.title} for name, spec in specs.items()]
+
+
+_LONG = ("summary", "question", "title")  # the columns that may wrap
+_READERS: dict[Kind, Callable[[], Rows]] = {
+    Kind.METHODS: _methods,
+    Kind.METRICS: _metrics,
+    Kind.SOURCES: _sources,
+    Kind.MODELS: _models,
+    Kind.STUDIES: _studies,
+    Kind.SPECS: _specs,
+}

@@ -1,0 +1,63 @@
+"""The `heatcheck` command."""
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from heatcheck import __version__
+from heatcheck.cli import compare, demo, init, list_parts, report, run, train
+from heatcheck.core.errors import HeatcheckError
+
+app = typer.Typer(
+    help="Tests whether the heat maps of a medical-image classifier deserve trust.",
+    epilog="Start with: heatcheck demo --out my-demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (demo, run, report, compare, init, list_parts, train):
+    verb.add_to(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"heatcheck {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and leave.")
+    ] = False,
+) -> None:
+    """Tests whether the heat maps of a medical-image classifier deserve trust."""
+
+
+def main() -> None:
+    """Run the command; whatever the user can mend is one line on stderr and exit code 2."""
+    debug = "--debug" in sys.argv
+    try:
+        app()
+    except HeatcheckError as error:
+        if debug:
+            traceback.print_exc()
+        typer.echo(f"heatcheck: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        again = " ".join(["heatcheck", *map(_quoted, sys.argv[1:])])
+        typer.echo(f"\nStopped. What is finished is kept; continue with:\n  {again}", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    return shlex.quote(word)

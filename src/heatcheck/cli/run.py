@@ -1,0 +1,51 @@
+"""`heatcheck run`: carry out a study."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet, Seed, TrustCode, Workers
+
+if TYPE_CHECKING:
+    from heatcheck.studies.registry import RunOptions
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("run", epilog="Example: heatcheck run localization-demo --out my-run")(run)
+
+
+def run(  # noqa: PLR0913 - one parameter a flag
+    spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped spec (heatcheck list specs).")],
+    out: Out,
+    device: Device = "cpu",
+    limit: Limit = None,
+    workers: Workers = 2,
+    seed: Seed = None,
+    trust_code: TrustCode = False,
+    pseudonymise: Pseudonymise = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Carry out a study, or continue one that was interrupted, and write its report."""
+    from heatcheck.studies.registry import RunOptions
+
+    carry_out(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
+
+
+def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
+    """Run the study and say where its report lies; exit code 3 when cases failed."""
+    from heatcheck.studies.progress import watching
+    from heatcheck.studies.run import run_study
+
+    with watching(quiet=quiet) as watcher:
+        outcome = run_study(spec, out, options, watcher)
+    if not quiet:
+        typer.echo(f"Report: {outcome.report}")
+    if outcome.n_failed:
+        typer.echo(
+            f"heatcheck: {outcome.n_failed} of {outcome.n_cases} cases failed; the report names each with its reason",
+            err=True,
+        )
+        raise typer.Exit(3)

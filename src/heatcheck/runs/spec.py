@@ -1,0 +1,111 @@
+"""A study's description: a YAML file whose common part is checked here and whose own part the study checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heatcheck.core.errors import SpecError
+from heatcheck.core.registry import suggest
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Envelope(BaseModel):
+    """What every study's description may say."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    study: str
+    title: str = ""
+    seed: int = 0
+    batch_size: int = Field(8, ge=1)
+    shard_size: int = Field(16, ge=1)
+    threads: int | None = Field(None, ge=1)
+    keep_maps: Literal["gallery", "all", "none"] = "gallery"
+    gallery: int = Field(18, ge=0, le=200)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed description: the common part, the study's own part, and where relative paths start."""
+
+    name: str
+    envelope: Envelope
+    body: Mapping[str, Any]
+    folder: Path
+
+    def checked_body(self, model: type[Model]) -> Model:
+        """The study's own part, checked against its model."""
+        return checked(model, self.body, self.name, also=tuple(Envelope.model_fields))
+
+
+def shipped_specs() -> dict[str, Path]:
+    """The descriptions that come with heatcheck, by name."""
+    folder = Path(str(resources.files("heatcheck") / "specs"))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def read_spec(name: str, seed: int | None = None) -> Spec:
+    """The description in a YAML file, or the shipped one of that name; `seed` replaces its own."""
+    path = _find(name)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        what = " ".join(str(error).split())
+        raise SpecError(f"{path.name} is not valid YAML ({what}); correct it") from error
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise SpecError(f"{path.name} must be a mapping of names to values; start from `heatcheck init`")
+    common = {key: value for key, value in values.items() if key in Envelope.model_fields}
+    if seed is not None:
+        common["seed"] = seed
+    envelope = checked(Envelope, common, path.name)
+    body = {key: value for key, value in values.items() if key not in Envelope.model_fields}
+    return Spec(path.name, envelope, body, path.parent)
+
+
+def _find(name: str) -> Path:
+    shipped = shipped_specs()
+    if name in shipped:
+        return shipped[name]
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
+        raise SpecError(f"{name}: no such file; `heatcheck init {path.name}` writes one to start from")
+    raise SpecError(f"no spec named {name!r}; {suggest(name, shipped)}")
+
+
+def checked(model: type[Model], values: object, where: str, also: tuple[str, ...] = ()) -> Model:
+    """The values as that model, or one sentence on what is wrong with them; `also` are further keys to suggest."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise SpecError(f"{where}: {_first_problem(error, model, also)}") from error
+
+
+def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[str, ...]) -> str:
+    problem = error.errors()[0]
+    keys = [str(part) for part in problem["loc"]]
+    place = ".".join(keys)
+    if problem["type"] == "extra_forbidden":
+        known = [*_fields_at(model, keys[:-1]), *(also if len(keys) == 1 else ())]
+        return f"unknown key {place!r}; {suggest(keys[-1], known)}"
+    if problem["type"] == "missing":
+        return f"{place!r} is missing; add it"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place!r}: {message}, got {problem['input']!r}" if place else message
+
+
+def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:
+    for key in keys:
+        field = model.model_fields.get(key)
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
+    return list(model.model_fields)

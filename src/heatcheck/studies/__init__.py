@@ -1,0 +1,1 @@
+"""The only place where stages meet: each study is the order in which stages are called."""

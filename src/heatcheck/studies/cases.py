@@ -1,0 +1,46 @@
+"""Cases read ahead of the work; one that cannot be read becomes a record, not the end of the run."""
+
+import hashlib
+import json
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import CaseError
+from heatcheck.core.records import Case, CaseKey, CaseRecord
+
+
+def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
+    """Each case in its order, or the record of why it could not be read; a few are read ahead."""
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        waiting = [pool.submit(source.load, key) for key in keys]
+        for key, future in zip(keys, waiting, strict=True):
+            try:
+                yield future.result()
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
+                yield failure(key, error)
+
+
+def failure(key: CaseKey, error: Exception) -> CaseRecord:
+    """The record of a case that could not be used."""
+    stage = error.stage if isinstance(error, CaseError) else "unexpected"
+    reason = str(error) if isinstance(error, CaseError) else f"{type(error).__name__}: {error}"
+    detail = "".join(traceback.format_exception(error))
+    return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
+
+
+def batches(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+    """The cases in groups of `size`; the last may be smaller."""
+    iterator = iter(cases)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def digest_of(keys: Sequence[CaseKey]) -> str:
+    """A hash of the list of cases with their labels."""
+    digest = hashlib.sha256()
+    for key in keys:
+        digest.update(json.dumps([key.case, key.patient, sorted(key.labels.items())]).encode())
+    return digest.hexdigest()

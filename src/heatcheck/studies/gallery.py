@@ -1,0 +1,181 @@
+"""Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.records import Case, CaseKey, Map, Mask, Reading
+from heatcheck.maps.prepare import prepare
+from heatcheck.methods import METHODS
+from heatcheck.metrics import METRICS
+from heatcheck.regions.points import peaks
+from heatcheck.regions.rule import RegionRule, region_of
+from heatcheck.runs.spec import Envelope
+from heatcheck.runs.store import RunFolder
+from heatcheck.studies.explaining import Explained, Explainer
+from heatcheck.studies.progress import Watcher
+
+IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A case and finding worth looking at, and why."""
+
+    case: str
+    finding: str
+    why: str
+
+
+def make_gallery(
+    folder: RunFolder,
+    source: Source,
+    keys: Mapping[str, CaseKey],
+    explainer: Explainer,
+    rules: tuple[RegionRule, Envelope],
+    watcher: Watcher,
+) -> None:
+    """Choose the cases, make their maps again and store pictures and index in the run's folder."""
+    region, envelope = rules
+    choices = choose(folder, tuple(explainer.methods), envelope.gallery)
+    watcher.start("gallery", len(choices))
+    items: list[dict[str, Any]] = []
+    kept: dict[str, Map] = {}
+    for number, choice in enumerate(choices):
+        explained = explainer([source.load(keys[choice.case])])[0][0]
+        items.append(_item(folder, f"{number:03d}", choice, explained, (explainer.findings, region)))
+        if envelope.keep_maps == "gallery":
+            column = explainer.findings.index(choice.finding)
+            kept |= {f"{choice.case}/{choice.finding}/{m}": maps[column] for m, maps in explained.maps.items()}
+        watcher.advance()
+    if kept:
+        folder.write_maps("gallery", kept)
+    folder.write_gallery({"items": items})
+
+
+def choose(folder: RunFolder, methods: Sequence[str], most: int) -> list[Choice]:
+    """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings."""
+    table = pd.read_parquet(
+        folder.path / "scores.parquet",
+        columns=["case", "finding", "method", "metric", "value"],
+        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}")],
+    )
+    judged = [name for name in methods if not METHODS[name].is_floor] or list(methods)
+    wide = table[table["method"].isin(judged)].pivot_table(
+        index=["method", "case", "finding"], columns="metric", values="value"
+    )
+    if not {"iou", "hit"} <= set(wide.columns):
+        return []
+    wide = wide.dropna()
+    if wide.empty:
+        return []
+    best = str(wide["iou"].groupby("method").mean().idxmax())
+    scores = wide.loc[best].reset_index()
+    hit, miss = scores[scores["hit"] >= 0.5], scores[scores["hit"] < 0.5]
+    middle = (scores["iou"] - scores["iou"].median()).abs()
+    ranked = {
+        "low overlap but hit": hit.sort_values(["iou", "case", "finding"]),
+        "high overlap but miss": miss.sort_values(["iou", "case", "finding"], ascending=[False, True, True]),
+        "best overlap": scores.sort_values(["iou", "case", "finding"], ascending=[False, True, True]),
+        "typical": scores.assign(middle=middle).sort_values(["middle", "case", "finding"]),
+        "worst: low overlap and miss": miss.sort_values(["iou", "case", "finding"]),
+    }
+    return _spread(ranked, most)
+
+
+def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
+    """Take from each reason in turn, each time a finding that the reason has shown least, and no case twice."""
+    queues = {why: list(table[["case", "finding"]].itertuples(index=False, name=None)) for why, table in ranked.items()}
+    shown: dict[tuple[str, str], int] = {}
+    used: set[str] = set()
+    chosen: list[Choice] = []
+    while len(chosen) < most and any(queues.values()):
+        for why, queue in queues.items():
+            queue[:] = [pair for pair in queue if pair[0] not in used]
+            if not queue or len(chosen) >= most:
+                continue
+            case, finding = min(queue, key=lambda pair: shown.get((why, pair[1]), 0))
+            shown[why, finding] = shown.get((why, finding), 0) + 1
+            used.add(case)
+            chosen.append(Choice(case, finding, why))
+    return sorted(chosen, key=lambda choice: (list(ranked).index(choice.why), choice.finding, choice.case))
+
+
+def _item(
+    folder: RunFolder, number: str, choice: Choice, explained: Explained, rules: tuple[Sequence[str], RegionRule]
+) -> dict[str, Any]:
+    findings, region = rules
+    case, column = explained.case, list(findings).index(choice.finding)
+    image = f"{number}-image.png"
+    _write_grey(folder, image, _shown(case), IMAGE_SIDE)
+    maps = []
+    for method, values in explained.maps.items():
+        file = f"{number}-{method}.png"
+        normal = prepare(values[column])
+        _write_grey(folder, file, normal, MAP_SIDE)
+        maps.append({"method": method, "file": file, **_facts(values[column], case.truth[choice.finding], region)})
+    return {
+        "id": number,
+        "case": case.key.case,
+        "patient": case.key.patient,
+        "finding": choice.finding,
+        "why": choice.why,
+        "image": image,
+        "shape": list(case.image.shape[1:]),
+        "label": case.key.labels.get(choice.finding),
+        "probability": explained.probabilities[column],
+        "truth": outlines(case.truth[choice.finding]),
+        "readers": [_reader(reading, choice.finding) for reading in case.readings],
+        "maps": maps,
+    }
+
+
+def _facts(values: Map, truth: Mask, rule: RegionRule) -> dict[str, Any]:
+    region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
+    row, column = (float(axis.mean()) for axis in np.nonzero(top)) if top.sum() == 1 else _first(top)
+    return {
+        "iou": METRICS["iou"].measure(region, truth).value,
+        "hit": METRICS["hit"].measure(top, truth).value,
+        "peak": [column, row],
+        "region": outlines(region),
+    }
+
+
+def _first(top: Mask) -> tuple[float, float]:
+    row, column = np.unravel_index(int(top.argmax()), top.shape)
+    return float(row), float(column)
+
+
+def _reader(reading: Reading, finding: str) -> dict[str, Any]:
+    mask = reading.masks.get(finding)
+    return {
+        "reader": reading.reader,
+        "contours": outlines(mask) if mask is not None else [],
+        "points": [[point.position[1], point.position[0]] for point in reading.points.get(finding, ())],
+    }
+
+
+def outlines(mask: Mask) -> list[list[list[int]]]:
+    """The outer and inner outlines of a mask as [x, y] points, small steps merged."""
+    found, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    tolerance = 0.0015 * max(mask.shape)
+    return [cv2.approxPolyDP(outline, tolerance, closed=True)[:, 0].tolist() for outline in found]
+
+
+def _shown(case: Case) -> Map:
+    """The image as grey values in [0, 1], its darkest and brightest half per cent cut off."""
+    grey = case.image.mean(0)
+    low, high = np.percentile(grey, [0.5, 99.5])
+    return np.clip((grey - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
+
+
+def _write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
+    scale = min(1.0, side / max(values.shape))
+    size = (max(1, round(values.shape[1] * scale)), max(1, round(values.shape[0] * scale)))
+    small = cv2.resize(values, size, interpolation=cv2.INTER_AREA) if scale < 1 else values
+    folder.write_picture(name, np.clip(np.round(small * 255), 0, 255).astype(np.uint8))

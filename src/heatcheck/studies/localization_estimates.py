@@ -1,0 +1,251 @@
+"""From a run's scores to the numbers of its tables: means, distance from human, tests against the floors."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from heatcheck.core.records import Estimate
+from heatcheck.core.seeds import generator_for
+from heatcheck.stats.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.clusters import cluster_totals
+from heatcheck.stats.corrections import holm
+from heatcheck.stats.macro import macro_decreases, macro_differences, macro_means, macro_weighted
+from heatcheck.stats.ratios import decreases_from_first, differences_from_first, first_share
+from heatcheck.stats.signflip import sign_flip_test
+from heatcheck.studies.model_estimates import model_estimates
+from heatcheck.studies.scoring import HUMAN
+
+ALL = "All findings"
+TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
+_RATIOS = {
+    "precision": ("true_positive_pixels", "false_positive_pixels"),
+    "recall": ("true_positive_pixels", "false_negative_pixels"),
+    "specificity": ("true_negative_pixels", "false_positive_pixels"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRule:
+    """What is estimated, and how."""
+
+    findings: tuple[str, ...]
+    methods: tuple[str, ...]
+    floors: tuple[str, ...]
+    metrics: tuple[str, ...]
+    model: str
+    draws: int
+    flips: int
+    seed: int
+
+    def generator(self, *purpose: str) -> np.random.Generator:
+        """The generator of one estimate: adding another estimate does not change it."""
+        return generator_for(self.seed, "estimates", *purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One metric's values: per finding a row a case and a column a method (and the readers, where there are any)."""
+
+    metric: str
+    columns: tuple[str, ...]
+    by_finding: dict[str, pd.DataFrame]
+
+    @property
+    def patients(self) -> pd.Series:
+        """The patient of each case that any finding has."""
+        both = pd.concat([table["patient"] for table in self.by_finding.values()])
+        return both[~both.index.duplicated()].sort_index()
+
+    def over_findings(self, columns: list[str], findings: list[str]) -> Float[np.ndarray, "method cases finding"]:
+        """The values of those columns for every case and finding, NaN where a case does not have the finding."""
+        index = self.patients.index
+        per_finding = [self.by_finding[f].reindex(index)[columns].to_numpy(float).T for f in findings]
+        return np.stack(per_finding, axis=-1)
+
+
+def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
+    """Every estimate of a localization run, from its joined tables."""
+    rows: list[Estimate] = []
+    for metric in rule.metrics:
+        values = read_values(folder, metric, rule)
+        if not values.by_finding:
+            continue
+        rows += _means(values, rule)
+        if metric in TESTED:
+            rows += _distance_from_human(values, rule)
+            rows += _tests_against_floors(values, rule)
+    rows += _pixel_ratios(folder, rule)
+    return rows + model_estimates(pd.read_parquet(folder / "predictions.parquet"), rule.findings, rule.model, rule)
+
+
+def read_values(folder: Path, metric: str, rule: EstimateRule) -> Values:
+    """The values of one metric, as the run's scores hold them."""
+    table = pd.read_parquet(
+        folder / "scores.parquet",
+        columns=["case", "patient", "finding", "method", "value"],
+        filters=[("metric", "==", metric), ("condition", "==", "{}")],
+    )
+    columns = (*rule.methods, HUMAN) if (table["method"] == HUMAN).any() else rule.methods
+    by_finding = {}
+    for finding in rule.findings:
+        rows = table[table["finding"] == finding]
+        if len(rows):
+            wide = rows.pivot_table(index="case", columns="method", values="value", dropna=False, sort=True)
+            wide = wide.reindex(columns=list(columns))
+            wide["patient"] = rows.drop_duplicates("case").set_index("case")["patient"]
+            by_finding[finding] = wide
+    return Values(metric, columns, by_finding)
+
+
+def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
+    blank = Estimate("mean", values.metric, "", "", rule.model, float("nan"))
+    for finding, table in values.by_finding.items():
+        matrix = table[list(values.columns)].to_numpy(float)
+        generator = rule.generator("mean", values.metric, finding)
+        found = mean_estimates(matrix, table["patient"].to_numpy(str), rule.draws, generator)
+        for method, one in zip(values.columns, found, strict=True):
+            yield replace(
+                blank, finding=finding, method=method, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases,
+                n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
+            )  # fmt: skip
+    yield from _macro(values, rule, list(values.columns), macro_means, blank)
+
+
+def _macro(
+    values: Values,
+    rule: EstimateRule,
+    columns: list[str],
+    statistic: Callable[..., np.ndarray],
+    blank: Estimate,
+) -> Iterator[Estimate]:
+    """One estimate over all findings per value of the statistic; the last of the columns are what it speaks of."""
+    findings = [f for f, table in values.by_finding.items() if table[columns].notna().any().all()]
+    if not findings:
+        return
+    cube = values.over_findings(columns, findings)
+    if blank.other_method:
+        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # the cases both have
+        keep = ~np.isnan(cube).all(1).any(0)
+        cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
+        if not findings:
+            return
+    takes_part = ~np.isnan(cube).all((0, 2))
+    patients = values.patients.to_numpy(str)[takes_part]
+    flat = np.moveaxis(cube[:, takes_part], 0, 1).reshape(len(patients), -1)
+    totals = cluster_totals(flat, patients).joined
+    generator = rule.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
+    found = bca_interval(totals, partial(statistic, groups=len(columns)), rule.draws, generator)
+    note = "" if len(findings) == len(rule.findings) else f"over {len(findings)} of {len(rule.findings)} findings"
+    for method, one, part in zip(columns[-len(found) :], found, cube[-len(found) :], strict=True):
+        defined = int((~np.isnan(part)).sum())
+        missing = int(sum(values.by_finding[f][method].isna().sum() for f in findings))
+        reason = "; ".join(filter(None, (one.reason, note)))
+        yield replace(
+            blank, finding=ALL, method=method, value=one.value, low=one.low, high=one.high, n_cases=defined,
+            n_patients=len(np.unique(patients)), n_undefined=missing, reason=reason,
+        )  # fmt: skip
+
+
+def _distance_from_human(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
+    """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
+    if HUMAN not in values.columns:
+        return
+    statistics = {
+        "difference": (differences_from_first, macro_differences, 1.0),
+        "percent_decrease": (decreases_from_first, macro_decreases, 100.0),
+    }
+    for method in rule.methods:
+        for name, (plain, macro, scale) in statistics.items():
+            blank = Estimate(name, values.metric, "", method, rule.model, float("nan"), other_method=HUMAN)
+            for finding, table in values.by_finding.items():
+                yield _scaled(_paired(table, finding, blank, rule, plain), scale)
+            for estimate in _macro(values, rule, [HUMAN, method], macro, blank):
+                yield _scaled(estimate, scale)
+
+
+def _scaled(estimate: Estimate, scale: float) -> Estimate:
+    return replace(estimate, value=estimate.value * scale, low=estimate.low * scale, high=estimate.high * scale)
+
+
+def _paired(
+    table: pd.DataFrame, finding: str, blank: Estimate, rule: EstimateRule, statistic: Callable[..., np.ndarray]
+) -> Estimate:
+    common = table.dropna(subset=[blank.other_method, blank.method])
+    totals = cluster_totals(common[[blank.other_method, blank.method]].to_numpy(float), common["patient"].to_numpy(str))
+    generator = rule.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
+    one = bca_interval(totals.joined, statistic, rule.draws, generator)[0]
+    return replace(
+        blank, finding=finding, value=one.value, low=one.low, high=one.high, n_cases=len(common), reason=one.reason,
+        n_patients=common["patient"].nunique(), n_undefined=len(table) - len(common),
+    )  # fmt: skip
+
+
+def _tests_against_floors(values: Values, rule: EstimateRule) -> list[Estimate]:
+    """Each method against every floor over all findings, and against the best floor on each finding."""
+    methods = [name for name in rule.methods if name not in rule.floors]
+    overall = [_macro_test(values, rule, method, floor) for method in methods for floor in rule.floors]
+    each = [
+        _finding_test(table, finding, values.metric, rule, method)
+        for method in methods
+        for finding, table in values.by_finding.items()
+        if rule.floors
+    ]
+    return [
+        *_corrected(
+            [test for test in overall if test], f"{values.metric} over all findings, each method against each floor"
+        ),
+        *_corrected(each, f"{values.metric} on each finding, each method against the best floor there"),
+    ]
+
+
+def _corrected(tests: list[Estimate], family: str) -> list[Estimate]:
+    adjusted = holm(np.array([test.p_value for test in tests]))
+    return [replace(test, p_adjusted=float(p), family=family) for test, p in zip(tests, adjusted, strict=True)]
+
+
+def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> Estimate | None:
+    blank = Estimate("test", values.metric, ALL, method, rule.model, float("nan"), other_method=floor)
+    found = next(iter(_macro(values, rule, [floor, method], macro_differences, blank)), None)
+    if found is None:
+        return None
+    cube = values.over_findings([floor, method], list(values.by_finding))
+    differences = macro_weighted(cube[1] - cube[0])
+    generator = rule.generator("flip", values.metric, ALL, method, floor)
+    flip = sign_flip_test(differences, values.patients.to_numpy(str), rule.flips, generator)
+    return replace(found, p_value=flip.p_value)
+
+
+def _finding_test(table: pd.DataFrame, finding: str, metric: str, rule: EstimateRule, method: str) -> Estimate:
+    means = table[list(rule.floors)].mean()
+    floor = str(means.idxmax()) if means.notna().any() else rule.floors[0]
+    blank = Estimate("test", metric, finding, method, rule.model, float("nan"), other_method=floor)
+    found = _paired(table, finding, blank, rule, differences_from_first)
+    differences = (table[method] - table[floor]).to_numpy(float)
+    generator = rule.generator("flip", metric, finding, method, floor)
+    flip = sign_flip_test(differences, table["patient"].to_numpy(str), rule.flips, generator)
+    return replace(found, p_value=flip.p_value)
+
+
+def _pixel_ratios(folder: Path, rule: EstimateRule) -> Iterator[Estimate]:
+    """Pixel precision, recall and specificity, from counts summed over images."""
+    counts = {name: read_values(folder, name, rule) for pair in _RATIOS.values() for name in pair}
+    for metric, (part, rest) in _RATIOS.items():
+        for finding, table in counts[part].by_finding.items():
+            other = counts[rest].by_finding[finding]
+            for method in counts[part].columns:
+                pair = np.stack([table[method].to_numpy(float), other[method].to_numpy(float)], 1)
+                defined = ~np.isnan(pair).any(1)
+                patients = table["patient"].to_numpy(str)[defined]
+                totals = cluster_totals(pair[defined], patients).sums
+                generator = rule.generator("ratio", metric, finding, method)
+                one = bca_interval(totals, first_share, rule.draws, generator)[0]
+                yield Estimate(
+                    "ratio", metric, finding, method, rule.model, one.value, one.low, one.high,
+                    n_cases=int(defined.sum()), n_patients=len(np.unique(patients)),
+                    n_undefined=int((~defined).sum()), reason=one.reason,
+                )  # fmt: skip

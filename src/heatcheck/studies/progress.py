@@ -1,0 +1,73 @@
+"""How far the work is, for whoever watches: a bar on a terminal, or nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how far the work is."""
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """A step with so many parts begins, some of them done before."""
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        """More parts of the step are done."""
+
+    def say(self, sentence: str) -> None:
+        """Something worth a line."""
+
+
+class Silent:
+    """Nobody watches."""
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """Nothing."""
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        """Nothing."""
+
+    def say(self, sentence: str) -> None:
+        """Nothing."""
+
+
+@dataclass
+class Bars:
+    """A bar with the time left for each step."""
+
+    progress: Progress
+    task: TaskID | None = None
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """A new bar; the one before stays, full."""
+        self.task = self.progress.add_task(what, total=total, completed=done, note="")
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        """Move the newest bar."""
+        if self.task is not None:
+            self.progress.update(self.task, advance=parts, note=note)
+
+    def say(self, sentence: str) -> None:
+        """A line above the bars."""
+        self.progress.console.print(sentence, highlight=False)
+
+
+@contextmanager
+def watching(*, quiet: bool) -> Iterator[Watcher]:
+    """A watcher that shows bars on stderr, or none when quiet."""
+    if quiet:
+        yield Silent()
+        return
+    columns = (
+        TextColumn("{task.description:<18}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield Bars(progress)

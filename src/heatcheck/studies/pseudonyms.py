@@ -1,0 +1,83 @@
+"""Case and patient ids replaced by salted hashes, everywhere they would be written."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import CaseError, RunFolderError
+from heatcheck.core.records import Case, CaseKey, Mask
+
+SALT_FILE = "{name}.salt"  # beside the run's folder, so that the folder can be shared without it
+
+
+@dataclass(frozen=True)
+class PseudonymousSource:
+    """A source whose cases answer to other names."""
+
+    source: Source
+    originals: dict[str, CaseKey]  # by pseudonym
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The findings of the source."""
+        return self.source.findings
+
+    def index(self) -> Sequence[CaseKey]:
+        """Every case, under its pseudonym."""
+        return sorted((self._renamed(name) for name in self.originals), key=lambda key: key.case)
+
+    def _renamed(self, name: str) -> CaseKey:
+        original = self.originals[name]
+        return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels)
+
+    def load(self, key: CaseKey) -> Case:
+        """The case under its pseudonym; its errors do not name the file."""
+        try:
+            case = self.source.load(self.originals[key.case])
+        except CaseError as error:
+            raise self._hidden(error, key) from None
+        return Case(key, case.image, case.truth, case.readings, case.spacing)
+
+    def truth(self, key: CaseKey) -> dict[str, Mask]:
+        """The truth masks of the case."""
+        try:
+            return self.source.truth(self.originals[key.case])
+        except CaseError as error:
+            raise self._hidden(error, key) from None
+
+    def _hidden(self, error: CaseError, key: CaseKey) -> CaseError:
+        original = self.originals[key.case]
+        text = str(error)
+        for name in sorted({original.case, Path(original.case).name, original.patient}, key=len, reverse=True):
+            text = text.replace(name, key.case)
+        return CaseError(text, stage=error.stage)
+
+
+def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[PseudonymousSource, Sequence[CaseKey]]:
+    """The source and its cases under pseudonyms; the salt lies beside the run's folder and is reused there."""
+    salt = _salt(out.absolute().parent / SALT_FILE.format(name=out.absolute().name))
+    originals = {}
+    for key in keys:
+        patient = _hash(salt, "patient", key.patient)
+        originals[f"{patient}.{_hash(salt, 'case', key.case)}"] = key
+    renamed = PseudonymousSource(source, originals)
+    return renamed, renamed.index()
+
+
+def _hash(salt: str, kind: str, name: str) -> str:
+    return hashlib.blake2b(f"{kind}:{name}".encode(), key=salt.encode(), digest_size=6).hexdigest()
+
+
+def _salt(path: Path) -> str:
+    if path.exists():
+        return path.read_text().strip()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_hex(16) + "\n")
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
+    return path.read_text().strip()

@@ -1,0 +1,22 @@
+"""Open the source a spec names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import SpecError
+from heatcheck.runs.spec import checked
+from heatcheck.sources import SOURCES
+
+
+def open_source(part: Mapping[str, Any], folder: Path, where: str) -> Source:
+    """The source described by a mapping with its `name` and its settings; relative paths start at `folder`."""
+    if not isinstance(part, Mapping) or "name" not in part:
+        raise SpecError(f"{where}: a source needs a `name`; known: {', '.join(SOURCES)}")
+    facts = SOURCES[part["name"]]
+    settings = checked(facts.settings, {k: v for k, v in part.items() if k != "name"}, f"{where}, source {facts.name}")
+    try:
+        return facts.open(settings.resolved(folder))
+    except ValueError as error:
+        raise SpecError(f"{where}: {error}") from error

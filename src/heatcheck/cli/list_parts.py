@@ -32,7 +32,7 @@ def list_parts(
     kind: Annotated[Kind, typer.Argument(help="What to list.")], as_json: AsJson = False, debug: Debug = False
 ) -> None:
     """List what a spec can name, with what is worth knowing about each."""
-    rows = _READERS[kind]()
+    rows = rows_of(kind)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -45,6 +45,11 @@ def list_parts(
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
+
+
+def rows_of(kind: Kind) -> Rows:
+    """Everything of that kind, a row each, read from its registry."""
+    return _READERS[kind]()
 
 
 def _methods() -> Rows:

@@ -48,16 +48,6 @@ def main() -> None:
             traceback.print_exc()
         typer.echo(f"heatcheck: {' '.join(str(error).split())}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        again = " ".join(["heatcheck", *map(_quoted, sys.argv[1:])])
-        typer.echo(f"\nStopped. What is finished is kept; continue with:\n  {again}", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-
-
-def _quoted(word: str) -> str:
-    import shlex
-
-    return shlex.quote(word)

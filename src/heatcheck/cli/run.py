@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet, Seed, TrustCode, Workers
+from heatcheck.cli.stopping import continuable
 
 if TYPE_CHECKING:
     from heatcheck.studies.registry import RunOptions
@@ -39,7 +40,7 @@ def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> No
     from heatcheck.studies.progress import watching
     from heatcheck.studies.run import run_study
 
-    with watching(quiet=quiet) as watcher:
+    with continuable(), watching(quiet=quiet) as watcher:
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
         typer.echo(f"Report: {outcome.report}")

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from heatcheck.cli.options import Debug, Out, Quiet, Seed, Workers
+from heatcheck.cli.stopping import continuable
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,7 +26,7 @@ def train(
     from heatcheck.studies.progress import watching
     from heatcheck.studies.train import train as carry_out
 
-    with watching(quiet=quiet) as watcher:
+    with continuable(), watching(quiet=quiet) as watcher:
         trained = carry_out(read_spec(spec, seed), out, watcher, workers)
     if quiet:
         return

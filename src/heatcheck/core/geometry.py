@@ -68,10 +68,9 @@ def _resize(images: Tensor, shape: tuple[int, ...]) -> Tensor:
         return images
     if len(shape) == 2:
         return functional.interpolate(images, shape, mode="bilinear", align_corners=False, antialias=True)
-    shrinks = all(new <= old for new, old in zip(shape, images.shape[2:], strict=True))
-    if shrinks:
-        return functional.adaptive_avg_pool3d(images, shape)  # type: ignore[arg-type]
-    return functional.interpolate(images, shape, mode="trilinear", align_corners=False)
+    smaller = tuple(min(new, old) for new, old in zip(shape, images.shape[2:], strict=True))
+    averaged = functional.adaptive_avg_pool3d(images, smaller)  # type: ignore[arg-type]
+    return functional.interpolate(averaged, shape, mode="trilinear", align_corners=False)
 
 
 def map_to_image(values: Float[Tensor, "maps *grid"], placement: Placement) -> Float[Tensor, "maps *space"]:
@@ -91,7 +90,7 @@ def map_to_image(values: Float[Tensor, "maps *grid"], placement: Placement) -> F
 def _sample_axis(values: Tensor, axis: int, positions: Float[Tensor, " samples"]) -> Tensor:
     last = values.shape[axis] - 1
     inside = positions.clamp(0, last)
-    low = inside.floor().long().clamp(max=max(last - 1, 0))
+    low = inside.floor().long()
     shape = [1] * values.ndim
     shape[axis] = -1
     weight = (inside - low).to(values.dtype).reshape(shape).to(values.device)

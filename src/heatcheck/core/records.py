@@ -18,7 +18,7 @@ Mask = Bool[np.ndarray, "*space"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A position on the image grid, in pixels, first axis first; (0, 0) is the centre of the first pixel."""
+    """A position on the image grid, first axis first; the first pixel reaches from 0 up to 1 along each axis."""
 
     position: tuple[float, ...]
 

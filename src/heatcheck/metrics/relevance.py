@@ -59,7 +59,7 @@ def rank(relevance: Map, truth: Mask) -> Measured:
 
 
 def _kth_largest(positive: Map, k: int) -> float:
-    """The k-th largest of non-negative values; plateaus at the top and at 0 are counted, as they slow selection down."""
+    """The k-th largest of non-negative values; plateaus at the top and at 0 are counted: they slow selection down."""
     top = positive.max()
     at_top = np.count_nonzero(positive == top)
     if k <= at_top:

@@ -3,7 +3,7 @@
 import json
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from heatcheck.core.errors import ModelError
 
@@ -15,10 +15,10 @@ class Preprocessing(BaseModel):
     are in those units.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     outputs: tuple[str, ...] = Field(min_length=1)
-    size: tuple[int, ...] = Field(min_length=2, max_length=3)
+    size: tuple[PositiveInt, ...] = Field(min_length=2, max_length=3)
     channels: int = Field(1, ge=1)
     mean: tuple[float, ...] = (0.5,)
     std: tuple[float, ...] = (0.25,)
@@ -40,8 +40,17 @@ class Preprocessing(BaseModel):
 def read_contract(text: str, where: str) -> Preprocessing:
     """The contract in a JSON text; `where` names its file in errors."""
     try:
-        return Preprocessing.model_validate(json.loads(text))
-    except (ValidationError, ValueError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        what = f"{'.'.join(map(str, first['loc'])) or 'contract'}: {first['msg']}" if first else str(error)
+        values = json.loads(text)
+    except ValueError as error:
+        raise ModelError(f"{where}: the preprocessing contract is not JSON ({error}); export it again") from error
+    return checked_contract(values, where)
+
+
+def checked_contract(values: object, where: str) -> Preprocessing:
+    """The values as a contract, or one sentence on what is wrong with them."""
+    try:
+        return Preprocessing.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"{'.'.join(map(str, first['loc'])) or 'contract'}: {first['msg'].removeprefix('Value error, ')}"
         raise ModelError(f"{where}: the preprocessing contract is wrong ({what}); correct it") from error

@@ -25,14 +25,14 @@ def densenet_compact(channels: int, outputs: int) -> nn.Module:
 
 MODELS.add(
     "densenet_compact",
-    ModelFacts("densenet_compact", densenet_compact, "Small DenseNet without weights, for training"),
+    ModelFacts("densenet_compact", densenet_compact, "Compact DenseNet without weights, for training"),
 )
 MODELS.add(
     "phantom_chest_densenet",
     ModelFacts(
         "phantom_chest_densenet",
         densenet_compact,
-        "The same network trained on the chest phantom's ten findings; its weights come with heatcheck",
+        "Compact DenseNet trained on the chest phantom's ten findings; its weights come with heatcheck",
         weights="phantom_chest_densenet.safetensors",
     ),
 )

@@ -2,8 +2,6 @@
 
 import hashlib
 import importlib
-import json
-import pickle
 import sys
 from dataclasses import dataclass
 from importlib import resources
@@ -14,12 +12,12 @@ import torch
 import yaml
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models.classifier import NetworkClassifier
-from heatcheck.models.contract import Preprocessing, read_contract
+from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
 from heatcheck.models.registry import MODELS
 
 PYTHON_PREFIX = "python:"
@@ -73,10 +71,9 @@ def load_classifier(
 def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"device {name!r} cannot be used ({reason}); try --device cpu") from error
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ModelError(f"device {name!r} cannot be used ({_briefly(error)}); try --device cpu") from error
     return device
 
 
@@ -107,14 +104,15 @@ def read_weights(path: Path) -> Weights:
 def _plain_state(path: Path) -> dict[str, Tensor]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # damaged bytes make the unpickler raise anything
         raise ModelError(
-            f"{path} is not a plain file of weights ({str(error).splitlines()[0]}); save `model.state_dict()` with "
+            f"{path} is not a plain file of weights ({_briefly(error)}); save `model.state_dict()` with "
             "safetensors.torch.save_file"
         ) from error
     while isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    plain = isinstance(state, dict) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items())
+    if not plain:
         raise ModelError(f"{path} does not hold a state dict; save `model.state_dict()`")
     return {name.removeprefix("module."): value for name, value in state.items()}
 
@@ -124,18 +122,24 @@ def _sidecar(path: Path) -> Preprocessing | None:
     if not beside.is_file():
         return None
     try:
-        return read_contract(json.dumps(yaml.safe_load(beside.read_text())), beside.name)
-    except yaml.YAMLError as error:
-        raise ModelError(f"{beside} is not valid YAML ({' '.join(str(error).split())}); correct it") from error
+        values = yaml.safe_load(beside.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ModelError(f"{beside} is not valid YAML ({_briefly(error)}); correct it") from error
+    return checked_contract(values, beside.name)
+
+
+def _briefly(error: Exception) -> str:
+    """What torch says, which may be pages, as a part of one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def _fill(module: nn.Module, state: dict[str, Tensor], name: str) -> None:
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        what = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"the weights do not fit model {name} ({what}); name the model they were trained as"
+            f"the weights do not fit model {name} ({_briefly(error)}); name the model they were trained as"
         ) from error
 
 
@@ -146,14 +150,16 @@ def _user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
         raise ModelError(f"model {name!r} should read python:package.module:factory")
     if not trusted:
         raise ModelError(f"model {name} runs code of yours; add --trust-code to the command if you trust it")
+    before = list(sys.path)
     sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:
         factory: Any = getattr(importlib.import_module(place), factory_name)
         module = factory()
     except Exception as error:
-        raise ModelError(f"model {name}: {type(error).__name__}: {error}; see the whole trace with --debug") from error
+        what = f"{type(error).__name__}: {_briefly(error)}"
+        raise ModelError(f"model {name}: {what}; see the whole trace with --debug") from error
     finally:
-        del sys.path[:2]
+        sys.path[:] = before
     if not isinstance(module, nn.Module):
         raise ModelError(f"model {name}: the factory returned {type(module).__name__}, not a torch.nn.Module")
     return module
@@ -166,9 +172,8 @@ def _try_out(classifier: NetworkClassifier) -> None:
     try:
         logits = classifier.logits(blank)
     except Exception as error:
-        what = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({what}); "
+            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({_briefly(error)}); "
             "correct `size` and `channels` of its contract"
         ) from error
     if not isinstance(logits, Tensor) or logits.shape != (1, len(wanted.outputs)):
@@ -184,11 +189,13 @@ def digest_of(module: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in sorted(module.state_dict().items()):
         digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        flat = value.detach().cpu().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().tobytes())  # NumPy does not know every type torch has
     return digest.hexdigest()
 
 
 def save_classifier(classifier: NetworkClassifier, path: Path) -> None:
     """Write weights and contract as one safetensors file."""
     state = {name: value.detach().cpu().contiguous() for name, value in classifier.module.state_dict().items()}
-    save_file(state, path, metadata={_METADATA_KEY: classifier.preprocessing.model_dump_json()})
+    # save_file would leave the file readable by its owner only
+    path.write_bytes(save(state, metadata={_METADATA_KEY: classifier.preprocessing.model_dump_json()}))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -54,7 +54,7 @@ def read_spec(name: str, seed: int | None = None) -> Spec:
     """The description in a YAML file, or the shipped one of that name; `seed` replaces its own."""
     path = _find(name)
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         what = " ".join(str(error).split())
         raise SpecError(f"{path.name} is not valid YAML ({what}); correct it") from error
@@ -68,6 +68,18 @@ def read_spec(name: str, seed: int | None = None) -> Spec:
     return Spec(path.name, envelope, body, path.parent)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML without code, and without keys that are given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping; the last of two equal keys would win without a word."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def _find(name: str) -> Path:
     shipped = shipped_specs()
     if name in shipped:
@@ -76,7 +88,9 @@ def _find(name: str) -> Path:
     if path.is_file():
         return path
     if path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
-        raise SpecError(f"{name}: no such file; `heatcheck init {path.name}` writes one to start from")
+        beside = [file.name for file in path.parent.glob("*.y*ml")]
+        near = suggest(path.name, [*beside, *shipped])
+        raise SpecError(f"{name}: no such file; {near} (`heatcheck init {path.name}` writes one to start from)")
     raise SpecError(f"no spec named {name!r}; {suggest(name, shipped)}")
 
 
@@ -104,8 +118,12 @@ def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[s
 def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:
     for key in keys:
         field = model.model_fields.get(key)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
+        model = (_model_in(field.annotation) if field else None) or model
     return list(model.model_fields)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model in a type such as `Model | None` or `tuple[Model, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)

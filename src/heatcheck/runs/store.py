@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from PIL import Image
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.records import Estimate, Map, ShardTables
@@ -70,16 +70,20 @@ class RunFolder:
         for left_over in self.path.rglob("*.tmp-*"):  # a killed run leaves its unfinished file behind
             left_over.unlink()
         if not self.manifest_path.exists():
-            for name in ("parts", "gallery", "maps"):
-                (self.path / name).mkdir(exist_ok=True)
+            # before anything else: a folder that holds files and no description is taken for somebody else's
             self._write_manifest({"schema": SCHEMA_VERSION, "status": "running", **identity, **facts})
-            return
+        else:
+            self._require_same(identity)
+        for name in ("parts", "gallery", "maps"):
+            (self.path / name).mkdir(exist_ok=True)
+
+    def _require_same(self, identity: Mapping[str, Any]) -> None:
         manifest = read_manifest(self.path)
         different = [key for key, value in _plain(identity).items() if manifest.get(key) != value]
         if different:
             raise RunFolderError(
-                f"{self.path} holds another run (its {', '.join(different)} differ); choose another --out, or "
-                "repeat the command that began it"
+                f"{self.path} holds another run (its {', '.join(different)} differ); choose another --out, "
+                "remove that folder, or repeat the command that began it"
             )
 
     @property
@@ -116,9 +120,10 @@ class RunFolder:
             write_table(self._part(shard, name), TABLES[name], getattr(tables, name))
 
     def write_maps(self, name: str, maps: Mapping[str, Map]) -> None:
-        """Store maps at half precision: enough to look at them, and never used for scores."""
+        """Store maps for looking at, never for scores: at half precision, the largest value of each scaled to 1."""
         with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
-            save_file({key: np.ascontiguousarray(value, np.float16) for key, value in maps.items()}, temporary)
+            # save_file would leave the file readable by its owner only
+            temporary.write_bytes(save({key: _half(value) for key, value in maps.items()}))
 
     def join_shards(self, shards: int) -> None:
         """Make the run's tables from its parts, which follow each other in the order of the cases."""
@@ -156,11 +161,13 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         manifest = json.loads(file.read_text())
     except ValueError as error:
         raise RunFolderError(f"{file} is damaged ({error}); remove the folder and run again") from error
+    if not isinstance(manifest, dict):
+        raise RunFolderError(f"{file} is damaged (it is no description); remove the folder and run again")
     if manifest.get("schema") != SCHEMA_VERSION:
         raise RunFolderError(
             f"{file} has schema {manifest.get('schema')}, this heatcheck reads {SCHEMA_VERSION}; run the study again"
         )
-    return dict(manifest)
+    return manifest
 
 
 def read_run(path: Path | str) -> Run:
@@ -179,6 +186,12 @@ def _read_table(path: Path, record: type) -> pd.DataFrame:
     return pd.DataFrame({name: [] for name in record.__dataclass_fields__})  # type: ignore[attr-defined]
 
 
+def _half(values: Map) -> Map:
+    """The map at half precision, scaled first: raw gradients would fall below what it can hold."""
+    largest = float(np.abs(values).max(initial=0))
+    return np.ascontiguousarray(values / largest if largest > 0 else values, np.float16)
+
+
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(value, default=str)))
 
@@ -186,7 +199,9 @@ def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
 def _require_usable(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise RunFolderError(f"{path} is a file; give --out a folder")
-    if path.is_dir() and not (path / "run.json").exists() and any(p.name != ".lock" for p in path.iterdir()):
+    names = {p.name for p in path.iterdir()} if path.is_dir() else set()
+    foreign = [name for name in names if name != ".lock" and not name.startswith("run.json")]
+    if foreign and "run.json" not in names:
         raise RunFolderError(f"{path} is not empty and holds no run; choose another --out")
     parent = next(p for p in (path, *path.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -1,7 +1,6 @@
 """The parquet tables of a run: their columns come from the records, their rows are sorted and atomic."""
 
-import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
@@ -54,12 +53,9 @@ def join_tables(parts: Sequence[Path], target: Path, record: type) -> None:
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends without an error."""
-    handle, name = tempfile.mkstemp(prefix=f"{path.name}.tmp-", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
     try:
         yield temporary
-        temporary.chmod(0o644)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ given, in the patient's frame, so that equal generators give the same finding.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
 
 from heatcheck.core.records import Map, Mask
@@ -93,7 +94,7 @@ def _step(start: tuple[float, float], angle: float, length: float) -> tuple[floa
 
 
 def edema(scene: Scene, generator: Generator) -> Mask:
-    """Bat-wing haze around both hila, thick blurred vessels and short septal lines at the bases."""
+    """Bat-wing haze around both hila that blurs the vessels, and short septal lines at the bases."""
     strength = generator.uniform(0.18, 0.27)
     mask = np.zeros(scene.canvas.shape, bool)
     for side in (RIGHT, LEFT):
@@ -104,7 +105,7 @@ def edema(scene: Scene, generator: Generator) -> Mask:
         field = scene.lungs[side].astype(np.float32)
         soft = scene.canvas.soft(wing, blur=0.05) * scene.canvas.blurred(field, 0.006)
         scene.density += strength * soft * _mottle(scene, generator, 60, 0.22)
-        scene.markings *= 1 + 0.25 * soft
+        scene.markings *= 1 - 0.3 * soft
         lines = [_septal_line(scene.anatomy, side, float(height)) for height in generator.uniform(0.18, 0.44, 6)]
         scene.density += 0.07 * scene.canvas.soft(*lines, blur=0.003) * field
         mask |= scene.canvas.exact(wing) & scene.lungs[side]
@@ -194,11 +195,13 @@ def pneumothorax(scene: Scene, generator: Generator) -> Mask:
     rim = lung(scene.anatomy, side)
     retreat = generator.uniform(0.10, 0.30)
     centre = np.array([side * 0.12, 0.12])
-    lateral = np.clip((side * rim[:, 0] - 0.14) / (scene.anatomy.width - 0.14), 0, 1) ** 0.8
-    above = np.clip((0.42 - rim[:, 1]) / 0.75, 0, 1)
-    collapsed = centre + (rim - centre) * (1 - retreat * np.maximum(above * (0.35 + 0.65 * lateral), 0))[:, None]
+    lateral = np.clip((side * rim[:, 0] - 0.22) / (scene.anatomy.width - 0.22), 0, 1) ** 0.8
+    apical = 0.5 * np.clip((-0.5 - rim[:, 1]) / 0.2, 0, 1)
+    falls = np.clip((0.42 - rim[:, 1]) / 0.75, 0, 1) * np.maximum(lateral, apical)
+    # where the lung stays in place its new rim is drawn a little outside, or rounding would leave specks of air
+    collapsed = centre + (rim - centre) * (1 - retreat * falls + 0.02 * np.exp(-falls / 0.04))[:, None]
     inside = scene.canvas.exact(collapsed)
-    mask = scene.lungs[side] & ~inside
+    mask = _largest(scene.lungs[side] & ~inside)
     soft = scene.canvas.blurred(mask.astype(np.float32), 0.003)
     pleura = scene.canvas.soft(stroke(np.concatenate([collapsed, collapsed[:1]]), 0.011), blur=0.002)
     near = scene.canvas.blurred(mask.astype(np.float32), 0.012)
@@ -206,6 +209,11 @@ def pneumothorax(scene: Scene, generator: Generator) -> Mask:
     scene.density += 0.03 * scene.canvas.blurred(inside.astype(np.float32), 0.01)
     scene.markings *= 1 - soft
     return mask
+
+
+def _largest(mask: Mask) -> Mask:
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    return np.asarray(labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax())) if count > 1 else mask
 
 
 def cardiomegaly(scene: Scene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy

@@ -1,6 +1,7 @@
 """Any folder of images, with labels in a CSV and one mask file per image and finding."""
 
 import csv
+import difflib
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,17 @@ class FolderSource:
             raise InputError(f"{self.settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
         if not self.findings:
             raise InputError("no findings: give `labels` with a column for each, or `masks` with a folder for each")
+        for folder in [*folders[1:], *self.settings.readers.values()]:
+            self._require_known_folders(folder)
+        self._points  # noqa: B018 - a wrong file of points is known before work starts
+
+    def _require_known_folders(self, root: Path) -> None:
+        """Refuse a folder of masks whose name is nearly a finding's: its masks would be lost without a word."""
+        names = {path.name for path in root.iterdir() if path.is_dir()}
+        for name in sorted(names - set(self.findings)):
+            near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
+            if near:
+                raise InputError(f"{root / name} is named like no finding; did you mean {near[0]!r}?")
 
     @cached_property
     def _images(self) -> dict[str, Path]:
@@ -69,8 +81,10 @@ class FolderSource:
         root = self.settings.images
         images: dict[str, Path] = {}
         for path in sorted(root.rglob("*")):
-            if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
-                case = path.relative_to(root).with_suffix("").as_posix()
+            below = path.relative_to(root)
+            hidden = any(part.startswith(".") for part in below.parts)  # what file managers and notebooks leave behind
+            if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file() and not hidden:
+                case = below.with_suffix("").as_posix()
                 if case in images:
                     raise InputError(f"{images[case].name} and {path.name} are two images with one id; rename one")
                 images[case] = path
@@ -85,10 +99,10 @@ class FolderSource:
         return tuple(sorted(path.name for path in folder.iterdir() if path.is_dir())) if folder else ()
 
     @cached_property
-    def _table(self) -> tuple[list[str], list[dict[str, str]]]:
+    def _table(self) -> tuple[list[str], dict[int, dict[str, str]]]:
         path = self.settings.labels
         if path is None:
-            return [], []
+            return [], {}
         header, rows = read_csv(path)
         if "image" not in header:
             raise SpecError(f"{path} has no column 'image'; its columns are {', '.join(header)}")
@@ -97,7 +111,7 @@ class FolderSource:
     def index(self) -> Sequence[CaseKey]:
         """Every row of the labels, or every image when there are none."""
         if self.settings.labels:
-            keys = [self._row_key(number, row) for number, row in enumerate(self._table[1], start=2)]
+            keys = [self._row_key(number, row) for number, row in self._table[1].items()]
         else:
             keys = [CaseKey(case, case, self._labels_from_masks(case)) for case in self._images]
         keys.sort(key=lambda key: key.case)
@@ -107,17 +121,18 @@ class FolderSource:
         return keys
 
     def _row_key(self, number: int, row: Mapping[str, str]) -> CaseKey:
-        name = row["image"].strip()
-        stem = name[: -len(Path(name).suffix)] if Path(name).suffix.lower() in IMAGE_SUFFIXES else name
+        case = _case_id(row["image"])
+        if not case:
+            raise InputError(f"{self.settings.labels}, line {number}: no image is named; name one or remove the line")
         labels = {}
         for finding in self.findings:
-            text = (row[finding] or "").strip().lower()
+            text = row[finding].strip().lower()
             if text not in _LABELS:
                 raise InputError(
                     f"{self.settings.labels}, line {number}: {finding} is {text!r}; expected 1, 0 or blank"
                 )
             labels[finding] = _LABELS[text]
-        return CaseKey(stem, (row.get("patient") or "").strip() or stem, labels)
+        return CaseKey(case, (row.get("patient") or "").strip() or case, labels)
 
     def _labels_from_masks(self, case: str) -> dict[str, float]:
         root = self.settings.masks
@@ -126,7 +141,7 @@ class FolderSource:
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings."""
         image = read_image(self._path(key), key.case, self.settings.colour)
-        truth = self._masks(self.settings.masks, "masks", key, image.shape[1:]) if self.settings.masks else {}
+        truth = self._truth(key, image.shape[1:])
         readings = tuple(
             self._reading(name, root, key, image.shape[1:]) for name, root in self.settings.readers.items()
         )
@@ -134,23 +149,19 @@ class FolderSource:
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The masks alone."""
-        if self.settings.masks is None:
-            return {}
-        return self._masks(self.settings.masks, "masks", key, image_shape(self._path(key), key.case))
+        return self._truth(key, image_shape(self._path(key), key.case)) if self.settings.masks else {}
 
     def _path(self, key: CaseKey) -> Path:
         return self._images.get(key.case, self.settings.images / key.case)
 
-    def _masks(self, root: Path, label: str, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
-        found = {}
-        for finding in self.findings:
-            path = _mask_file(root, finding, key.case)
-            if path is not None:
-                found[finding] = read_mask(path, f"{label}/{finding}/{path.name}", shape)
-        return found
+    def _truth(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
+        """The masks of the findings that are present; many exports hold empty ones for the others."""
+        root = self.settings.masks
+        present = [finding for finding in self.findings if key.labels.get(finding) == 1]
+        return _read_masks(root, "masks", key.case, present, shape) if root else {}
 
     def _reading(self, name: str, root: Path, key: CaseKey, shape: tuple[int, ...]) -> Reading:
-        masks = {f: m for f, m in self._masks(root, name, key, shape).items() if m.any()}
+        masks = {f: m for f, m in _read_masks(root, name, key.case, self.findings, shape).items() if m.any()}
         return Reading(name, masks, self._points.get((name, key.case), {}))
 
     @cached_property
@@ -164,32 +175,54 @@ class FolderSource:
             if column not in header:
                 raise SpecError(f"{path} has no column {column!r}; its columns are {', '.join(header)}")
         points: dict[tuple[str, str], dict[str, tuple[Point, ...]]] = defaultdict(dict)
-        for number, row in enumerate(rows, start=2):
-            if row["finding"] not in self.findings:
-                hint = suggest(row["finding"], self.findings)
-                raise InputError(f"{path}, line {number}: unknown finding {row['finding']!r}; {hint}")
-            try:
-                point = Point((float(row["y"]), float(row["x"])))
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: x and y must be numbers; correct them") from error
-            of_case = points[row["reader"], row["image"]]
-            of_case[row["finding"]] = (*of_case.get(row["finding"], ()), point)
+        for number, row in rows.items():
+            for column, known in (("finding", self.findings), ("reader", self.settings.readers)):
+                if row[column] not in known:
+                    hint = suggest(row[column], known)
+                    raise InputError(f"{path}, line {number}: unknown {column} {row[column]!r}; {hint}")
+            of_case = points[row["reader"], _case_id(row["image"])]
+            of_case[row["finding"]] = (*of_case.get(row["finding"], ()), _point(row, f"{path}, line {number}"))
         return dict(points)
 
 
-def read_csv(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The header and the rows of a CSV file."""
+def _point(row: Mapping[str, str], where: str) -> Point:
+    try:
+        position = float(row["y"]), float(row["x"])
+    except ValueError:
+        position = math.nan, math.nan
+    if not all(map(math.isfinite, position)):
+        raise InputError(f"{where}: x and y must be numbers; correct them")
+    return Point(position)
+
+
+def _case_id(name: str) -> str:
+    """The id of the image a table names with or without its ending."""
+    name = name.strip()
+    suffix = Path(name).suffix
+    return name.removesuffix(suffix) if suffix.lower() in IMAGE_SUFFIXES else name
+
+
+def read_csv(path: Path) -> tuple[list[str], dict[int, dict[str, str]]]:
+    """The header of a CSV file, and its rows by their line numbers."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            rows = list(reader)
-            header = list(reader.fieldnames or [])
+            header = [name.strip() for name in reader.fieldnames or []]
+            reader.fieldnames = header
+            rows = {reader.line_num: row for row in reader}  # noqa: B035 - it moves on with every row
     except (csv.Error, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path} is not a readable CSV file ({error}); export it again as UTF-8") from error
-    ragged = next((n for n, row in enumerate(rows, start=2) if None in row or None in row.values()), None)
+    if "" in header or len(set(header)) < len(header):
+        raise InputError(f"{path}: two columns have one name, or one has none ({', '.join(header)}); rename it")
+    ragged = next((n for n, row in rows.items() if None in row or None in row.values()), None)
     if ragged is not None:
         raise InputError(f"{path}, line {ragged}: another number of cells than the header; correct the line")
     return header, rows
+
+
+def _read_masks(root: Path, label: str, case: str, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
+    files = {finding: _mask_file(root, finding, case) for finding in findings}
+    return {f: read_mask(path, f"{label}/{f}/{case}{path.suffix}", shape) for f, path in files.items() if path}
 
 
 def _mask_file(root: Path, finding: str, case: str) -> Path | None:

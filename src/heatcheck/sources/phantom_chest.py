@@ -60,10 +60,11 @@ class PhantomChest:
         keys = []
         for number in range(self.settings.first, self.settings.first + self.settings.patients):
             patient = f"phantom{number:06d}"
-            labels = {name: float(name in self._labels(patient)) for name in FINDINGS}
+            present = self._labels(patient)
+            labels = {name: float(name in present) for name in FINDINGS}
             two = generator_for(self.settings.seed, patient, "views").random() < self.settings.second_view
             keys += [CaseKey(f"{patient}_view{view}", patient, labels) for view in range(1, 3 if two else 2)]
-        return keys
+        return sorted(keys, key=lambda key: key.case)  # a seventh digit upsets the order of the numbers
 
     def load(self, key: CaseKey) -> Case:
         """The film with truth and readings."""

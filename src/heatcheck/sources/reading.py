@@ -1,10 +1,14 @@
 """Reading one image or mask file; whatever is wrong with it becomes one sentence that names the file."""
 
+import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Num
 from PIL import Image as Pictures
 from PIL import UnidentifiedImageError
 
@@ -13,6 +17,7 @@ from heatcheck.core.records import Image, Mask
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
 Colour = Literal["grey", "rgb"]
+Stored = Num[np.ndarray, "channel row column"]  # as the file has it
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than 8 bits
 
 
@@ -21,22 +26,25 @@ def read_image(path: Path, name: str, colour: Colour = "grey") -> Image:
 
     `name` is what errors call the file, so that no absolute path leaves this machine.
     """
-    values = _read_array(path, name) if path.suffix.lower() == ".npy" else _read_picture(path, name, colour)
-    if not np.isfinite(values).all():
-        raise CaseError(f"{name} has NaN or infinite pixels; repair or remove it")
+    values = _read(path, name, colour)
     if values.size == 0:
         raise CaseError(f"{name} has no pixels; repair or remove it")
-    return values
+    if values.dtype.kind in "iu" and values.dtype.itemsize > 2:
+        raise CaseError(f"{name} holds {values.dtype}, whose white is unknown; save it as uint8, uint16 or floats")
+    scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1
+    with np.errstate(over="ignore"):
+        scaled = np.array(values, np.float32, order="C") / np.float32(scale)
+    return _finite(scaled, name)
 
 
 def read_mask(path: Path, name: str, shape: tuple[int, ...]) -> Mask:
     """The pixels above 0, which must lie on the image's grid."""
-    values = _read_array(path, name) if path.suffix.lower() == ".npy" else _read_picture(path, name, "grey")
+    values = _finite(_read(path, name, "grey"), name)
     if values.shape[1:] != shape:
         raise CaseError(
             f"mask {name} is {_size(values.shape[1:])}, its image {_size(shape)}; export it at the image's size"
         )
-    return np.asarray(values.max(0) > 0)
+    return np.asarray((values > 0).any(0))
 
 
 def image_shape(path: Path, name: str) -> tuple[int, ...]:
@@ -51,47 +59,73 @@ def _size(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape))
 
 
-def _opened(path: Path, name: str) -> Pictures.Image:
+def _finite(values: Stored, name: str) -> Stored:
+    if not np.isfinite(values).all():
+        raise CaseError(f"{name} has NaN or infinite pixels; repair or remove it")
+    return values
+
+
+def _read(path: Path, name: str, colour: Colour) -> Stored:
+    return _read_array(path, name) if path.suffix.lower() == ".npy" else _read_picture(path, name, colour)
+
+
+def _require_content(path: Path, name: str) -> None:
     if not path.is_file():
         raise CaseError(f"{name} does not exist; correct the list or add the file")
     if path.stat().st_size == 0:
         raise CaseError(f"{name} is empty (0 bytes); copy it again")
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[Pictures.Image]:
+    """The picture; whatever Pillow finds wrong with it while it is open becomes a CaseError."""
+    _require_content(path, name)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", Pictures.DecompressionBombWarning)
-            return Pictures.open(path)
+            warnings.filterwarnings("ignore", module=r"PIL\.")  # odd metadata does not concern the reader
+            with Pictures.open(path) as picture:
+                _require_sane_size(picture)
+                yield picture
     except UnidentifiedImageError as error:
         raise CaseError(f"{name} is not an image, whatever its ending says; export it again") from error
-    except (OSError, Pictures.DecompressionBombError, Pictures.DecompressionBombWarning) as error:
-        raise CaseError(f"{name} cannot be read ({error}); export it again") from error
+    except Exception as error:  # damaged bytes make decoders raise anything
+        raise CaseError(f"{name} cannot be read ({_reason(error, path, name)}); copy or export it again") from error
 
 
-def _read_picture(path: Path, name: str, colour: Colour) -> Image:
+def _require_sane_size(picture: Pictures.Image) -> None:
+    """Pillow only warns, and filters of warnings do not hold when several threads read."""
+    if picture.width * picture.height > (Pictures.MAX_IMAGE_PIXELS or math.inf):
+        raise ValueError(f"{_size((picture.height, picture.width))} pixels are too many")
+
+
+def _reason(error: Exception, path: Path, name: str) -> str:
+    return str(error).replace(str(path), name)
+
+
+def _read_picture(path: Path, name: str, colour: Colour) -> Stored:
     with _opened(path, name) as picture:
-        try:
-            picture.load()
-        except (OSError, ValueError, SyntaxError, EOFError) as error:
-            raise CaseError(f"{name} is damaged ({error}); copy or export it again") from error
-        if picture.mode in _DEEP:
-            return (np.asarray(picture, dtype=np.float32) / 65535)[None]
-        if picture.mode == "F":
-            return np.asarray(picture, dtype=np.float32)[None]
-        wanted = picture.convert("L" if colour == "grey" else "RGB")
-    values = np.asarray(wanted, dtype=np.float32) / 255
-    return values[None] if values.ndim == 2 else np.moveaxis(values, -1, 0).copy()
+        if picture.mode in (*_DEEP, "F"):
+            return _narrowed(np.asarray(picture))[None]
+        values = np.asarray(picture.convert("L" if colour == "grey" else "RGB"))
+    return values[None] if values.ndim == 2 else np.moveaxis(values, -1, 0)
 
 
-def _read_array(path: Path, name: str) -> Image:
-    if not path.is_file():
-        raise CaseError(f"{name} does not exist; correct the list or add the file")
+def _narrowed(values: np.ndarray) -> np.ndarray:
+    """The same values as uint16 where they fit: Pillow hands some 16-bit pictures over as 32-bit integers."""
+    fits = values.dtype.kind == "i" and values.min() >= 0 and values.max() <= np.iinfo(np.uint16).max
+    return values.astype(np.uint16) if fits else values
+
+
+def _read_array(path: Path, name: str) -> Stored:
+    _require_content(path, name)
     try:
-        values = np.load(path, allow_pickle=False)  # pickled arrays could run code
-    except (ValueError, OSError, EOFError) as error:
-        raise CaseError(f"{name} is not a plain .npy array ({error}); save it again with numpy.save") from error
+        with path.open("rb") as file:
+            values = np.lib.format.read_array(file, allow_pickle=False)  # pickled arrays could run code
+    except Exception as error:  # damaged bytes make NumPy raise anything
+        why = _reason(error, path, name)
+        raise CaseError(f"{name} is not a plain .npy array ({why}); save it again with numpy.save") from error
     if values.ndim not in (2, 3):
-        raise CaseError(f"{name} has {values.ndim} axes; expected rows × columns or channels × rows × columns")
+        raise CaseError(f"{name} has {values.ndim} axes; save rows × columns or channels × rows × columns")
     if values.dtype.kind not in "biuf":
         raise CaseError(f"{name} holds {values.dtype}, not numbers; save it again")
-    scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1
-    scaled = (values / scale).astype(np.float32) if scale != 1 else values.astype(np.float32)
-    return scaled[None] if scaled.ndim == 2 else scaled
+    return values[None] if values.ndim == 2 else values

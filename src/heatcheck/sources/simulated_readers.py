@@ -74,4 +74,4 @@ def _representative(mask: Mask, habits: ReaderHabits, generator: np.random.Gener
     depth = cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
     row, column = np.unravel_index(int(depth.argmax()), depth.shape)
     jitter = generator.normal(0, habits.displacement * mask.shape[0] * 0.8, 2)
-    return Point((float(row + jitter[0]), float(column + jitter[1])))
+    return Point((float(row + 0.5 + jitter[0]), float(column + 0.5 + jitter[1])))

@@ -137,18 +137,13 @@ def _item(
 
 def _facts(values: Map, truth: Mask, rule: RegionRule) -> dict[str, Any]:
     region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
-    row, column = (float(axis.mean()) for axis in np.nonzero(top)) if top.sum() == 1 else _first(top)
+    row, column = np.unravel_index(int(top.argmax()), top.shape)
     return {
         "iou": METRICS["iou"].measure(region, truth).value,
         "hit": METRICS["hit"].measure(top, truth).value,
-        "peak": [column, row],
+        "peak": [float(column) + 0.5, float(row) + 0.5],
         "region": outlines(region),
     }
-
-
-def _first(top: Mask) -> tuple[float, float]:
-    row, column = np.unravel_index(int(top.argmax()), top.shape)
-    return float(row), float(column)
 
 
 def _reader(reading: Reading, finding: str) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+import pyarrow.parquet as pq
+from jaxtyping import Float, Int
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.seeds import generator_for
+from heatcheck.metrics import METRICS
 from heatcheck.stats.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.corrections import holm
@@ -85,21 +87,31 @@ def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
 
 def read_values(folder: Path, metric: str, rule: EstimateRule) -> Values:
     """The values of one metric, as the run's scores hold them."""
-    table = pd.read_parquet(
+    names = ["case", "patient", "finding", "method"]
+    table = pq.read_table(
         folder / "scores.parquet",
-        columns=["case", "patient", "finding", "method", "value"],
+        columns=[*names, "value"],
         filters=[("metric", "==", metric), ("condition", "==", "{}")],
-    )
+        read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
+    ).to_pandas()
     columns = (*rule.methods, HUMAN) if (table["method"] == HUMAN).any() else rule.methods
+    column_of = pd.Index(columns).get_indexer(table["method"].cat.categories)[table["method"].cat.codes]
     by_finding = {}
     for finding in rule.findings:
-        rows = table[table["finding"] == finding]
-        if len(rows):
-            wide = rows.pivot_table(index="case", columns="method", values="value", dropna=False, sort=True)
-            wide = wide.reindex(columns=list(columns))
-            wide["patient"] = rows.drop_duplicates("case").set_index("case")["patient"]
-            by_finding[finding] = wide
+        chosen = (table["finding"] == finding).to_numpy() & (column_of >= 0)
+        if chosen.any():
+            by_finding[finding] = _wide(table[chosen], column_of[chosen], columns)
     return Values(metric, columns, by_finding)
+
+
+def _wide(rows: pd.DataFrame, column_of: Int[np.ndarray, " rows"], columns: tuple[str, ...]) -> pd.DataFrame:
+    """A row a case in the order of their ids, a column a method, and the patient."""
+    cases, first, row_of = np.unique(rows["case"].to_numpy(str), return_index=True, return_inverse=True)
+    matrix = np.full((len(cases), len(columns)), np.nan)
+    matrix[row_of, column_of] = rows["value"].to_numpy()
+    wide = pd.DataFrame(matrix, index=cases, columns=list(columns))
+    wide["patient"] = rows["patient"].to_numpy(str)[first]
+    return wide
 
 
 def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
@@ -195,11 +207,10 @@ def _tests_against_floors(values: Values, rule: EstimateRule) -> list[Estimate]:
         for finding, table in values.by_finding.items()
         if rule.floors
     ]
+    label = METRICS[values.metric].label
     return [
-        *_corrected(
-            [test for test in overall if test], f"{values.metric} over all findings, each method against each floor"
-        ),
-        *_corrected(each, f"{values.metric} on each finding, each method against the best floor there"),
+        *_corrected([test for test in overall if test], f"{label} over all findings, each method against each floor"),
+        *_corrected(each, f"{label} on each finding, each method against the best floor there"),
     ]
 
 

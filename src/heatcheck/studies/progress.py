@@ -44,6 +44,7 @@ class Bars:
 
     def start(self, what: str, total: int, done: int = 0) -> None:
         """A new bar; the one before stays, full."""
+        self.progress.start()  # only now, so that an error before any work is a single line
         self.task = self.progress.add_task(what, total=total, completed=done, note="")
 
     def advance(self, parts: int = 1, note: str = "") -> None:
@@ -69,5 +70,9 @@ def watching(*, quiet: bool) -> Iterator[Watcher]:
         TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    progress = Progress(*columns, console=Console(stderr=True))
+    try:
         yield Bars(progress)
+    finally:
+        if progress.tasks:
+            progress.stop()

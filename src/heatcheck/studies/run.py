@@ -71,13 +71,18 @@ def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:
     return {
         "study": spec.envelope.study,
         "title": spec.envelope.title or spec.name,
-        "threads": spec.envelope.threads or len(os.sched_getaffinity(0)),
+        "threads": spec.envelope.threads or _cores(),
         "batch_size": spec.envelope.batch_size,
         "shard_size": spec.envelope.shard_size,
         "versions": {**_versions(), "python": platform.python_version(), "machine": platform.machine()},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "trusted_code": options.trust_code,
     }
+
+
+def _cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _versions() -> dict[str, str]:

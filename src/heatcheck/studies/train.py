@@ -124,10 +124,10 @@ def train(spec: Spec, out: Path, watcher: Watcher, workers: int = 2) -> Trained:
     sources = [open_source(part, spec.folder, spec.name) for part in (body.training, body.validation, body.test)]
     if body.model not in MODELS:
         MODELS[body.model]  # raises with a suggestion
-    _claim(out, {"seed": spec.envelope.seed, **body.model_dump(mode="json")})
     torch.set_num_threads(spec.envelope.threads or torch.get_num_threads())
     torch.use_deterministic_algorithms(True)
     classifier = _untrained(body, spec.envelope.seed, sources[0])
+    _claim(out, {"seed": spec.envelope.seed, **body.model_dump(mode="json")})
     data = [
         StoredExamples(CaseExamples(source, classifier), out / f"{name}.npy", watcher, workers)
         for source, name in zip(sources[:2], ("training", "validation"), strict=True)

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from heatcheck.core.errors import InputError, ModelError
 from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.training.labels import masked_cross_entropy
 
@@ -68,6 +69,8 @@ def fit(
     fabric = Fabric(accelerator="auto", devices=1)
     order = _Order(len(data[0]), settings.seed)  # type: ignore[arg-type]
     training = DataLoader(data[0], settings.batch_size, sampler=order, drop_last=True)
+    if not len(training):
+        raise InputError(f"{len(order)} examples do not fill a batch of {settings.batch_size}; lower the batch size")
     validation = DataLoader(data[1], settings.batch_size)
     optimizer = torch.optim.AdamW(_groups(module, settings.weight_decay), lr=settings.learning_rate)
     network, optimizer = fabric.setup(module, optimizer)
@@ -82,14 +85,16 @@ def fit(
         with torch.random.fork_rng():
             torch.manual_seed(seed_for(settings.seed, epoch, "dropout"))
             loss = _train(fabric, network, optimizer, training, _Schedule(settings, epoch * len(training), steps), tick)
-        done = Epoch(epoch, loss, _validate(network, validation))
-        losses = [past["validation_loss"] for past in state["history"]]
+            done = Epoch(epoch, loss, _validate(network, validation))
+        losses = [past["validation_loss"] for past in state["history"] if math.isfinite(past["validation_loss"])]
         if done.validation_loss <= min(losses, default=math.inf):
             state["best"] = {name: value.detach().clone() for name, value in module.state_dict().items()}
         state["history"].append(asdict(done))
         temporary = state_file.with_suffix(".tmp")
         fabric.save(temporary, state)
         temporary.replace(state_file)
+    if not state["best"]:
+        raise ModelError("the loss was never a number; lower the learning rate")
     module.load_state_dict(state["best"])
     module.eval()
     return [Epoch(**past) for past in state["history"]]

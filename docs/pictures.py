@@ -1,0 +1,79 @@
+"""Draws the pictures of the README: `python docs/pictures.py` (the report's one needs Chromium and a run).
+
+python docs/pictures.py [RUN_FOLDER]
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+
+IMAGES = Path(__file__).parent / "images"
+TILE, LINE = 400, 19
+COLOURS = {
+    "Airspace Opacity": "#f2c14e",
+    "Atelectasis": "#ff7f50",
+    "Cardiomegaly": "#e05a9d",
+    "Consolidation": "#7bd389",
+    "Edema": "#4fc3f7",
+    "Enlarged Cardiomediastinum": "#b388ff",
+    "Lung Lesion": "#ff5252",
+    "Pleural Effusion": "#40c4aa",
+    "Pneumothorax": "#9ccc65",
+    "Support Devices": "#64b5f6",
+}
+
+
+def phantom(numbers: tuple[int, ...]) -> Image.Image:
+    """Films of those patients in two rows, with the outline of each finding in its colour."""
+    tiles = []
+    for number in numbers:
+        source = PhantomChest(PhantomChestSettings(patients=1, first=number, size=TILE, shape="square", second_view=0))
+        case = source.load(source.index()[0])
+        picture = cv2.cvtColor((case.image[0] * 255).astype(np.uint8), cv2.COLOR_GRAY2RGB)
+        for finding, mask in case.truth.items():
+            outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+            colour = tuple(int(COLOURS[finding][i : i + 2], 16) for i in (1, 3, 5))
+            cv2.drawContours(picture, outlines, -1, colour, 1, cv2.LINE_AA)
+        tiles.append(_captioned(picture, list(case.truth)))
+    half = len(tiles) // 2
+    return Image.fromarray(np.vstack([np.hstack(tiles[:half]), np.hstack(tiles[half:])]))
+
+
+def _captioned(picture: np.ndarray, findings: list[str]) -> np.ndarray:
+    tile = Image.new("RGB", (TILE, TILE + 3 * LINE + 8), "black")
+    tile.paste(Image.fromarray(picture))
+    draw = ImageDraw.Draw(tile)
+    font = ImageFont.load_default(15)
+    for place, finding in enumerate(findings or ["no finding"]):
+        at = (8 + (place // 3) * TILE // 2, TILE + 3 + (place % 3) * LINE)
+        draw.text(at, finding, fill=COLOURS.get(finding, "white"), font=font)
+    return np.asarray(tile)
+
+
+def report(run: Path) -> None:
+    """The top of a run's report, as a browser shows it."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("no Chromium found; install it to photograph the report")
+    with tempfile.TemporaryDirectory() as profile:
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
+        flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        flags += [f"--user-data-dir={profile}", "--window-size=1280,1180", f"--screenshot={IMAGES / 'report.png'}"]
+        subprocess.run([browser, *flags, (run / "report.html").absolute().as_uri()], check=True, capture_output=True)
+    picture = Image.open(IMAGES / "report.png").convert("P", palette=Image.Palette.ADAPTIVE, colors=128)
+    picture.save(IMAGES / "report.png", optimize=True)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(exist_ok=True)
+    phantom((20, 27, 50, 58, 61, 66)).save(IMAGES / "phantom.png", optimize=True)
+    if len(sys.argv) > 1:
+        report(Path(sys.argv[1]))

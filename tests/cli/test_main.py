@@ -1,0 +1,205 @@
+"""The command as a newcomer types it: what it prints, where, and with which exit code."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from heatcheck import __version__
+from heatcheck.cli.list_parts import Kind
+from heatcheck.cli.main import main
+from heatcheck.methods import METHODS
+from heatcheck.metrics import METRICS
+from heatcheck.models import MODELS
+from heatcheck.runs.spec import read_spec, shipped_specs
+from heatcheck.sources import SOURCES
+
+
+@pytest.fixture
+def heatcheck(monkeypatch, capsys):
+    """A function that runs the command in this process and returns its exit code, stdout and stderr."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["heatcheck", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+SPEC = {
+    "study": "localization",
+    "gallery": 2,
+    "threads": 1,
+    "bootstrap_draws": 100,
+    "source": {"name": "phantom_chest", "patients": 4, "size": 64},
+    "model": "phantom_chest_densenet",
+    "methods": ["grad_cam", "random"],
+}
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(SPEC))
+    return path
+
+
+def test_version(heatcheck):
+    assert heatcheck("--version") == (0, f"heatcheck {__version__}\n", "")
+
+
+@pytest.mark.parametrize("verb", ["demo", "run", "report", "compare", "init", "list", "train"])
+def test_every_verb_has_help_with_an_example(heatcheck, verb):
+    code, out, _ = heatcheck(verb, "--help")
+    assert code == 0
+    assert f"Example: heatcheck {verb}" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [("methods", METHODS), ("metrics", None), ("sources", SOURCES), ("models", MODELS), ("specs", shipped_specs())],
+)
+def test_lists_are_read_from_the_registries(heatcheck, kind, known):
+    names = [row["name"] for row in json.loads(heatcheck("list", kind, "--json")[1])]
+    expected = known if known is not None else [name for name in METRICS if not METRICS[name].is_count]
+    assert set(names) >= set(expected)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_list_prints_as_a_table(heatcheck, kind):
+    code, out, _ = heatcheck("list", kind)
+    assert code == 0
+    rows = json.loads(heatcheck("list", kind, "--json")[1])
+    assert all(row["name"] in out for row in rows)
+
+
+def test_run_report_and_compare(heatcheck, spec, tmp_path):
+    out = tmp_path / "run"
+    code, printed, progress = heatcheck("run", spec, "--out", out)
+    assert code == 0
+    assert str(out / "report.html") in printed.replace("\n", "")
+    assert "maps and scores" in progress
+    (out / "report.html").unlink()
+    assert heatcheck("report", out)[0] == 0
+    assert (out / "report.html").exists()
+    code, printed, _ = heatcheck("compare", out, out)
+    assert code == 0
+    assert "The specs are the same." in printed
+    rows = json.loads(heatcheck("compare", out, out, "--json")[1])["rows"]
+    assert all(row["difference"] == 0 for row in rows)
+
+
+def test_quiet_says_nothing(heatcheck, spec, tmp_path):
+    assert heatcheck("run", spec, "--out", tmp_path / "run", "-q", "--limit", 2) == (0, "", "")
+
+
+def test_failed_cases_end_with_code_3(heatcheck, spec, tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for name in ("a", "b"):
+        (images / f"{name}.png").write_bytes(b"")
+    (tmp_path / "labels.csv").write_text("image,Edema\na,1\nb,0\n")
+    source = {"name": "folder", "images": "images", "labels": "labels.csv"}
+    spec.write_text(yaml.safe_dump({**SPEC, "source": source}))
+    code, _, err = heatcheck("run", spec, "--out", tmp_path / "run", "-q")
+    assert code == 3
+    assert "2 of 2 cases failed" in err
+    assert "0 bytes" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methds": []}, "study.yaml: unknown key 'methds'; did you mean 'methods'?"),
+        ({"methods": ["grad_cm"]}, "unknown method 'grad_cm'; did you mean 'grad_cam'?"),
+        ({"source": {"name": "folder", "images": "gone"}}, "gone: no such folder; correct the source in the spec"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(heatcheck, spec, tmp_path, change, message):
+    spec.write_text(yaml.safe_dump({**SPEC, **change}))
+    code, out, err = heatcheck("run", spec, "--out", tmp_path / "run")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_debug_shows_the_trace(heatcheck, tmp_path):
+    code, _, err = heatcheck("report", tmp_path, "--debug")
+    assert code == 2
+    assert "Traceback" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "localization-dmo", "--out", "x"),
+        ("run", "missing.yaml", "--out", "x"),
+        ("report", "nowhere"),
+        ("compare", "nowhere", "nowhere"),
+        ("list", "method"),
+        ("run", "localization-demo"),
+        ("run", "localization-demo", "--out", "x", "--device", "abacus"),
+        ("train", "localization-demo", "--out", "x"),
+    ],
+)
+def test_what_the_user_can_mend_is_code_2_without_a_trace(heatcheck, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = heatcheck(*words)
+    assert code == 2
+    assert "Traceback" not in err
+    assert err.strip()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_cannot_be_written_is_refused(heatcheck, spec, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("keep me")
+    for name, message in (("file", "is a file"), ("full", "not empty"), ("file/below", "cannot be written")):
+        code, _, err = heatcheck("run", spec, "--out", tmp_path / name)
+        assert (code, err.count("\n")) == (2, 1)
+        assert message in err
+    assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
+
+
+def test_interrupting_names_the_command_that_continues(heatcheck, spec, tmp_path, monkeypatch):
+    import heatcheck.studies.run as running
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run_shards", interrupt)
+    code, _, err = heatcheck("run", spec, "--out", tmp_path / "my run", "-q")
+    assert code == 130
+    assert f"heatcheck run {spec} --out '{tmp_path / 'my run'}' -q" in err
+
+
+def test_init_writes_a_spec_that_is_valid_and_never_overwrites(heatcheck, tmp_path):
+    path = tmp_path / "mine.yaml"
+    assert heatcheck("init", path)[0] == 0
+    from heatcheck.studies.localization import LocalizationBody
+
+    body = read_spec(str(path)).checked_body(LocalizationBody)
+    assert body.source["name"] == "folder"
+    code, _, err = heatcheck("init", path)
+    assert code == 2
+    assert "exists already" in err
+
+
+def test_help_needs_no_heavy_library():
+    code = (
+        "import sys; sys.argv = ['heatcheck', '--help']\n"
+        "from heatcheck.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'pandas', 'cv2', 'scipy')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from heatcheck.core.errors import CaseError
+from heatcheck.core.geometry import image_to_model, place
+from heatcheck.models import NetworkClassifier, Preprocessing
+
+
+def classifier(module=None, **contract):
+    settings = {"outputs": ("a", "b"), "size": (6, 8), "mean": (0.0,), "std": (1.0,), **contract}
+    return NetworkClassifier("net", module or nn.Identity(), Preprocessing(**settings))
+
+
+def random_image(*shape):
+    return np.random.default_rng(sum(shape)).random(shape, dtype=np.float32)
+
+
+def test_image_of_the_models_size_is_only_normalised():
+    image = random_image(1, 6, 8)
+    seen = classifier(mean=(0.4,), std=(0.2,)).prepare([image])
+    assert seen.shape == (1, 1, 6, 8)
+    assert seen.dtype == torch.float32
+    np.testing.assert_allclose(seen[0], (image - 0.4) / 0.2, rtol=1e-5, atol=1e-6)
+
+
+def test_each_channel_has_its_own_mean_and_deviation():
+    image = random_image(3, 6, 8)
+    seen = classifier(channels=3, mean=(0.1, 0.2, 0.3), std=(1.0, 2.0, 4.0)).prepare([image])[0]
+    for channel, (mean, std) in enumerate([(0.1, 1), (0.2, 2), (0.3, 4)]):
+        np.testing.assert_allclose(seen[channel], (image[channel] - mean) / std, rtol=1e-5, atol=1e-6)
+
+
+def test_grey_image_is_repeated_for_a_model_of_colours():
+    image = random_image(1, 6, 8)
+    seen = classifier(channels=3, mean=(0.0, 0.5, 1.0)).prepare([image])[0]
+    np.testing.assert_allclose(seen, image - np.array([0, 0.5, 1])[:, None, None], rtol=1e-5, atol=1e-6)
+
+
+def test_stretched_image_fills_the_grid():
+    image = np.ones((1, 20, 5), np.float32)
+    seen = classifier(mean=(0.25,), fit="stretch").prepare([image])
+    np.testing.assert_allclose(seen, 0.75)
+
+
+def test_padding_is_the_mean_grey_of_the_training():
+    image = np.ones((1, 12, 4), np.float32)
+    seen = classifier(size=(6, 8), mean=(0.25,), std=(0.5,), fit="pad").prepare([image])[0, 0]
+    np.testing.assert_allclose(seen[:, 3:5], 1.5)
+    assert not seen[:, :3].any()
+    assert not seen[:, 5:].any()
+
+
+def test_images_of_many_sizes_become_one_batch():
+    seen = classifier().prepare([random_image(1, 6, 8), random_image(1, 30, 11), random_image(1, 3, 3)])
+    assert seen.shape == (3, 1, 6, 8)
+
+
+@pytest.mark.parametrize("fit", ["stretch", "pad"])
+def test_prepared_image_lies_where_the_placement_says(fit):
+    image = random_image(1, 17, 9)
+    net = classifier(fit=fit)
+    assert net.placement(image) == place((17, 9), (6, 8), fit)
+    expected = image_to_model(torch.from_numpy(image), net.placement(image))
+    torch.testing.assert_close(net.prepare([image])[0], expected)
+
+
+def test_volume_is_prepared_for_a_model_of_volumes():
+    net = classifier(size=(4, 6, 8))
+    assert net.prepare([random_image(1, 8, 12, 16)]).shape == (1, 1, 4, 6, 8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "contract", "sentence"),
+    [
+        ((2, 6, 8), {}, "image has 2 channels, the model expects 1"),
+        ((3, 6, 8), {"channels": 2}, "image has 3 channels, the model expects 2"),
+        ((1, 5, 6, 8), {}, "image has 3 axes, the model expects 2"),
+        ((1, 6, 8), {"size": (4, 6, 8)}, "image has 2 axes, the model expects 3"),
+        ((1, 5, 6, 8), {"channels": 3}, "image has 3 axes, the model expects 2"),
+    ],
+)
+def test_image_that_does_not_fit_the_model_is_an_error_of_that_case(shape, contract, sentence):
+    with pytest.raises(CaseError, match=sentence) as caught:
+        classifier(**contract).prepare([random_image(*shape)])
+    assert caught.value.stage == "prepare"
+
+
+def test_preparing_leaves_the_image_alone():
+    image = random_image(1, 6, 8)
+    before = image.copy()
+    classifier(mean=(0.5,)).prepare([image])
+    np.testing.assert_array_equal(image, before)
+
+
+def test_sigmoid_and_softmax_turn_logits_into_probabilities():
+    logits = torch.tensor([[0.0, 2.0], [-3.0, 1.0]])
+    single = classifier(activation="sigmoid").probabilities(logits)
+    np.testing.assert_allclose(single, 1 / (1 + np.exp(-logits.numpy())), rtol=1e-5)
+    shared = classifier(activation="softmax").probabilities(logits)
+    powers = np.exp(logits.numpy())
+    np.testing.assert_allclose(shared, powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_logits_are_what_the_network_says():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(48, 2))
+    net = classifier(network)
+    images = net.prepare([random_image(1, 6, 8)])
+    assert torch.equal(net.logits(images), network(images))
+    assert net.logits(images).requires_grad
+
+
+def test_outputs_are_those_of_the_contract_and_a_network_without_weights_is_on_the_cpu():
+    assert classifier().outputs == ("a", "b")
+    assert classifier().device == torch.device("cpu")

@@ -1,0 +1,305 @@
+"""The localization study from spec to report, tiny, and what happens when it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+from safetensors.numpy import load_file
+
+from heatcheck import read_run, run_study
+from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
+from heatcheck.runs.store import RunFolder
+from heatcheck.studies.registry import RunOptions
+
+
+def scores_of(path):
+    return pd.read_parquet(path / "scores.parquet")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, small_spec):
+    """A run that nobody interrupted, with its spec."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    spec = folder / "small.yaml"
+    spec.write_text(yaml.safe_dump(small_spec))
+    outcome = run_study(spec, folder / "run")
+    return spec, folder / "run", outcome
+
+
+def test_a_run_leaves_every_table_and_a_report(undisturbed):
+    _, path, outcome = undisturbed
+    run = read_run(path)
+    assert run.manifest["status"] == "complete"
+    assert outcome.n_failed == 0
+    assert outcome.n_cases == len(run.cases) == run.manifest["n_cases"]
+    assert outcome.report.read_text().startswith("<!doctype html>")
+    assert set(run.scores["method"]) == {"grad_cam", "random", "location_prior", "human"}
+    assert set(run.estimates["statistic"]) >= {"mean", "difference", "percent_decrease", "test", "ratio", "auroc"}
+    assert len(run.predictions) == 10 * len(run.cases)
+    assert 0 < len(run.gallery["items"]) <= 4
+    assert (path / "maps" / "gallery.safetensors").exists()
+
+
+def test_scores_are_sorted_and_unique_and_undefined_ones_have_a_reason(undisturbed):
+    scores = scores_of(undisturbed[1])
+    keys = ["case", "finding", "method", "metric", "condition", "other_method"]
+    assert not scores.duplicated(keys).any()
+    pd.testing.assert_frame_equal(scores, scores.sort_values(keys, ignore_index=True))
+    assert (scores["value"].isna() == (scores["reason"] != "")).all()
+
+
+def test_the_reported_mean_is_the_mean_of_the_scores(undisturbed):
+    run = read_run(undisturbed[1])
+    chosen = run.scores.query("metric == 'iou' and method == 'grad_cam' and condition == '{}'")
+    means = run.estimates.query("statistic == 'mean' and metric == 'iou' and method == 'grad_cam'").set_index("finding")
+    by_finding = chosen.groupby("finding")["value"].mean()
+    for finding, value in by_finding.items():
+        assert means.loc[finding, "value"] == pytest.approx(value)
+    assert means.loc["All findings", "value"] == pytest.approx(by_finding.mean())
+
+
+def test_a_finished_run_is_not_done_again(undisturbed, monkeypatch):
+    spec, path, _ = undisturbed
+    before = scores_of(path)
+    monkeypatch.setattr(RunFolder, "write_shard", lambda *_: pytest.fail("a finished shard was written again"))
+    run_study(spec, path)
+    pd.testing.assert_frame_equal(before, scores_of(path))
+
+
+KILLED = """
+import os, signal, sys
+from heatcheck import run_study
+from heatcheck.runs import store
+write, shards = store.write_table, []
+def deadly(path, record, rows):
+    write(path, record, rows)
+    shards.append(path.name)
+    if path.name == sys.argv[3]:
+        (path.parent / "00099.parquet.tmp-left").write_bytes(b"half a file")
+        os.kill(os.getpid(), signal.SIGKILL)
+store.write_table = deadly
+run_study(sys.argv[1], sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("last_written", ["00000.predictions.parquet", "00001.parquet", "estimates.parquet"])
+def test_a_killed_run_goes_on_and_ends_with_the_same_scores(undisturbed, tmp_path, last_written):
+    spec, path, _ = undisturbed
+    out = tmp_path / "killed"
+    arguments = [sys.executable, "-c", KILLED, str(spec), str(out), last_written]
+    done = subprocess.run(arguments, check=False, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert json.loads((out / "run.json").read_text())["status"] == "running"
+    run_study(spec, out)
+    pd.testing.assert_frame_equal(scores_of(path), scores_of(out), check_exact=True)
+    for name in ("estimates", "predictions"):
+        pd.testing.assert_frame_equal(*(pd.read_parquet(p / f"{name}.parquet") for p in (path, out)), check_exact=True)
+    assert not list(out.rglob("*.tmp-*"))
+
+
+def test_another_spec_in_the_same_folder_is_refused_and_nothing_is_lost(undisturbed, write_spec):
+    _, path, _ = undisturbed
+    before = (path / "run.json").read_bytes()
+    with pytest.raises(RunFolderError, match=r"holds another run.*choose another --out"):
+        run_study(write_spec(batch_size=2), path)
+    assert (path / "run.json").read_bytes() == before
+
+
+def test_other_cases_in_the_same_folder_are_refused(undisturbed):
+    spec, path, _ = undisturbed
+    with pytest.raises(RunFolderError, match="cases_hash"):
+        run_study(spec, path, RunOptions(limit=3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metods": ["grad_cam"]}, "unknown key 'metods'; did you mean 'methods'"),
+        ({"sead": 3}, "unknown key 'sead'; did you mean 'seed'"),
+        ({"methods": ["grad_camm"]}, "did you mean 'grad_cam'"),
+        ({"methods": ["grad_cam", "grad_cam"]}, "named twice"),
+        ({"methods": [{"layer": "x"}]}, "a mapping with a `name`"),
+        ({"metrics": ["iuo"]}, "did you mean 'iou'"),
+        ({"metrics": ["true_positive_pixels"]}, "always counted"),
+        ({"model": "phantom_chest_densenett"}, "did you mean 'phantom_chest_densenet'"),
+        ({"model": "densenet_compact"}, "preprocessing is unknown|without weights"),
+        ({"source": {"name": "phantom_chst"}}, "did you mean 'phantom_chest'"),
+        ({"source": {"name": "phantom_chest", "pateints": 3}}, "did you mean 'patients'"),
+        ({"source": {"patients": 3}}, "a source needs a `name`"),
+        ({"source": {"name": "folder", "images": "nowhere"}}, "nowhere: no such folder"),
+        ({"findings": ["Cardiomegalie"]}, "did you mean 'Cardiomegaly'"),
+        ({"region": {"threshold": 1.5}}, "from 0 up to 1"),
+        ({"channels": "positiv"}, "did you mean 'positive'"),
+        ({"study": "localisation"}, "did you mean 'localization'"),
+        ({"study": "training"}, "use `heatcheck train`"),
+        ({"methods": None}, "'methods' is missing"),
+    ],
+)
+def test_what_can_be_known_before_work_is_said_before_work(changes, message, write_spec, tmp_path):
+    with pytest.raises(InputError, match=message):
+        run_study(write_spec(**changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_without_an_output_for_a_finding_is_refused(write_spec, tmp_path):
+    images = make_images(tmp_path)
+    source = {"name": "folder", "images": str(images), "labels": str(tmp_path / "labels.csv")}
+    with pytest.raises(SpecError, match="no output for hernia; its outputs are Airspace Opacity"):
+        run_study(write_spec(source=source), tmp_path / "run")
+
+
+def test_a_model_of_your_own_needs_trust(write_spec, tmp_path):
+    contract = {"outputs": ["Edema"], "size": [32, 32]}
+    spec = write_spec(model={"name": "python:mine:make", "contract": contract})
+    with pytest.raises(ModelError, match="--trust-code"):
+        run_study(spec, tmp_path / "run")
+
+
+def make_images(folder: Path, count: int = 8, finding: str = "hernia") -> Path:
+    """Grey images whose bright square is the finding on every second one, with masks and labels."""
+    images, masks = folder / "images", folder / "masks" / finding
+    images.mkdir()
+    masks.mkdir(parents=True)
+    rows = [f"image,patient,{finding}"]
+    for number in range(count):
+        generator = np.random.default_rng(number)
+        pixels = generator.integers(0, 60, (48, 64), dtype=np.uint8)
+        mask = np.zeros_like(pixels)
+        row, column = generator.integers(4, 30, 2)
+        mask[row : row + 12, column : column + 12] = 255
+        positive = number % 2 == 0
+        if positive:
+            pixels[mask > 0] += 150
+            Image.fromarray(mask).save(masks / f"img{number}.png")
+        Image.fromarray(pixels).save(images / f"img{number}.png")
+        rows.append(f"img{number}.png,p{number // 2},{int(positive)}")
+    (folder / "labels.csv").write_text("\n".join(rows) + "\n")
+    return images
+
+
+MODEL = """
+import torch
+from torch import nn
+
+class Brightness(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Conv2d(1, 1, 3, padding=1, bias=False)
+        self.relu = nn.ReLU()
+        nn.init.constant_(self.features.weight, 1 / 9)
+
+    def forward(self, images):
+        return self.relu(self.features(images) - 0.5).mean((2, 3)) * 100 - 1
+
+def make():
+    return Brightness()
+"""
+
+
+@pytest.fixture
+def own_study(tmp_path, write_spec):
+    """A study of one's own images and model, which points at the right place by construction."""
+    make_images(tmp_path)
+    (tmp_path / "brightness_model.py").write_text(MODEL)
+    contract = {"outputs": ["hernia"], "size": [24, 32], "mean": [0.0], "std": [1.0], "fit": "pad"}
+    return write_spec(
+        source={"name": "folder", "images": "images", "labels": "labels.csv", "masks": "masks"},
+        model={"name": "python:brightness_model:make", "contract": contract},
+        methods=["grad_cam", "random", "center_prior", "edge", "location_prior"],
+    )
+
+
+def test_your_own_images_and_model_are_studied(own_study, tmp_path):
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert outcome.n_failed == 0
+    run = read_run(tmp_path / "run")
+    assert run.manifest["trusted_code"] is True
+    hits = run.scores.query("metric == 'hit' and method == 'grad_cam'")["value"]
+    assert (hits == 1).all()
+    assert len(hits) == 4
+    auroc = run.estimates.query("statistic == 'auroc' and finding == 'hernia'")["value"].item()
+    assert auroc == 1
+    assert "readers" in outcome.report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda f: (f / "images" / "img2.png").write_bytes(b""), "empty"),
+        (lambda f: (f / "images" / "img2.png").write_text("not an image"), "not an image"),
+        (lambda f: (f / "images" / "img2.png").write_bytes((f / "images/img4.png").read_bytes()[:300]), "truncated"),
+        (lambda f: Image.new("L", (20, 20), 255).save(f / "masks" / "hernia" / "img2.png"), "20×20"),
+        (lambda f: (f / "images" / "img2.png").unlink(), "does not exist"),
+        (
+            lambda f: (
+                (f / "images" / "img2.png").unlink(),
+                np.save(f / "images" / "img2.npy", np.full((48, 64), np.nan, np.float32)),
+            ),
+            "NaN",
+        ),
+    ],
+    ids=["0 bytes", "text", "truncated", "mask size", "missing", "NaN"],
+)
+def test_one_bad_case_is_recorded_and_the_others_are_scored(own_study, tmp_path, spoil, reason):
+    spoil(tmp_path)
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert (outcome.n_failed, outcome.n_cases) == (1, 8)
+    run = read_run(tmp_path / "run")
+    failed = run.cases[run.cases["status"] == "failed"]
+    assert failed["case"].tolist() == ["img2"]
+    assert reason in failed["reason"].item()
+    assert str(tmp_path) not in failed["reason"].item()
+    assert "Traceback" in failed["detail"].item()
+    assert set(run.scores["case"]) == {f"img{i}" for i in range(8) if i != 2}
+    assert "img2" in outcome.report.read_text()
+    assert str(tmp_path) not in outcome.report.read_text()
+
+
+def test_a_case_on_which_the_model_gives_nan_is_the_only_one_lost(own_study, tmp_path):
+    poisoned = MODEL.replace(
+        "* 100 - 1", "* 100 - 1 + torch.where(images.amax((1, 2, 3)) > 0.9, torch.nan, 0.0)[:, None]"
+    )
+    (tmp_path / "brightness_model.py").write_text(poisoned.replace("def make", "class Other:\n    pass\n\ndef make"))
+    pixels = np.asarray(Image.open(tmp_path / "images" / "img3.png")).copy()
+    pixels[:30, :30] = 255
+    Image.fromarray(pixels).save(tmp_path / "images" / "img3.png")
+    sys.modules.pop("brightness_model", None)
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    sys.modules.pop("brightness_model", None)
+    failed = read_run(tmp_path / "run").cases.query("status == 'failed'")
+    assert (outcome.n_failed, failed["case"].tolist()) == (1, ["img3"])
+    assert "not finite" in failed["reason"].item()
+
+
+def test_pseudonyms_hide_every_id(own_study, tmp_path):
+    (tmp_path / "images" / "img2.png").write_bytes(b"")
+    out = tmp_path / "run"
+    options = RunOptions(trust_code=True, pseudonymise=True)
+    run_study(own_study, out, options)
+    run = read_run(out)
+    text = (out / "report.html").read_text() + run.cases.to_csv() + run.scores.to_csv() + (out / "run.json").read_text()
+    assert "img" not in run.cases["case"].str.cat()
+    assert not any(f"img{i}" in text for i in range(8))
+    assert run.cases["patient"].nunique() == 4
+    before = scores_of(out)
+    run_study(own_study, out, options)
+    pd.testing.assert_frame_equal(before, scores_of(out))
+
+
+def test_kept_maps_are_those_of_every_case(own_study, tmp_path, write_spec):
+    spec = yaml.safe_load(own_study.read_text())
+    own_study.write_text(yaml.safe_dump({**spec, "keep_maps": "all"}))
+    run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    kept = {}
+    for file in sorted((tmp_path / "run" / "maps").glob("0*.safetensors")):
+        kept |= load_file(file)
+    assert len(kept) == 8 * 5
+    assert kept["img0/hernia/grad_cam"].shape == (48, 64)

@@ -1,0 +1,106 @@
+"""One case scored by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from heatcheck.core.records import Case, CaseKey, Point, Reading
+from heatcheck.regions.rule import RegionRule
+from heatcheck.studies.explaining import Explained
+from heatcheck.studies.scoring import CALLED_NEGATIVE, NO_MASK, ScoringRule, score_case
+
+RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
+TRUTH = np.zeros((4, 4), bool)
+TRUTH[1, 1:3] = True  # two pixels
+
+
+def hot(*places):
+    values = np.zeros((4, 4), np.float32)
+    for row, column, value in places:
+        values[row, column] = value
+    return values
+
+
+def explained(labels, truth, maps, probabilities=(0.9,), readings=()):
+    case = Case(CaseKey("c", "p", labels), np.zeros((1, 4, 4), np.float32), truth, readings)
+    return Explained(case, (0.0,) * len(labels), probabilities, {"m": maps})
+
+
+def values_of(rows, method="m"):
+    return {row.metric: row.value for row in rows if row.method == method and row.condition == "{}"}
+
+
+def test_a_positive_case_by_hand():
+    values = hot((1, 1, 3.0), (0, 0, 2.0), (3, 3, 1.0))
+    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (values,)), ["f"], "model", RULE))
+    assert got["iou"] == pytest.approx(1 / 3)  # region {(1,1), (0,0)}, truth {(1,1), (1,2)}
+    assert got["iou_full"] == pytest.approx(1 / 3)
+    assert got["hit"] == 1
+    assert got["mass"] == pytest.approx(0.5)
+    assert got["rank"] == pytest.approx(0.5)
+    assert (got["true_positive_pixels"], got["false_positive_pixels"]) == (1, 1)
+    assert (got["false_negative_pixels"], got["true_negative_pixels"]) == (1, 13)
+
+
+def test_a_map_that_marks_nothing_scores_zero_and_its_hit_is_chance():
+    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE))
+    assert got["iou"] == 0
+    assert got["hit"] == pytest.approx(2 / 16)
+    assert math.isnan(got["mass"])
+
+
+def test_an_absent_finding_counts_in_the_full_slice_only():
+    maps = (hot((0, 0, 1.0)), hot((1, 1, 1.0)))
+    rows = score_case(explained({"f": 0, "g": 1}, {"g": TRUTH}, maps, (0.9, 0.9)), ["f", "g"], "model", RULE)
+    got = {row.metric: row.value for row in rows if row.finding == "f"}
+    assert got["iou_full"] == 0
+    assert got["false_positive_pixels"] == 1
+    assert "iou" not in got
+    assert "hit" not in got
+
+
+def test_an_image_without_any_truth_leaves_the_pixel_counts_alone():
+    rows = score_case(explained({"f": 0}, {}, (hot((0, 0, 1.0)),)), ["f"], "model", RULE)
+    assert {row.metric for row in rows} == {"iou_full"}
+
+
+def test_an_unknown_label_without_truth_gives_no_row():
+    assert score_case(explained({"f": math.nan}, {}, (hot(),)), ["f"], "model", RULE) == []
+
+
+def test_a_positive_nobody_outlined_is_undefined_with_a_reason():
+    rows = score_case(explained({"f": 1}, {}, (hot(),)), ["f"], "model", RULE)
+    assert {row.metric for row in rows} == set(RULE.metrics)
+    assert all(math.isnan(row.value) and row.reason == NO_MASK for row in rows)
+
+
+def test_a_case_called_negative_leaves_the_true_positive_slice_and_counts_as_empty_in_the_full_one():
+    rule = ScoringRule(("iou", "iou_full", "hit"), RegionRule(0.5), cutoff=0.5)
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot((1, 1, 1.0)),), (0.4,)), ["f"], "model", rule)
+    by_metric = {row.metric: row for row in rows}
+    assert math.isnan(by_metric["iou"].value)
+    assert by_metric["iou"].reason == CALLED_NEGATIVE
+    assert by_metric["iou_full"].value == 0
+    assert by_metric["true_positive_pixels"].value == 0
+
+
+def test_the_human_score_is_the_mean_over_readers_who_have_one():
+    exact = Reading("A", {"f": TRUTH}, {"f": (Point((1.4, 1.2)),)})
+    half = Reading("B", {"f": hot((1, 1, 1)).astype(bool)}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(exact, half)), ["f"], "model", RULE)
+    got = values_of(rows, "human")
+    assert got["iou"] == pytest.approx((1 + 0.5) / 2)
+    assert got["hit"] == 1  # the second reader gave no point
+    readers = {row.condition: row.value for row in rows if row.method == "human" and row.metric == "iou"}
+    assert readers['{"reader":"A"}'] == 1
+    assert readers['{"reader":"B"}'] == 0.5
+
+
+def test_a_reader_who_saw_the_case_but_marked_nothing_overlaps_by_nothing():
+    blind = Reading("A", {}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(blind,)), ["f"], "model", RULE)
+    got = {row.metric: row for row in rows if row.method == "human" and row.condition == "{}"}
+    assert got["iou"].value == 0
+    assert math.isnan(got["hit"].value)
+    assert got["hit"].reason

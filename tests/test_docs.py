@@ -1,0 +1,48 @@
+"""The docs say what the code does."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from heatcheck.cli.main import app
+from heatcheck.models import Preprocessing
+from heatcheck.studies.localization import LocalizationBody
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_written_from_the_registries():
+    reference = load(ROOT / "docs" / "reference.py")
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), "run `python docs/reference.py`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_verb_stands_in_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in app.registered_commands:
+        assert f"`heatcheck {command.name}" in text
+
+
+def test_the_how_to_shows_a_valid_spec():
+    text = (ROOT / "docs" / "how-to" / "your-own-model-and-data.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    values = yaml.safe_load(block)
+    body = {key: value for key, value in values.items() if key not in {"study", "title"}}
+    checked = LocalizationBody.model_validate(body)
+    assert isinstance(checked.model.contract, Preprocessing)

@@ -1,0 +1,53 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from heatcheck.training.labels import masked_cross_entropy
+
+NAN = math.nan
+
+
+def test_loss_worked_by_hand():
+    logits = torch.tensor([[0.0, math.log(3), 5.0], [-math.log(3), 0.0, -2.0]])
+    labels = torch.tensor([[1.0, 0.0, NAN], [0.0, NAN, NAN]])
+    # of the known ones the model gives 1/2 to a positive, 3/4 and 1/4 to negatives
+    expected = -(math.log(1 / 2) + math.log(1 / 4) + math.log(3 / 4)) / 3
+    assert masked_cross_entropy(logits, labels).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_loss_without_any_known_label_is_zero_and_moves_nothing():
+    logits = torch.tensor([[1.0, -2.0]], requires_grad=True)
+    loss = masked_cross_entropy(logits, torch.full((1, 2), NAN))
+    loss.backward()
+    assert loss.item() == 0
+    assert torch.equal(logits.grad, torch.zeros(1, 2))
+
+
+def test_unknown_label_moves_no_weight():
+    logits = torch.tensor([[1.0, -2.0, 0.5]], requires_grad=True)
+    masked_cross_entropy(logits, torch.tensor([[1.0, NAN, 0.0]])).backward()
+    assert logits.grad[0, 1] == 0
+    assert logits.grad[0, 0] < 0 < logits.grad[0, 2]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.floats(-50, 50, width=32), st.sampled_from([0.0, 1.0, NAN])), min_size=1, max_size=12))
+def test_loss_is_torchs_mean_over_the_known_labels(pairs):
+    logits, labels = (torch.tensor(values)[:, None] for values in zip(*pairs, strict=True))
+    known = labels.isfinite()
+    loss = masked_cross_entropy(logits, labels)
+    if known.any():
+        expected = functional.binary_cross_entropy_with_logits(logits[known], labels[known])
+        torch.testing.assert_close(loss, expected)
+    else:
+        assert loss == 0
+
+
+def test_labels_are_left_alone():
+    labels = torch.tensor([[1.0, NAN]])
+    masked_cross_entropy(torch.zeros(1, 2), labels)
+    assert labels[0, 1].isnan()

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from heatcheck.core.records import CaseRecord, Estimate, Prediction, Score, ShardTables, Timing, condition
-from heatcheck.report.evidence import ALL, HUMAN
+from heatcheck.core.records import (
+    ALL_FINDINGS,
+    HUMAN,
+    CaseRecord,
+    Estimate,
+    Prediction,
+    Score,
+    ShardTables,
+    Timing,
+    condition,
+)
 from heatcheck.runs.store import RunFolder
 
 FINDINGS = (
@@ -68,8 +77,8 @@ def estimates(plan):
     rng = np.random.default_rng(0)
     names = [facts["name"] for facts in method_facts(plan.methods)]
     rows = []
-    for finding in (ALL, *plan.findings):
-        n = 210 if finding == ALL else int(rng.integers(8, 90))
+    for finding in (ALL_FINDINGS, *plan.findings):
+        n = 210 if finding == ALL_FINDINGS else int(rng.integers(8, 90))
         for metric, lift in (("iou", 0.0), ("hit", 0.3), ("mass", 0.05), ("iou_full", -0.05)):
             human = 0.55 + lift + rng.uniform(-0.1, 0.1)
             for name in [*names, *([HUMAN] if plan.readers else [])]:
@@ -179,8 +188,8 @@ def write_run(path, plan):
     facts = manifest(plan)
     with RunFolder.locked(path, {"spec": facts["spec"]}, facts) as folder:
         folder.record(status=plan.status)
+        folder.write_shard(0, shard(plan))
         if plan.status == "complete":
-            folder.write_shard(0, shard(plan))
             folder.join_shards(1)
             folder.write_estimates(estimates(plan))
         if plan.gallery:

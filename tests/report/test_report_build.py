@@ -4,10 +4,12 @@ import base64
 import hashlib
 import html
 import io
+import math
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -15,8 +17,13 @@ import pytest
 from report_material import FINDINGS
 
 from heatcheck.core.errors import UnknownNameError
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
 from heatcheck.report.build import build_report
-from heatcheck.runs.store import RunFolder, read_run
+from heatcheck.report.evidence import estimates_in
+from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.modelcard import positive_cases
+from heatcheck.report.privacy import run_without_paths
+from heatcheck.runs.store import Run, RunFolder, read_run
 
 HOSTILE = '<script>alert("x")</script>'
 VOID = {"meta", "img", "input", "br", "link", "hr", "circle", "line", "path", "rect"}
@@ -167,6 +174,58 @@ def test_gaps_list_failed_cases_and_count_undefined_scores_by_reason(made_run):
     assert tables["undefined.csv"].splitlines()[1] == "iou,grad_cam,empty truth,4,20"
     assert "4 of 20 scores are undefined" in text
     assert "0.075" in text  # seconds per map
+
+
+def test_unfinished_run_shows_what_is_there_so_far(made_run):
+    text = build_report(made_run(status="running", gallery=0)).read_text()
+    assert "There is no verdict yet" in text
+    assert "2 of 202 cases failed" in text
+    assert "4 of 20 scores are undefined" in text
+    assert {"undefined.csv", "failed_cases.csv", "seconds_per_map.csv"} == set(saved_tables(text))
+
+
+@pytest.mark.parametrize("status", ["complete", "running"])
+def test_report_holds_neither_scores_nor_predictions(made_run, monkeypatch, status):
+    for name in ("scores", "predictions"):
+        monkeypatch.setattr(Run, name, property(lambda _: pytest.fail("a large table was loaded")))
+    assert "4 of 20 scores are undefined" in build_report(made_run(status=status)).read_text()
+
+
+def test_readers_own_scores_do_not_inflate_the_counts(tmp_path):
+    score = Score("a", "p", "Edema", HUMAN, "net", "hit", math.nan, reason="no point marked in /data/a.json")
+    other = replace(score, case="b", reason="no point marked in /home/x/a.json")
+    by_reader = [replace(score, condition=condition(reader=name)) for name in ("1", "2")]
+    defined = [replace(score, case=case, value=1.0, reason="") for case in "cde"]
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localization"}) as folder:
+        for shard, rows in enumerate(([score, *by_reader], [other, *defined])):
+            folder.write_shard(shard, ShardTables(scores=tuple(rows)))
+        for _ in ("parts", "joined"):
+            found = undefined_scores(run_without_paths(read_run(folder.path)))
+            assert found.n_scores == 5
+            assert found.table.to_dict("records") == [
+                {"metric": "hit", "method": HUMAN, "reason": "no point marked in …/a.json", "undefined": 2, "of": 5}
+            ]
+            folder.join_shards(2)
+
+
+def test_cases_with_a_finding_are_counted_once_however_many_models_answered(tmp_path):
+    labels = {"a": 1.0, "b": 1.0, "c": 0.0, "d": math.nan}
+    rows = [Prediction(case, case, "Edema", model, label, 0.0, 0.5)
+            for model in ("net", "other") for case, label in labels.items()]  # fmt: skip
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localization"}) as folder:
+        folder.write_shard(0, ShardTables(predictions=tuple(rows[:5])))
+        folder.write_shard(1, ShardTables(predictions=(*rows[5:], replace(rows[2], finding="Lung Lesion"))))
+    assert positive_cases(read_run(folder.path)) == {"Edema": 2, "Lung Lesion": 0}
+
+
+def test_floor_tested_over_all_findings_only_has_no_table_by_finding(made_run):
+    text = build_report(made_run()).read_text()
+    assert "The same, finding by finding" in text
+    folder = made_run()
+    with RunFolder.locked(folder, {}, {}) as opened:
+        rows = estimates_in(opened.read_table("estimates"))
+        opened.write_estimates([row for row in rows if row.statistic != "test" or row.finding == ALL_FINDINGS])
+    assert "The same, finding by finding" not in build_report(folder).read_text()
 
 
 def test_undefined_number_is_a_dash_with_its_reason(made_run):

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 from report_material import FINDINGS, floor_test, mean
 
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition
 from heatcheck.report import reliability
 from heatcheck.report.axes import Axis, limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
-from heatcheck.report.evidence import ALL, HUMAN
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.matrix import by_finding, by_floor
+from heatcheck.report.modelcard import model_card
 from heatcheck.report.numbers import SCORE, SHARE, count, duration, interval, listed, number, probability
+from heatcheck.stats.bca import ONE_VALUE
 
 
 def labels_in(plot):
@@ -29,15 +30,16 @@ def compared(finding, gap, width):
 
 
 def test_findings_are_ordered_by_sureness_then_by_shortfall(evidence_from):
-    rows = [mean("iou", ALL, "grad_cam", 0.4)]
+    rows = [mean("iou", ALL_FINDINGS, "grad_cam", 0.4)]
     rows += compared("Edema", -0.3, 0.4) + compared("Lung Lesion", -0.1, 0.05) + compared("Atelectasis", -0.2, 0.05)
     plot = against_readers(evidence_from(rows), "iou").panels[0].plot
     assert labels_in(plot)[:4] == ["All findings", "Atelectasis", "Lung Lesion", "Edema"]
 
 
 def test_plot_says_every_number_in_words_and_auroc_at_the_row(evidence_from):
-    rows = [mean("hit", ALL, "grad_cam", 0.62), mean("hit", ALL, HUMAN, 0.9), mean("hit", ALL, "edge", 0.2),
-            mean("hit", ALL, "random", 0.1), Estimate("auroc", "auroc", ALL, "", "m", 0.853)]  # fmt: skip
+    values = {"grad_cam": 0.62, HUMAN: 0.9, "edge": 0.2, "random": 0.1}
+    rows = [mean("hit", ALL_FINDINGS, name, value) for name, value in values.items()]
+    rows.append(Estimate("auroc", "auroc", ALL_FINDINGS, "", "m", 0.853))
     plot = against_readers(evidence_from(rows), "hit").panels[0].plot
     assert "All findings: best floor (Edges) 20.0\u00a0%; Human readers 90.0\u00a0%" in plot
     assert "Grad-CAM 62.0\u00a0% (58.0\u201366.0\u00a0%)" in plot
@@ -45,7 +47,7 @@ def test_plot_says_every_number_in_words_and_auroc_at_the_row(evidence_from):
 
 
 def test_undefined_mean_is_written_in_the_row(evidence_from):
-    rows = [mean("iou", ALL, "grad_cam", math.nan), mean("iou", "Edema", "grad_cam", 0.3)]
+    rows = [mean("iou", ALL_FINDINGS, "grad_cam", math.nan), mean("iou", "Edema", "grad_cam", 0.3)]
     plot = against_readers(evidence_from(rows), "iou").panels[0].plot
     assert ">undefined<" in plot
     assert "nan" not in plot
@@ -53,7 +55,9 @@ def test_undefined_mean_is_written_in_the_row(evidence_from):
 
 def test_ranking_puts_readers_first_then_methods_then_floors_highest_first(evidence_from):
     values = {"edge": 0.9, "grad_cam": 0.3, "method_1": 0.5, HUMAN: 0.4, "random": 0.1}
-    plot = ranking(evidence_from([mean("iou", ALL, name, v) for name, v in values.items()], methods=2), "iou").plot
+    plot = ranking(
+        evidence_from([mean("iou", ALL_FINDINGS, name, v) for name, v in values.items()], methods=2), "iou"
+    ).plot
     assert labels_in(plot) == ["Human readers", "Grad-CAM++", "Grad-CAM", "Edges (floor)", "Random map (floor)"]
 
 
@@ -75,18 +79,19 @@ def test_axis_holds_every_value_and_ends_on_round_numbers():
 
 
 def test_reliability_curve_reads_its_bins_and_skips_damaged_ones(evidence_from):
-    rows = [Estimate("reliability", "observed", ALL, "", "m", v, condition=condition(bin=k, predicted=p), n_cases=n)
-            for k, (p, v, n) in enumerate([(0.8, 0.7, 10), (0.1, 0.05, 90)])]  # fmt: skip
+    blank = Estimate("reliability", "observed", ALL_FINDINGS, "", "m", math.nan)
+    rows = [replace(blank, value=value, condition=condition(bin=k, predicted=predicted), n_cases=n)
+            for k, (predicted, value, n) in enumerate([(0.8, 0.7, 10), (0.1, 0.05, 90)])]  # fmt: skip
     rows += [replace(rows[0], condition="{}"), replace(rows[0], value=math.nan)]
-    bins = reliability.bins_by_finding(evidence_from(rows).run)[ALL]
+    bins = reliability.bins_by_finding(evidence_from(rows).run)[ALL_FINDINGS]
     assert [b.predicted for b in bins] == [0.1, 0.8]
-    assert "stated 80%, present in 70% of 10 cases" in reliability.draw(ALL, bins)
+    assert "stated 80%, present in 70% of 10 cases" in reliability.draw(ALL_FINDINGS, bins)
 
 
 def test_table_marks_the_best_method_and_never_a_floor(evidence_from):
     values = {"grad_cam": 0.3, "method_1": 0.5, "edge": 0.9}
     table = by_finding(
-        evidence_from([mean("iou", ALL, name, v) for name, v in values.items()], methods=2), "mean", "iou"
+        evidence_from([mean("iou", ALL_FINDINGS, name, v) for name, v in values.items()], methods=2), "mean", "iou"
     )
     strong = {row.entrant.name: row.cells[0].strong for _, rows in table.groups for row in rows}
     assert strong == {"method_1": True, "grad_cam": False, "edge": False}
@@ -99,23 +104,81 @@ def test_table_shows_how_many_cases_stand_behind_a_column(evidence_from):
     column = [c.name for c in table.columns].index("Edema")
     assert table.columns[column].aside == "n 40\u201342"
     assert table.groups[0][1][0].cells[column].title == "40 cases, 35 patients, 1 undefined"
-    assert len(table.columns) == len(FINDINGS) + 1
 
 
 def test_undefined_cell_points_to_a_footnote(evidence_from):
-    rows = [replace(mean("iou", ALL, "grad_cam", math.nan), reason="no positive case")]
+    rows = [replace(mean("iou", ALL_FINDINGS, "grad_cam", math.nan), reason="no positive case")]
     table = by_finding(evidence_from(rows), "mean", "iou")
     cell = table.groups[0][1][0].cells[0]
     assert (cell.text, cell.interval, cell.title) == ("\u2013", "", "no positive case")
     assert table.notes[cell.note - 1] == "no positive case"
 
 
+def test_column_without_any_estimate_is_left_out_and_one_with_a_reason_is_not(evidence_from):
+    unknown = replace(mean("iou", "Lung Lesion", "grad_cam", math.nan), reason="no positive case")
+    table = by_finding(evidence_from([mean("iou", "Edema", "grad_cam", 0.3), unknown]), "mean", "iou")
+    assert [column.name for column in table.columns] == ["Edema", "Lung Lesion"]
+    assert [cell.text for cell in table.groups[0][1][0].cells] == ["0.300", "\u2013"]
+    assert table.notes == ("no positive case",)
+
+
+def test_best_method_is_found_in_its_own_column_when_others_are_left_out(evidence_from):
+    rows = [mean("iou", "Edema", "grad_cam", 0.3), mean("iou", "Edema", "method_1", 0.2)]
+    rows += [mean("iou", "Lung Lesion", "grad_cam", 0.3), mean("iou", "Lung Lesion", "method_1", 0.4)]
+    table = by_finding(evidence_from(rows, methods=2), "mean", "iou")
+    strong = {row.entrant.name: [cell.strong for cell in row.cells] for _, rows in table.groups for row in rows}
+    assert strong == {"grad_cam": [True, False], "method_1": [False, True]}
+
+
+def sure(metric, finding, method, value=1.0):
+    """A value on which all draws agree."""
+    return replace(mean(metric, finding, method, value), low=math.nan, high=math.nan, reason=ONE_VALUE)
+
+
+def test_value_without_an_interval_has_a_dash_and_one_footnote_for_all_its_kind(evidence_from):
+    rows = [sure("hit", finding, HUMAN) for finding in (ALL_FINDINGS, *FINDINGS)]
+    rows += [mean("hit", finding, "grad_cam", 0.6) for finding in (ALL_FINDINGS, *FINDINGS)]
+    table = by_finding(evidence_from(rows), "mean", "hit")
+    readers, method = (members[0].cells for _, members in table.groups)
+    assert {(cell.text, cell.interval, cell.note) for cell in readers} == {("100.0\u00a0%", "\u2013", 1)}
+    assert {(cell.interval, cell.note) for cell in method} == {("56.0\u201364.0", 0)}
+    assert readers[0].title == f"120 cases, 115 patients, 1 undefined; no interval: {ONE_VALUE}"
+    assert table.notes == (f"no interval: {ONE_VALUE}",)
+
+
+def test_interval_nobody_asked_for_is_not_missed(evidence_from):
+    table = by_finding(evidence_from([Estimate("mean", "iou", "Edema", "grad_cam", "m", 0.3)]), "mean", "iou")
+    assert table.groups[0][1][0].cells[0].interval == ""
+    assert table.notes == ()
+
+
+def test_value_without_an_interval_is_a_dot_without_whiskers(evidence_from):
+    rows = [sure("hit", ALL_FINDINGS, HUMAN), mean("hit", ALL_FINDINGS, "grad_cam", 0.6)]
+    for plot in (ranking(evidence_from(rows), "hit").plot, against_readers(evidence_from(rows), "hit").panels[0].plot):
+        assert plot.count('class="point human"') == 1
+        assert "whisker human" not in plot
+        assert plot.count("whisker method") == 1
+        assert "nan" not in plot
+
+
+def test_model_card_says_a_reason_once(evidence_from):
+    rows = [replace(sure("auroc", finding, ""), statistic="auroc") for finding in FINDINGS]
+    rows += [Estimate("calibration", "ece", finding, "", "m", 0.06, n_cases=120) for finding in FINDINGS]
+    card = model_card(evidence_from(rows))
+    assert {(row.auroc.text, row.auroc.interval, row.auroc.note) for row in card.rows} == {("1.000", "\u2013", 1)}
+    assert {(row.ece.text, row.ece.interval, row.ece.note) for row in card.rows} == {("0.060", "", 0)}
+    assert card.notes == (f"no interval: {ONE_VALUE}",)
+
+
 def test_floor_table_says_in_words_who_beats_whom(evidence_from):
-    rows = [floor_test("hit", ALL, "grad_cam", "edge", 0.2), floor_test("hit", ALL, "grad_cam", "random", 0.01)]
+    rows = [
+        floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", 0.2),
+        floor_test("hit", ALL_FINDINGS, "grad_cam", "random", 0.01),
+    ]
     cells = by_floor(evidence_from(rows), "hit").groups[0][1][0].cells
     assert [cell.outcome for cell in cells] == ["✕ not shown, p = 0.210", "✓ beats it, p < 0.001"]
     assert cells[1].text == "+20.0\u00a0pp"
-    assert by_floor(evidence_from([mean("hit", ALL, "grad_cam", 0.3)]), "hit") is None
+    assert by_floor(evidence_from([mean("hit", ALL_FINDINGS, "grad_cam", 0.3)]), "hit") is None
 
 
 @pytest.mark.parametrize(

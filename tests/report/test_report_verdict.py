@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from report_material import FINDINGS, FLOORS, floor_test, mean
 
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.caveats import caveats
-from heatcheck.report.evidence import ALL, HUMAN
 from heatcheck.report.verdict import verdict
 
-READERS = [mean("iou", ALL, HUMAN, 0.58), mean("hit", ALL, HUMAN, 0.9)]
+READERS = [mean("iou", ALL_FINDINGS, HUMAN, 0.58), mean("hit", ALL_FINDINGS, HUMAN, 0.9)]
 
 
 def scored(method, iou, hit, n=120):
-    return [mean("iou", ALL, method, iou, n), mean("hit", ALL, method, hit, n)]
+    return [mean("iou", ALL_FINDINGS, method, iou, n), mean("hit", ALL_FINDINGS, method, hit, n)]
 
 
 def against_floors(method, lost=(), p=0.4, difference=-0.02):
@@ -23,9 +23,16 @@ def against_floors(method, lost=(), p=0.4, difference=-0.02):
     rows = []
     for metric in ("iou", "hit"):
         for floor in FLOORS:
-            won = floor_test(metric, ALL, method, floor, 0.2)
+            won = floor_test(metric, ALL_FINDINGS, method, floor, 0.2)
             rows.append(replace(won, value=difference, p_adjusted=p) if (metric, floor) in lost else won)
     return rows
+
+
+def gaps(method, iou=(-0.271, -0.31, -0.23), hit=(-0.276, -0.33, -0.22), n=120):
+    """Differences from the readers as (value, low, high); None for a measure without one."""
+    made = [(metric, found) for metric, found in (("iou", iou), ("hit", hit)) if found]
+    return [Estimate("difference", metric, ALL_FINDINGS, method, "densenet121", *found, other_method=HUMAN, n_cases=n)
+            for metric, found in made]  # fmt: skip
 
 
 def assert_two_sentences(found):
@@ -36,12 +43,59 @@ def assert_two_sentences(found):
 
 
 def test_one_method_that_wins_is_not_called_the_best_of_many(evidence_from):
-    found = verdict(evidence_from([*READERS, *scored("grad_cam", 0.312, 0.624), *against_floors("grad_cam")]))
+    rows = [*READERS, *scored("grad_cam", 0.312, 0.624), *gaps("grad_cam"), *against_floors("grad_cam")]
+    found = verdict(evidence_from(rows))
     assert_two_sentences(found)
     assert "best" not in found.first
-    assert "overlap the truth by 0.31 against the readers\u2019 0.58" in found.first
-    assert "inside the finding in 62\u00a0% of cases against the readers\u2019 90\u00a0%" in found.first
+    assert found.first == (
+        "Grad-CAM was the one method tested: its outlines overlap the truth by 0.31, which is 0.27 less than the "
+        "readers\u2019 (95\u00a0% interval 0.23 to 0.31), and its hottest point falls inside the finding in "
+        "62\u00a0% of cases, 28 percentage points less often than the readers\u2019 (22 to 33)."
+    )
     assert found.second == "It beats every floor, even simply pointing where a finding usually is."
+
+
+def test_readers_are_compared_on_the_shared_cases_alone(evidence_from):
+    """The readers' own mean leaves out what they missed, so it must not stand beside the method's."""
+    means = [mean("iou", ALL_FINDINGS, HUMAN, 0.99), mean("hit", ALL_FINDINGS, HUMAN, 0.99)]
+    found = verdict(evidence_from([*means, *scored("grad_cam", 0.31, 0.62), *gaps("grad_cam")])).first
+    assert "0.27 less" in found
+    assert "28 percentage points less" in found
+    assert "99" not in found
+    assert "0.68" not in found
+
+
+NAN = (math.nan, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("iou", "hit", "clauses"),
+    [
+        ((0.05, 0.01, 0.09), (0.012, 0.004, 0.024),
+         ("by 0.31, which is 0.05 more than the readers\u2019 (95\u00a0% interval 0.01 to 0.09), and its",
+          "cases, 1 percentage point more often than the readers\u2019 (0 to 2).")),
+        ((-0.02, -0.08, 0.04), (0.02, -0.04, 0.08),
+         ("0.02 less than the readers\u2019 (95\u00a0% interval 0.08 less to 0.04 more)",
+          "2 percentage points more often than the readers\u2019 (4 less to 8 more).")),
+        ((-0.001, -0.03, 0.02), (0.001, -0.03, 0.0),
+         ("which is about as much as the readers\u2019 (95\u00a0% interval 0.03 less to 0.02 more)",
+          "cases, about as often as the readers\u2019 (3 less to 0).")),
+        ((-0.2, *NAN), (-0.3, -0.4, -0.2),
+         ("which is 0.20 less than the readers\u2019, and its",
+          "30 percentage points less often than the readers\u2019 (95\u00a0% interval 20 to 40).")),
+        ((-0.2, *NAN), (0.0, *NAN),
+         ("which is 0.20 less than the readers\u2019, and its", "cases, about as often as the readers\u2019.")),
+        (None, (-0.3, -0.4, -0.2),
+         ("overlap the truth by 0.31, and its", "less often than the readers\u2019 (95\u00a0% interval 20 to 40).")),
+        ((math.nan, *NAN), None, ("overlap the truth by 0.31 and its", "in 62\u00a0% of cases.")),
+    ],
+)  # fmt: skip
+def test_distance_from_the_readers_can_be_read_aloud(evidence_from, iou, hit, clauses):
+    found = verdict(evidence_from([*READERS, *scored("grad_cam", 0.31, 0.62), *gaps("grad_cam", iou, hit)]))
+    assert_two_sentences(found)
+    for clause in clauses:
+        assert clause in found.first
+    assert "nan" not in found.first
 
 
 def test_method_that_loses_to_the_usual_place_is_told_so(evidence_from):
@@ -88,20 +142,26 @@ def test_best_of_several_is_named_once_when_it_leads_both_measures(evidence_from
 def test_different_leaders_are_both_named(evidence_from):
     rows = [*READERS, *scored("grad_cam", 0.31, 0.5), *scored("method_1", 0.25, 0.62)]
     rows += against_floors("grad_cam", {("iou", "location_prior")}) + against_floors("method_1")
+    rows += gaps("grad_cam") + gaps("method_1", hit=(-0.28, -0.3, -0.26))
     found = verdict(evidence_from(rows, methods=2))
     assert_two_sentences(found)
-    assert "Grad-CAM outlines best (overlap 0.31 against" in found.first
-    assert "Grad-CAM++ points best (hottest point inside the finding in 62\u00a0% of cases against" in found.first
+    assert found.first == (
+        "Of 2 methods, Grad-CAM outlines best, with an overlap of 0.31, which is 0.27 less than the readers\u2019 "
+        "(95\u00a0% interval 0.23 to 0.31), and Grad-CAM++ points best, with the hottest point inside the finding in "
+        "62\u00a0% of cases, 28 percentage points less often than the readers\u2019 (26 to 30)."
+    )
     assert "On overlap Grad-CAM beats 3 of 4 floors but does not beat simply pointing" in found.second
     assert "on pointing Grad-CAM++ beats every floor" in found.second
 
 
 def test_methods_that_look_equal_share_the_place(evidence_from):
-    rows = [*READERS, *scored("grad_cam", 0.3111, 0.6201), *scored("method_1", 0.3099, 0.6199)]
+    rows = [*READERS, *scored("grad_cam", 0.3099, 0.6199), *scored("method_1", 0.3111, 0.6201)]
+    rows += gaps("grad_cam", iou=(-0.4, -0.5, -0.3)) + gaps("method_1")
     rows += against_floors("grad_cam") + against_floors("method_1")
     found = verdict(evidence_from(rows, methods=2))
     assert_two_sentences(found)
     assert found.first.startswith("Of 2 methods, Grad-CAM and Grad-CAM++ share first place: their outlines")
+    assert "which is 0.27 less than" in found.first
     assert found.second.startswith("Each of them beats every floor")
 
 
@@ -113,7 +173,8 @@ def test_floor_is_never_called_the_best_method(evidence_from):
 def test_without_readers_the_distance_is_said_to_be_unknown(evidence_from):
     found = verdict(evidence_from([*scored("grad_cam", 0.31, 0.62), *against_floors("grad_cam")]))
     assert_two_sentences(found)
-    assert "against" not in found.first
+    assert "the readers" not in found.first
+    assert "by 0.31 and its hottest point" in found.first
     assert found.first.endswith("; no human readers were given, so how far that is from a person is not known.")
 
 
@@ -138,7 +199,7 @@ def test_no_defined_score_gives_no_verdict(evidence_from, status):
 
 
 def test_one_measure_alone_is_enough(evidence_from):
-    found = verdict(evidence_from([mean("hit", ALL, "grad_cam", 0.62), *against_floors("grad_cam")]))
+    found = verdict(evidence_from([mean("hit", ALL_FINDINGS, "grad_cam", 0.62), *against_floors("grad_cam")]))
     assert_two_sentences(found)
     assert "overlap" not in found.first + found.second
 
@@ -154,3 +215,28 @@ def test_caveats_name_close_rivals_and_rare_findings(evidence_from):
     assert [sentence for sentence in told if "may be luck" in sentence] == [
         "Overlap (IoU): the interval of Grad-CAM overlaps that of Grad-CAM++, so the first place may be luck."
     ]
+
+
+def luck(evidence):
+    return [sentence for sentence in caveats(evidence) if "may be luck" in sentence]
+
+
+def test_missing_interval_does_not_make_a_first_place_sure(evidence_from):
+    values = {"grad_cam": 1.0, "method_1": 0.3, "method_2": math.nan}
+    first, second, third = (mean("hit", ALL_FINDINGS, name, value) for name, value in values.items())
+    without = {"low": math.nan, "high": math.nan, "reason": "one patient"}
+    assert luck(evidence_from([first, second, third], methods=3)) == []
+    assert luck(evidence_from([replace(first, **without), second, third], methods=3)) == [
+        "Hit rate: Grad-CAM has no interval, so the first place may be luck."
+    ]
+    assert luck(evidence_from([first, replace(second, **without), third], methods=3)) == [
+        "Hit rate: Grad-CAM++ has no interval, so the first place may be luck."
+    ]
+    assert luck(evidence_from([replace(first, **without)], methods=1)) == []
+
+
+def test_distance_that_rests_on_few_cases_is_a_caveat(evidence_from):
+    rows = [*READERS, *scored("grad_cam", 0.31, 0.62), *gaps("grad_cam", hit=None, n=12)]
+    assert caveats(evidence_from([*rows, *gaps("grad_cam", iou=None, n=118)])) == (
+        "Overlap (IoU): the distance from the readers rests on the 12 of 120 cases that they marked.",
+    )

@@ -2,9 +2,11 @@ import fcntl
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from safetensors.numpy import load_file
@@ -234,13 +236,13 @@ def test_joined_tables_follow_the_order_of_the_shards(folder):
     assert len(folder.read_table("timings")) == 11
 
 
-def test_maps_are_kept_at_half_precision_under_their_names(folder):
-    values = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
-    folder.write_shard(3, tables("a", maps={"a/Edema/grad_cam": values.T}))
+def test_maps_are_kept_as_they_are_under_their_names(folder):
+    values = np.linspace(-1, 1, 12, dtype=np.float16).reshape(3, 4)
+    folder.write_shard(3, tables("a", maps={"a/Edema/grad_cam": values}))
     stored = load_file(folder.path / "maps/00003.safetensors")
     assert list(stored) == ["a/Edema/grad_cam"]
     assert stored["a/Edema/grad_cam"].dtype == np.float16
-    np.testing.assert_allclose(stored["a/Edema/grad_cam"], values.T, atol=1e-3)
+    np.testing.assert_array_equal(stored["a/Edema/grad_cam"], values)
 
 
 def test_all_files_of_a_run_may_be_read_by_the_same_people(folder):
@@ -279,15 +281,67 @@ def test_finished_run_is_read_with_all_its_tables(folder):
     assert list(run.estimates["statistic"]) == ["mean"]
 
 
-def test_unfinished_run_is_read_with_tables_that_have_columns_and_no_rows(folder):
-    folder.write_shard(0, tables("a"))
+def test_run_that_has_just_begun_is_read_with_tables_that_have_columns_and_no_rows(folder):
     run = read_run(folder.path)
     assert run.manifest["status"] == "running"
     assert run.gallery == {}
     for frame in (run.scores, run.estimates, run.predictions, run.cases, run.timings):
         assert len(frame) == 0
     assert list(run.scores) == list(Score.__dataclass_fields__)
+    assert run.scores["value"].dtype == np.float64
     assert int((run.cases["status"] == "failed").sum()) == 0
+
+
+def test_unfinished_run_is_read_as_its_shards_will_be_joined(folder):
+    for shard, case in [(2, "c"), (0, "a"), (100_000, "z"), (11, "k")]:
+        folder.write_shard(shard, tables(case))
+    (folder.path / "parts/00003.cases.parquet").write_bytes(b"a shard that was killed before its scores")
+    run = read_run(folder.path)
+    assert list(run.scores["case"]) == list(run.cases["case"]) == ["a", "c", "k", "z"]
+    assert list(run.predictions["probability"]) == [0.6] * 4
+    assert run.timings["maps"].sum() == 16
+    assert len(run.estimates) == 0
+    assert [len(group) for group in run.row_groups("scores", ["case"])] == [1, 1, 1, 1]
+
+
+def test_table_that_was_joined_before_the_run_stopped_is_read_once(folder):
+    folder.write_shard(0, tables("a"))
+    folder.join_shards(1)
+    (folder.path / "scores.parquet").unlink()
+    run = read_run(folder.path)
+    assert [len(frame) for frame in (run.scores, run.predictions, run.cases, run.timings)] == [1, 1, 1, 1]
+
+
+def test_table_is_read_when_it_is_first_asked_for_and_then_kept(folder, monkeypatch):
+    folder.write_shard(0, tables("a"))
+    folder.join_shards(1)
+    read = []
+    monkeypatch.setattr(store, "_read_table", lambda _, name: read.append(name) or pd.DataFrame({"name": [name]}))
+    run = read_run(folder.path)
+    assert read == []
+    assert run.cases is run.cases
+    assert read == ["cases"]
+    assert run.scores["name"][0] == "scores"
+    assert read == ["cases", "scores"]
+
+
+def test_large_table_is_read_one_row_group_at_a_time(folder):
+    for shard in range(5):
+        folder.write_shard(shard, tables(f"case{shard}"))
+    in_parts = list(read_run(folder.path).row_groups("scores", ["case", "value"]))
+    folder.join_shards(5)
+    joined = list(read_run(folder.path).row_groups("scores", ["case", "value"]))
+    for groups in (in_parts, joined):
+        assert [group.num_rows for group in groups] == [1] * 5
+        assert groups[3].to_pydict() == {"case": ["case3"], "value": [0.25]}
+    assert list(read_run(folder.path).row_groups("estimates", ["value"])) == []
+
+
+def test_every_table_is_shown_the_way_its_reader_asks(folder):
+    folder.write_shard(0, tables("a"))
+    run = replace(read_run(folder.path), shown=lambda table: table.assign(seen=True))
+    assert all(run.scores["seen"])
+    assert all(run.cases["seen"])
 
 
 @pytest.mark.parametrize("text", ["{", "", "[]", "7", "null", '{"schema": 1', "\0"])

@@ -130,12 +130,56 @@ def test_case_holds_pixels_and_the_masks_of_its_findings(data):
     assert other.readings == ()
 
 
-@pytest.mark.parametrize("label", ["0", ""])
-def test_mask_of_a_finding_that_is_not_known_to_be_present_is_not_read(data, label):
-    (data / "masks/Lesion/a.png").write_bytes(b"damaged")
-    source = opened(data, f"image,Edema,Lesion\na,1,{label}\n", masks="masks")
-    (key,) = source.index()
-    assert list(source.load(key).truth) == list(source.truth(key)) == ["Edema"]
+def size_of(path):
+    with Pictures.open(path) as picture:
+        return picture.size
+
+
+def test_an_empty_mask_is_no_truth_whatever_the_label(data):
+    shape = size_of(data / "images/a.png")
+    Pictures.new("L", shape).save(data / "masks/Lesion/a.png")
+    for label in ("0", "", "1"):
+        source = opened(data, f"image,Edema,Lesion\na,1,{label}\n", masks="masks")
+        (key,) = source.index()
+        assert list(source.load(key).truth) == list(source.truth(key)) == ["Edema"]
+
+
+def test_a_mask_with_an_unknown_label_is_truth_and_one_with_label_0_is_a_contradiction(data):
+    shape = size_of(data / "images/a.png")
+    Pictures.new("L", shape, 255).save(data / "masks/Lesion/a.png")
+    source = opened(data, "image,Edema,Lesion\na,1,\n", masks="masks")
+    assert sorted(source.truth(source.index()[0])) == ["Edema", "Lesion"]
+    source = opened(data, "image,Edema,Lesion\na,1,0\n", masks="masks")
+    with pytest.raises(CaseError, match="a has a mask of Lesion, but its label says 0"):
+        source.load(source.index()[0])
+
+
+def test_without_labels_an_empty_mask_says_absent(data):
+    shape = size_of(data / "images/a.png")
+    Pictures.new("L", shape).save(data / "masks/Lesion/a.png")
+    source = FolderSource(FolderSettings(images=data / "images", masks=data / "masks"))
+    labels = by_case(source)["a"].labels
+    assert (labels["Edema"], labels["Lesion"]) == (1, 0)
+
+
+def test_chexperts_name_of_airspace_opacity_is_understood(data):
+    (data / "masks/Lung Opacity").mkdir()
+    shape = size_of(data / "images/a.png")
+    Pictures.new("L", shape, 255).save(data / "masks/Lung Opacity/a.png")
+    source = opened(data, "image,Lung Opacity\na,1\n", masks="masks")
+    assert source.findings == ("Airspace Opacity",)
+    assert list(source.truth(source.index()[0])) == ["Airspace Opacity"]
+
+
+def test_a_reader_without_any_file_on_an_image_did_not_outline_it(data):
+    (data / "one/Edema").mkdir(parents=True)
+    shape = size_of(data / "images/a.png")
+    Pictures.new("L", shape).save(data / "one/Edema/a.png")
+    source = FolderSource(FolderSettings(images=data / "images", masks=data / "masks", readers={"one": data / "one"}))
+    keys = by_case(source)
+    assert source.load(keys["a"]).readings[0].outlined
+    other = next(key for name, key in keys.items() if name != "a")
+    assert not source.load(other).readings[0].outlined
 
 
 def test_truth_is_read_without_decoding_the_image(data, monkeypatch):

@@ -303,3 +303,22 @@ def test_shape_is_known_without_decoding_the_picture(tmp_path, name, monkeypatch
 def test_shape_of_a_missing_file_is_refused(tmp_path):
     with pytest.raises(CaseError, match=r"^a does not exist"):
         image_shape(tmp_path / "a.png", "a")
+
+
+def test_a_range_of_values_becomes_0_to_1(tmp_path):
+    path = saved(tmp_path, "a.png", np.array([[0, 4095], [2048, 1024]], np.uint16))
+    np.testing.assert_allclose(
+        read_image(path, "a", value_range=(0, 4095))[0], [[0, 1], [2048 / 4095, 1024 / 4095]], rtol=1e-6
+    )
+
+
+def test_a_jpeg_is_turned_as_its_camera_says(tmp_path):
+    picture = Pictures.fromarray(np.tile(np.linspace(0, 255, 40, dtype=np.uint8), (16, 1)))
+    exif = Pictures.Exif()
+    exif[0x0112] = 6  # turn a quarter to the right
+    picture.save(tmp_path / "a.jpg", exif=exif)
+    image = read_image(tmp_path / "a.jpg", "a")
+    assert image.shape == (1, 40, 16)
+    assert image_shape(tmp_path / "a.jpg", "a") == (40, 16)
+    assert image[0, -1].mean() > 0.9
+    assert image[0, 0].mean() < 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heatcheck.stats.bca import NO_VALUE, bca
+from heatcheck.stats.bca import NO_VALUE, ONE_VALUE, bca
 
 
 def test_unbiased_and_symmetric_replicates_give_the_plain_percentiles():
@@ -49,10 +49,20 @@ def test_undefined_value_has_no_interval():
     assert seen.reason == NO_VALUE
 
 
-def test_replicates_that_differ_by_rounding_only_give_exactly_the_value():
-    noise = 0.3 * (1 + np.random.default_rng(0).uniform(-3e-16, 3e-16, 100))
-    seen = bca(0.3, noise, noise[:5], 0.95)
-    assert (seen.low, seen.high) == (0.3, 0.3)
+@pytest.mark.parametrize("wobble", [0.0, 3e-16])
+def test_replicates_that_differ_by_rounding_at_most_are_no_ground_for_certainty(wobble):
+    noise = 0.3 * (1 + np.random.default_rng(0).uniform(-wobble, wobble, 100))
+    seen = bca(0.3, np.append(noise, np.nan), noise[:5], 0.95)
+    assert seen.value == 0.3
+    assert math.isnan(seen.low)
+    assert math.isnan(seen.high)
+    assert seen.reason == ONE_VALUE
+
+
+def test_one_draw_that_differs_is_enough_for_an_interval():
+    seen = bca(0.3, np.append(np.full(99, 0.3), 0.4), np.array([0.3, 0.31]), 0.95)
+    assert seen.low <= 0.3 <= seen.high
+    assert not seen.reason
 
 
 @pytest.mark.parametrize("side", [-1, 1])

@@ -9,12 +9,15 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from heatcheck.metrics.classification import weighted_auroc
-from heatcheck.stats.bca import NO_PATIENT, ONE_PATIENT
+from heatcheck.stats import clusters
+from heatcheck.stats.bca import NO_PATIENT, ONE_PATIENT, ONE_VALUE, _acceleration
 from heatcheck.stats.bootstrap import bca_from_case_weights, bca_from_weights, bca_interval, mean_estimates
-from heatcheck.stats.clusters import cluster_totals
-from heatcheck.stats.ratios import decreases_from_first, differences_from_first, first_share, macro_mean, means
+from heatcheck.stats.clusters import MOST_GROUPS, cluster_totals
+from heatcheck.stats.macro import macro_means
+from heatcheck.stats.ratios import decreases_from_first, differences_from_first, first_share, means
 
 DRAWS = 400
+macro_mean = partial(macro_means, groups=1)
 
 
 def generator(seed=0):
@@ -89,12 +92,13 @@ def test_second_copy_of_every_image_adds_no_certainty():
 
 def test_columns_are_compared_on_the_same_draws():
     values, patients = cohort(columns=1)
-    shifted = np.hstack([values, values + 0.1])
+    noise = generator(9).uniform(-1e-6, 1e-6, values.shape)
+    shifted = np.hstack([values, values + 0.1 + noise])
     (seen,) = bca_interval(cluster_totals(shifted, patients).joined, differences_from_first, DRAWS, generator())
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.1, 0.1, 0.1))
-    halved = np.hstack([values, values / 2])
+    assert (seen.value, seen.low, seen.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
+    halved = np.hstack([values, values / 2 + noise])
     (seen,) = bca_interval(cluster_totals(halved, patients).joined, decreases_from_first, DRAWS, generator())
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert (seen.value, seen.low, seen.high) == pytest.approx((0.5, 0.5, 0.5), abs=1e-5)
 
 
 def test_one_draw_serves_several_statistics():
@@ -102,7 +106,7 @@ def test_one_draw_serves_several_statistics():
     totals = cluster_totals(values, patients).joined
     together = bca_interval(
         totals,
-        lambda t: np.concatenate([means(t), differences_from_first(t), macro_mean(t)[..., None]], axis=-1),
+        lambda t: np.concatenate([means(t), differences_from_first(t), macro_mean(t)], axis=-1),
         DRAWS,
         generator(),
     )
@@ -221,12 +225,13 @@ def test_no_cases_at_all_are_no_error():
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1.0, -7.7])
-def test_constant_values_give_an_interval_that_is_exactly_the_value(constant):
-    values = np.full((41, 1), constant)
-    (seen,) = mean_estimates(values, np.arange(41) // 3, DRAWS, generator())
+@pytest.mark.parametrize("patients", [np.arange(3), np.arange(41) // 3])
+def test_values_that_are_all_the_same_have_a_mean_and_no_interval(constant, patients):
+    (seen,) = mean_estimates(np.full((len(patients), 1), constant), patients, DRAWS, generator())
     assert seen.value == pytest.approx(constant)
-    assert seen.low == seen.high == seen.value
-    assert not seen.reason
+    assert math.isnan(seen.low)
+    assert math.isnan(seen.high)
+    assert seen.reason == ONE_VALUE
 
 
 def test_finding_that_most_draws_miss_has_a_macro_mean_without_an_interval():
@@ -252,3 +257,44 @@ def test_given_totals_are_left_as_they_were():
     before = totals.copy()
     bca_interval(totals, means, DRAWS, generator())
     np.testing.assert_array_equal(totals, before)
+
+
+def rated_patients(n, seed=0):
+    """Labels and probabilities of patients with one or two images each."""
+    draw = generator(seed)
+    patients = np.concatenate([np.arange(n), draw.permutation(n)[: n // 3]])
+    labels = (draw.random(len(patients)) < 0.1).astype(float)
+    return labels, draw.random(len(patients)) ** 2 * 0.6 + labels * 0.3, patients
+
+
+def test_jackknife_in_groups_leads_to_the_interval_of_the_full_one(monkeypatch):
+    labels, probabilities, patients = rated_patients(3000)
+    statistic = partial(weighted_auroc, labels, probabilities)
+    (grouped,) = bca_from_case_weights(statistic, patients, DRAWS, generator())
+    monkeypatch.setattr(clusters, "MOST_GROUPS", 3000)
+    (full,) = bca_from_case_weights(statistic, patients, DRAWS, generator())
+    assert grouped != full
+    assert grouped.value == full.value
+    assert (grouped.low, grouped.high) == pytest.approx((full.low, full.high), abs=0.01 * (full.high - full.low))
+
+
+def test_acceleration_of_groups_is_that_of_single_patients():
+    influence = generator(3).exponential(size=3000)  # skewed: the acceleration is 2 / (6 √3000) = 0.0061
+    left_out = np.concatenate([w @ influence / w.sum(1) for w in clusters.left_out_weights(3000, generator())])
+    singly = (influence.sum() - influence) / 2999
+    assert len(left_out) == MOST_GROUPS
+    assert _acceleration(singly) == pytest.approx(0.0061, rel=0.15)
+    assert _acceleration(left_out) == pytest.approx(_acceleration(singly), rel=0.15)
+
+
+def test_sets_of_weights_do_not_grow_with_the_number_of_patients():
+    asked = []
+
+    def statistic(weights):
+        asked.append(int(np.prod(weights.shape[:-1])))
+        return weights[..., 0] / weights.sum(-1)
+
+    for n in (300, 3000, 30_000):
+        asked.clear()
+        bca_from_weights(statistic, n, 10, generator())
+        assert sum(asked) == 1 + 10 + min(n, MOST_GROUPS)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heatcheck.stats.clusters import cluster_codes, cluster_totals, leave_one_out_weights, resampled_weights
+from heatcheck.stats.clusters import MOST_GROUPS, cluster_codes, cluster_totals, left_out_weights, resampled_weights
 
 
 def test_patients_are_numbered_in_sorted_order():
@@ -48,12 +48,25 @@ def test_many_draws_come_in_blocks_that_fit_into_memory():
     blocks = list(resampled_weights(50_000, 90, np.random.default_rng(0)))
     assert sum(map(len, blocks)) == 90
     assert max(block.nbytes for block in blocks) <= 2**24
-    assert max(block.nbytes for block, _ in zip(leave_one_out_weights(50_000), range(2), strict=False)) <= 2**24
+    left_out = left_out_weights(50_000, np.random.default_rng(0))
+    assert max(block.nbytes for block, _ in zip(left_out, range(2), strict=False)) <= 2**24
 
 
 def test_leaving_one_out_gives_each_patient_weight_zero_once():
-    weights = np.concatenate(list(leave_one_out_weights(7)))
+    generator = np.random.default_rng(0)
+    before = generator.bit_generator.state
+    weights = np.concatenate(list(left_out_weights(7, generator)))
     np.testing.assert_array_equal(weights, 1 - np.eye(7))
+    assert generator.bit_generator.state == before
+
+
+def test_many_patients_are_left_out_in_random_groups_of_about_one_size():
+    weights = np.concatenate(list(left_out_weights(2500, np.random.default_rng(0))))
+    assert weights.shape == (MOST_GROUPS, 2500)
+    assert ((weights == 0).sum(axis=0) == 1).all()
+    assert set((weights == 0).sum(axis=1)) == {2, 3}
+    together = np.array([np.flatnonzero(row == 0)[:2] for row in weights])
+    assert np.abs(np.diff(together)).std() > 100  # neither neighbours nor a fixed distance apart
 
 
 def test_bootstrap_without_draws_is_refused():

@@ -22,6 +22,14 @@ def test_a_run_and_a_shorter_one_with_another_seed_agree_where_chance_plays_no_p
     assert max(by_method["random"]) > 0
 
 
+def test_different_images_of_one_name_are_not_compared(write_spec, tmp_path):
+    source = {"name": "phantom_chest", "patients": 9, "first": 400, "size": 80}
+    run_study(write_spec(), tmp_path / "a", RunOptions(limit=6))
+    run_study(write_spec(source={**source, "seed": 21}), tmp_path / "b", RunOptions(limit=6))
+    with pytest.raises(InputError, match="cannot be compared"):
+        compare_runs(tmp_path / "a", tmp_path / "b")
+
+
 def test_folders_that_are_no_finished_runs_are_refused(write_spec, tmp_path):
     with pytest.raises(RunFolderError, match="not a run folder"):
         compare_runs(tmp_path / "a", tmp_path)

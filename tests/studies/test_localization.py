@@ -141,6 +141,10 @@ def test_other_cases_in_the_same_folder_are_refused(undisturbed):
         ({"study": "localisation"}, "did you mean 'localization'"),
         ({"study": "training"}, "use `heatcheck train`"),
         ({"methods": None}, "'methods' is missing"),
+        ({"methods": [{"name": "grad_cam", "layer": "class_layers.rely"}]}, "did you mean 'class_layers.relu'"),
+        ({"findings": ["Edema", "Edema"]}, "each once"),
+        ({"findings": []}, "at least one finding"),
+        ({"source": {"name": ["x"]}}, "a source needs a `name`"),
     ],
 )
 def test_what_can_be_known_before_work_is_said_before_work(changes, message, write_spec, tmp_path):

@@ -107,11 +107,20 @@ def test_without_readers_nothing_is_said_about_them(tmp_path):
 
 def test_precision_recall_and_specificity_are_ratios_of_summed_pixels(tmp_path):
     counts = [("a", "p", "f", "good", (1, 3, 0, 6)), ("b", "q", "f", "good", (5, 1, 4, 0))]
-    table = table_of(tmp_path, simple(4, 4), counts).query("statistic == 'ratio' and method == 'good'")
+    table = table_of(tmp_path, simple(4, 4), counts).query(
+        "statistic == 'ratio' and method == 'good' and finding == 'f'"
+    )
     table = table.set_index("metric")
     assert table.loc["precision", "value"] == pytest.approx(6 / 10)
     assert table.loc["recall", "value"] == pytest.approx(6 / 10)
     assert table.loc["specificity", "value"] == pytest.approx(6 / 10)
+
+
+def test_readers_without_points_do_not_take_the_hit_rate_from_the_methods(tmp_path):
+    rows = [(c, p, f, m, math.nan if m == "human" else v) for c, p, f, m, v in simple()]
+    table = table_of(tmp_path, rows)
+    assert one(table, "mean", "All findings", "bad")["value"] == 0.5
+    assert table.query("finding == 'All findings' and method == 'human'").empty
 
 
 def test_a_finding_without_any_value_is_left_out_of_the_mean_and_said_so(tmp_path):

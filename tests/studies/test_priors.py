@@ -1,18 +1,18 @@
 """The location prior never sees its own patient."""
 
 import numpy as np
-import torch
+import pytest
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import CaseKey
-from heatcheck.studies.priors import GRID, gather_priors, group_of
+from heatcheck.studies.priors import GRID, gather_priors
 from heatcheck.studies.progress import Silent
 
 
-class Corners:
+class Rows:
     """Patient n's finding fills one row of the grid, so that each mask is told apart in the mean."""
 
-    findings = ("f", "never")
+    findings = ("f", "rare", "never")
 
     def truth(self, key):
         if key.case == "bad":
@@ -20,32 +20,37 @@ class Corners:
         mask = np.zeros((GRID * 2, GRID * 3), bool)
         row = int(key.patient[1:])
         mask[2 * row : 2 * row + 2] = True
-        return {"f": mask}
+        return {"f": mask, "rare": mask} if row == 3 else {"f": mask}
 
 
 def keys(count):
     return [CaseKey(f"c{n}", f"p{n}", {"f": 1.0}) for n in range(count)]
 
 
-def test_a_patient_gets_the_mean_of_the_patients_in_other_groups():
-    priors = gather_priors(Corners(), keys(40), ("f", "never"), Silent())
-    for n in range(40):
-        others = [m for m in range(40) if group_of(f"p{m}") != group_of(f"p{n}")]
-        expected = torch.zeros(GRID, GRID)
-        expected[others] = 1 / len(others)
-        torch.testing.assert_close(priors.of([f"p{n}"])[0, 0], expected)
-        assert priors.of([f"p{n}"])[0, 0, n].max() == 0
+def test_a_patient_gets_the_mean_of_all_other_patients():
+    priors = gather_priors(Rows(), keys(20), Rows.findings, Silent())
+    for n in range(20):
+        expected = np.zeros((GRID, GRID))
+        expected[[m for m in range(20) if m != n]] = 1 / 19
+        np.testing.assert_allclose(priors.of(f"p{n}")[0], expected, atol=1e-12)
 
 
-def test_a_finding_nobody_has_is_dark_everywhere():
-    assert gather_priors(Corners(), keys(10), ("f", "never"), Silent()).of(["p1"])[0, 1].max() == 0
+def test_another_view_of_the_patient_is_left_out_too():
+    views = [CaseKey(f"{key.case}_{view}", key.patient, key.labels) for key in keys(5) for view in (1, 2)]
+    assert gather_priors(Rows(), views, Rows.findings, Silent()).of("p2")[0][2].max() == 0
+
+
+def test_a_finding_nobody_else_has_gives_no_prior():
+    priors = gather_priors(Rows(), keys(10), Rows.findings, Silent())
+    assert priors.of("p3")[1] is None
+    assert priors.of("p4")[1].max() == pytest.approx(1)
+    assert priors.of("p4")[2] is None
 
 
 def test_a_case_whose_masks_cannot_be_read_takes_no_part():
     cases = [*keys(10), CaseKey("bad", "p11", {"f": 1.0})]
-    priors = gather_priors(Corners(), cases, ("f",), Silent())
-    assert priors.counts.sum() == 10
+    assert gather_priors(Rows(), cases, Rows.findings, Silent()).total.counts[0] == 10
 
 
 def test_many_cases_are_thinned_evenly():
-    assert gather_priors(Corners(), keys(50), ("f",), Silent(), most=25).counts.sum() == 25
+    assert gather_priors(Rows(), keys(50), Rows.findings, Silent(), most=25).total.counts[0] == 25

@@ -1,14 +1,17 @@
 """One case scored by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
+from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, CaseKey, Point, Reading
 from heatcheck.regions.rule import RegionRule
-from heatcheck.studies.explaining import Explained
-from heatcheck.studies.scoring import CALLED_NEGATIVE, NO_MASK, ScoringRule, score_case
+from heatcheck.studies.explaining import NO_PRIOR, Explained
+from heatcheck.studies.scoring import CALLED_NEGATIVE, NO_MASK, NOT_OUTLINED, ScoringRule, score_case
 
 RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
 TRUTH = np.zeros((4, 4), bool)
@@ -24,10 +27,11 @@ def hot(*places):
 
 def explained(labels, truth, maps, probabilities=(0.9,), readings=()):
     case = Case(CaseKey("c", "p", labels), np.zeros((1, 4, 4), np.float32), truth, readings)
-    return Explained(case, (0.0,) * len(labels), probabilities, {"m": maps})
+    grids = {"grad_cam": torch.from_numpy(np.stack(maps))}
+    return Explained(case, (0.0,) * len(labels), probabilities, grids, place((4, 4), (4, 4), "stretch"))
 
 
-def values_of(rows, method="m"):
+def values_of(rows, method="grad_cam"):
     return {row.metric: row.value for row in rows if row.method == method and row.condition == "{}"}
 
 
@@ -83,6 +87,7 @@ def test_a_case_called_negative_leaves_the_true_positive_slice_and_counts_as_emp
     assert by_metric["iou"].reason == CALLED_NEGATIVE
     assert by_metric["iou_full"].value == 0
     assert by_metric["true_positive_pixels"].value == 0
+    assert by_metric["hit"].value == 1  # where the map points is asked of every positive case
 
 
 def test_the_human_score_is_the_mean_over_readers_who_have_one():
@@ -104,3 +109,30 @@ def test_a_reader_who_saw_the_case_but_marked_nothing_overlaps_by_nothing():
     assert got["iou"].value == 0
     assert math.isnan(got["hit"].value)
     assert got["hit"].reason
+
+
+def test_a_reader_who_drew_no_outlines_is_unknown_not_wrong():
+    pointing = Reading("A", {}, {"f": (Point((1.5, 1.5)),)}, outlined=False)
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(pointing,)), ["f"], "model", RULE)
+    got = {row.metric: row for row in rows if row.method == "human" and row.condition == "{}"}
+    assert got["hit"].value == 1
+    assert math.isnan(got["iou"].value)
+    assert got["iou"].reason == NOT_OUTLINED
+
+
+def test_a_reader_who_marks_a_healthy_image_pays_in_the_full_slice_as_a_method_does():
+    marked = Reading("A", {"f": TRUTH}, {})
+    maps = (hot((0, 0, 1.0)), hot((1, 1, 1.0)))
+    both = explained({"f": 0, "g": 1}, {"g": TRUTH}, maps, (0.9, 0.9), readings=(marked,))
+    rows = score_case(both, ["f", "g"], "model", RULE)
+    human = {row.metric: row.value for row in rows if row.finding == "f" and row.method == "human"}
+    assert human["iou_full"] == 0
+    assert "iou" not in human
+
+
+def test_a_finding_without_a_prior_is_undefined_for_the_location_prior():
+    both = explained({"f": 1}, {"f": TRUTH}, (hot((1, 1, 1.0)),))
+    prior = replace(both, grids={"location_prior": both.grids["grad_cam"]}, without_prior=frozenset({0}))
+    rows = score_case(prior, ["f"], "model", RULE)
+    assert {row.metric for row in rows} == set(RULE.metrics)
+    assert all(math.isnan(row.value) and row.reason == NO_PRIOR for row in rows)

@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("run", epilog="Example: heatcheck run localization-demo --out my-run")(run)
 
 
-def run(  # noqa: PLR0913 - one parameter a flag
+def run(
     spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped spec (heatcheck list specs).")],
     out: Out,
     device: Device = "cpu",

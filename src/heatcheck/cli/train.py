@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from heatcheck.cli.options import Debug, Out, Quiet, Seed, Workers
+from heatcheck.cli.options import Debug, Device, Out, Quiet, Seed, Workers
 from heatcheck.cli.stopping import continuable
 
 
@@ -17,6 +17,7 @@ def train(
     spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped training spec.")],
     out: Out,
     seed: Seed = None,
+    device: Device = "cpu",
     workers: Workers = 2,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -27,7 +28,7 @@ def train(
     from heatcheck.studies.train import train as carry_out
 
     with continuable(), watching(quiet=quiet) as watcher:
-        trained = carry_out(read_spec(spec, seed), out, watcher, workers)
+        trained = carry_out(read_spec(spec, seed), out, watcher, workers, device)
     if quiet:
         return
     for result in trained.results:

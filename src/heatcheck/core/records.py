@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float
 
+ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
+HUMAN = "human"  # the method whose scores are the readers' mean
+
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]
 Mask = Bool[np.ndarray, "*space"]
@@ -39,6 +42,7 @@ class Reading:
     reader: str
     masks: Mapping[str, Mask]
     points: Mapping[str, tuple[Point, ...]]
+    outlined: bool = True  # False where the reader drew no outlines at all: not a miss, but not known
 
 
 @dataclass(frozen=True, slots=True)

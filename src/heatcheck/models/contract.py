@@ -3,16 +3,17 @@
 import json
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
 from heatcheck.core.errors import ModelError
+from heatcheck.core.findings import canonical
 
 
 class Preprocessing(BaseModel):
     """Everything needed to use a network as it was trained.
 
-    Image values are mapped from `input_range` of the file to [0, 1] by the source; here mean and standard deviation
-    are in those units.
+    Mean and standard deviation are in the units of the source's pixels, which are scaled to [0, 1] where the file
+    holds integers.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -24,6 +25,11 @@ class Preprocessing(BaseModel):
     std: tuple[float, ...] = (0.25,)
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
     fit: Literal["stretch", "pad"] = "stretch"
+
+    @field_validator("outputs")
+    @classmethod
+    def _own_names(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(canonical, outputs))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,16 +1,22 @@
 """What a careful reader should hold against the verdict, one plain sentence each."""
 
-from heatcheck.report.evidence import ALL, Evidence
+import math
+from collections.abc import Mapping
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, listed
-from heatcheck.report.verdict import leader_on
+from heatcheck.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
 from heatcheck.report.words import plain
 
 FEW_CASES = 10
+MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (_failed(evidence), _rare(evidence), *_close_calls(evidence))
+    made = (_failed(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence))
     return tuple(sentence for sentence in made if sentence)
 
 
@@ -35,20 +41,47 @@ def _rare(evidence: Evidence) -> str:
     return f"Fewer than {FEW_CASES} cases stand behind {listed(rare)}: read those rows as anecdotes."
 
 
-def _close_calls(evidence: Evidence) -> list[str]:
-    """Where the leader's interval reaches into another method's, so that its lead may be luck."""
+def _few_shared(evidence: Evidence) -> list[str]:
+    """Where readers marked so few of the cases that a method's score and its distance from them hardly go together."""
     sentences = []
-    for metric in ("iou", "hit"):
+    for metric in MEASURES:
         leader = leader_on(evidence, metric)
-        first = evidence.find("mean", metric, ALL, leader.entrants[0].name) if leader else None
-        if leader is None or first is None:
-            continue
-        others = [m for m in evidence.methods if m not in leader.entrants]
-        rivals = {m: evidence.find("mean", metric, ALL, m.name) for m in others}
-        near = [m.label for m, row in rivals.items() if row and row.high >= first.low]
-        if near:
-            shown = near if len(near) <= 3 else [*near[:2], f"{len(near) - 2} more"]
+        difference = difference_from_readers(evidence, leader) if leader else None
+        whole = evidence.find("mean", metric, ALL_FINDINGS, difference.method) if difference else None
+        if difference and whole and difference.n_cases < MOST_CASES * whole.n_cases:
             name = plain(evidence.measures[metric]).name
-            sentences.append(f"{name}: the interval of {leader.entrants[0].label} overlaps that of {listed(shown)}, "
-                             "so the first place may be luck.")  # fmt: skip
+            sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
+                             f"{count(whole.n_cases, 'case')} that they marked.")  # fmt: skip
     return sentences
+
+
+def _close_calls(evidence: Evidence) -> list[str]:
+    """Where the leader's interval reaches into another method's or one of them has none, so its lead may be luck."""
+    sentences = []
+    for metric in MEASURES:
+        leader = leader_on(evidence, metric)
+        first = evidence.find("mean", metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
+        if leader and first:
+            name, rivals = plain(evidence.measures[metric]).name, _rivals(evidence, leader)
+            sentences += [f"{name}: {why}, so the first place may be luck." for why in _doubts(leader, first, rivals)]
+    return sentences
+
+
+def _rivals(evidence: Evidence, leader: Leader) -> dict[str, Estimate]:
+    others = [m for m in evidence.methods if m not in leader.entrants]
+    found = {m.label: evidence.find("mean", leader.metric, ALL_FINDINGS, m.name) for m in others}
+    return {label: row for label, row in found.items() if row and not math.isnan(row.value)}
+
+
+def _doubts(leader: Leader, first: Estimate, rivals: Mapping[str, Estimate]) -> list[str]:
+    label = leader.entrants[0].label
+    if rivals and lacks_interval(first):
+        return [f"{label} has no interval"]
+    near = [name for name, row in rivals.items() if row.high >= first.low]
+    without = [name for name, row in rivals.items() if lacks_interval(row)]
+    doubts = [f"the interval of {label} overlaps that of {_few(near)}"] if near else []
+    return doubts + ([f"{_few(without)} {'has' if len(without) == 1 else 'have'} no interval"] if without else [])
+
+
+def _few(names: list[str]) -> str:
+    return listed(names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"])

@@ -7,12 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.store import Run
-
-ALL = "All findings"
-HUMAN = "human"
 
 Key = tuple[str, str, str, str, str]  # statistic, metric, finding, method, other_method
 
@@ -121,7 +118,7 @@ def _entrant(facts: Mapping[str, Any]) -> Entrant:
 
 def _findings(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[str, ...]:
     told = list(manifest.get("findings", []))
-    untold = {row.finding: None for row in rows if row.finding not in {*told, "", ALL}}
+    untold = {row.finding: None for row in rows if row.finding not in {*told, "", ALL_FINDINGS}}
     return (*told, *untold)
 
 

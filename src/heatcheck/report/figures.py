@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.axes import limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
-from heatcheck.report.evidence import ALL, HUMAN, READERS, Entrant, Evidence
+from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
 from heatcheck.report.verdict import leader_on
 from heatcheck.report.words import plain
@@ -49,7 +49,7 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
 
 def against_readers(evidence: Evidence, metric: str) -> PanelGroup | None:
     """One plot per method: its score and the readers' on every finding, with the highest floor as a tick."""
-    order = (ALL, *_telling_order(evidence, metric))
+    order = (ALL_FINDINGS, *_telling_order(evidence, metric))
     drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in evidence.methods}
     drawn = {m: rows for m, rows in drawn.items() if any(row.marks for row in rows)}
     if not drawn:
@@ -70,7 +70,7 @@ def _axis_title(evidence: Evidence, metric: str) -> str:
 
 
 def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
-    found = [(e, row) for e in group if (row := evidence.find("mean", metric, ALL, e.name))]
+    found = [(e, row) for e in group if (row := evidence.find("mean", metric, ALL_FINDINGS, e.name))]
     return sorted(found, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
 
 
@@ -94,7 +94,7 @@ def _finding_row(evidence: Evidence, metric: str, method: Entrant, finding: str)
             marks.append(_mark(entrant.kind, entrant.label, estimate))
     auroc = evidence.value("auroc", "auroc", finding)
     aside = "" if math.isnan(auroc) else f"AUROC {number(auroc, SCORE.rounded(2))}"
-    return PlotRow(finding, aside, tuple(marks), strong=finding == ALL)
+    return PlotRow(finding, aside, tuple(marks), strong=finding == ALL_FINDINGS)
 
 
 def _mean(evidence: Evidence, metric: str, finding: str, method: str) -> Estimate | None:

@@ -1,22 +1,48 @@
 """What is missing from the numbers: undefined scores by reason, and the cases that failed."""
 
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from heatcheck.runs.store import Run
 
+_PAIR = ["metric", "method"]
 
-def undefined_scores(run: Run) -> pd.DataFrame:
+
+@dataclass(frozen=True, slots=True)
+class UndefinedScores:
     """How many scores are undefined, by metric, method and reason, most first; `of` is all scores of that pair."""
-    scores = run.scores
-    columns = ["metric", "method", "reason", "undefined", "of"]
-    missing = scores[scores["value"].isna()]
-    if missing.empty:
-        return pd.DataFrame({name: [] for name in columns})
-    counts = missing.groupby(["metric", "method", "reason"], as_index=False).size()
-    totals = scores.groupby(["metric", "method"], as_index=False).size()
-    table = counts.merge(totals, on=["metric", "method"], suffixes=("", "_all"))
-    table = table.rename(columns={"size": "undefined", "size_all": "of"})
-    return table.sort_values(["undefined", "metric", "method", "reason"], ascending=[False, True, True, True])[columns]
+
+    table: pd.DataFrame
+    n_scores: int
+
+
+def undefined_scores(run: Run) -> UndefinedScores:
+    """The run's undefined scores, counted without holding them; a reader's own scores count in the readers' mean."""
+    counted: Counter[tuple[str, str, str, bool]] = Counter()
+    for scores in run.row_groups("scores", [*_PAIR, "reason", "condition", "value"]):
+        counted.update(_counts(scores))
+    rows = [(*key, n) for key, n in counted.items()]
+    table = run.shown(pd.DataFrame(rows, columns=[*_PAIR, "reason", "missing", "undefined"]))
+    totals = table.groupby(_PAIR)["undefined"].sum().rename("of").reset_index()
+    missing = table[table["missing"].astype(bool)].groupby([*_PAIR, "reason"], as_index=False)["undefined"].sum()
+    order = ["undefined", *_PAIR, "reason"]
+    ranked = missing.merge(totals, on=_PAIR).sort_values(order, ascending=[False, True, True, True])
+    return UndefinedScores(ranked, counted.total())
+
+
+def _counts(scores: Any) -> dict[tuple[str, str, str, bool], int]:  # noqa: ANN401 - pyarrow ships no types
+    """How often each metric, method, reason and "is undefined" come together."""
+    plain = scores.filter(pc.equal(scores["condition"].cast(pa.string()), "{}"))
+    missing = pc.is_null(plain["value"], nan_is_null=True)
+    keys = plain.select([*_PAIR, "reason"]).append_column("missing", missing)
+    counted = keys.group_by(keys.column_names).aggregate([([], "count_all")]).to_pydict()
+    sizes = counted.pop("count_all")
+    return dict(zip(zip(*counted.values(), strict=True), sizes, strict=True))
 
 
 def failed_cases(run: Run) -> pd.DataFrame:

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.report import reliability, words
 from heatcheck.report.caveats import caveats
 from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import ALL, HUMAN, READERS, Evidence
+from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.gallery import gallery_of
-from heatcheck.report.gaps import failed_cases, seconds_per_map, undefined_scores
+from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map, undefined_scores
 from heatcheck.report.matrix import Matrix, by_finding, by_floor
-from heatcheck.report.modelcard import answers
+from heatcheck.report.modelcard import model_card
 from heatcheck.report.page import Section, StudyPage, description, record_of
 from heatcheck.report.verdict import verdict
 
@@ -25,7 +26,7 @@ SHOWN = 100  # rows of a list of gaps on the page; the download has all
 def localization_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run)
-    files = _downloads(evidence, undefined)
+    files = _downloads(evidence, undefined.table)
     room = TEXT_AND_PICTURES - sum(len(file.uri) for file in files)
     return StudyPage(
         kicker="Do the heat maps point where the radiologists do?",
@@ -88,7 +89,7 @@ def _floors(evidence: Evidence) -> Section:
             (floor.label, table)
             for metric in tested
             for floor in evidence.floors
-            if (table := by_finding(evidence, "test", metric, other=floor.name))
+            if (table := by_finding(evidence, "test", metric, other=floor.name)) and len(table.columns) > 1
         ],
         "floors": evidence.floors,
         "floor_sentence": words.FLOOR,
@@ -104,21 +105,21 @@ def _model(evidence: Evidence) -> Mapping[str, object]:
     }
     return {
         "model": description(evidence, "model"),
-        "answers": answers(evidence),
-        "pooled": curves.pop(ALL, None),
+        "card": model_card(evidence),
+        "pooled": curves.pop(ALL_FINDINGS, None),
         "curves": curves,
         "auroc": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
         "ece": words.plain(evidence.measures["ece"]).sentence if "ece" in evidence.measures else "",
     }
 
 
-def _gaps(evidence: Evidence, undefined: pd.DataFrame) -> Section:
-    failed = failed_cases(evidence.run)
+def _gaps(evidence: Evidence, scores: UndefinedScores) -> Section:
+    failed, undefined = failed_cases(evidence.run), scores.table
     entrants = (READERS, *evidence.methods, *evidence.floors)
     content = {
         "undefined": _rows(undefined.head(SHOWN)),
         "n_undefined": int(undefined["undefined"].sum()),
-        "n_scores": len(evidence.run.scores),
+        "n_scores": scores.n_scores,
         "more_undefined": max(0, len(undefined) - SHOWN),
         "failed": _rows(failed.head(SHOWN)),
         "n_failed": len(failed),

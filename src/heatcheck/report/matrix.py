@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from heatcheck.core.records import Estimate
-from heatcheck.report.evidence import ALL, READERS, Entrant, Evidence
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
 from heatcheck.report.numbers import MISSING, PERCENT, Unit, count, difference_of, interval, number, probability, spread
 from heatcheck.report.verdict import LEVEL
 from heatcheck.report.words import plain
@@ -52,30 +53,28 @@ class Matrix:
     notes: tuple[str, ...]
 
 
-@dataclass
-class _Footnotes:
-    reasons: dict[str, int] = field(default_factory=dict)
-
-    def mark(self, reason: str) -> int:
-        """The number of the footnote that says this."""
-        return self.reasons.setdefault(reason, len(self.reasons) + 1)
-
-
 def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = "") -> Matrix | None:
-    """Entrants against findings for one statistic of one metric; None when the run has no such estimate."""
-    columns = (ALL, *evidence.findings)
+    """Entrants against findings for one statistic of one metric; None when the run has no such estimate.
+
+    A row or a column for which the run made no estimate at all is left out.
+    """
     entrants = [READERS, *evidence.methods, *evidence.floors]
-    found = {e: [evidence.find(statistic, metric, name, e.name, other) for name in columns] for e in entrants}
+    every = {
+        name: [evidence.find(statistic, metric, name, e.name, other) for e in entrants]
+        for name in (ALL_FINDINGS, *evidence.findings)
+    }
+    columns = [name for name, estimates in every.items() if any(estimates)]
+    found = {e: [every[name][i] for name in columns] for i, e in enumerate(entrants)}
     found = {entrant: row for entrant, row in found.items() if any(row)}
     if not found:
         return None
     unit, signed = _unit(evidence, statistic, metric), statistic in {"difference", "test"}
-    notes = _Footnotes()
+    notes = Footnotes()
     rows = [
         Row(e, tuple(_cell(estimate, unit, signed, notes) for estimate in row))
         for e, row in _ranked(found, evidence, metric)
     ]
-    heads = tuple(Column(name, _cases(found.values(), i), name == ALL) for i, name in enumerate(columns))
+    heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
     rows = _with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
     return Matrix(plain(evidence.measures[metric]).name, heads, _grouped(rows), tuple(notes.reasons))
@@ -87,7 +86,7 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
     if not floors:
         return None
     unit = difference_of(plain(evidence.measures[metric]).unit)
-    notes = _Footnotes()
+    notes = Footnotes()
     rows = [
         Row(method, tuple(_cell(_test(evidence, metric, method, floor), unit, True, notes) for floor in floors))
         for method in evidence.methods
@@ -97,7 +96,7 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
 
 
 def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
-    return evidence.find("test", metric, ALL, method.name, floor.name)
+    return evidence.find("test", metric, ALL_FINDINGS, method.name, floor.name)
 
 
 def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
@@ -107,21 +106,28 @@ def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
     return difference_of(unit) if statistic in {"difference", "test"} else unit
 
 
-def _cell(estimate: Estimate | None, unit: Unit, signed: bool, notes: _Footnotes) -> Cell:
+def _cell(estimate: Estimate | None, unit: Unit, signed: bool, notes: Footnotes) -> Cell:
     if estimate is None:
         return Cell(MISSING, title="not computed in this run", note=notes.mark("not computed in this run"))
+    reason = explained(estimate)
     if math.isnan(estimate.value):
-        reason = estimate.reason or "undefined, no reason recorded"
         return Cell(MISSING, title=reason, note=notes.mark(reason))
-    counts = [count(estimate.n_cases, "case"), count(estimate.n_patients, "patient")]
-    undefined = [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
+    told = [count(estimate.n_cases, "case"), count(estimate.n_patients, "patient")]
+    told += [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
     return Cell(
         number(estimate.value, unit, signed=signed),
-        interval(estimate.low, estimate.high, replace(unit, sign=""), signed=signed),
-        title=", ".join(counts + undefined),
-        note=notes.mark(estimate.reason) if estimate.reason else 0,
+        interval_or_dash(estimate, unit, signed=signed),
+        title="; ".join([", ".join(told), *([reason] if reason else [])]),
+        note=notes.mark(reason),
         outcome=_outcome(estimate),
     )
+
+
+def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) -> str:
+    """The interval without the unit's sign; a dash when it is missing for a reason, nothing when none was asked for."""
+    if lacks_interval(estimate):
+        return MISSING if estimate.reason else ""
+    return interval(estimate.low, estimate.high, replace(unit, sign=""), signed=signed)
 
 
 def _outcome(estimate: Estimate) -> str:
@@ -142,7 +148,7 @@ def _ranked(
     """Highest first by the mean over all findings; the groups are split afterwards."""
 
     def place(item: tuple[Entrant, list[Estimate | None]]) -> float:
-        value = evidence.value("mean", metric, ALL, item[0].name)
+        value = evidence.value("mean", metric, ALL_FINDINGS, item[0].name)
         return math.inf if math.isnan(value) else -value
 
     return sorted(found.items(), key=place)

@@ -17,15 +17,12 @@ _TEXT_COLUMNS = ("case", "reason", "family", "stage")
 
 
 def run_without_paths(run: Run) -> Run:
-    """The run with every absolute path in its words cut down to the last name."""
+    """The run with every absolute path in its words cut down to the last name, in tables when they are read."""
     return replace(
         run,
         manifest=without_paths(run.manifest),
         gallery=without_paths(run.gallery),
-        scores=_clean_table(run.scores),
-        estimates=_clean_table(run.estimates),
-        predictions=_clean_table(run.predictions),
-        cases=_clean_table(run.cases),
+        shown=_clean_table,
     )
 
 

@@ -4,13 +4,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heatcheck.report.evidence import ALL, HUMAN, Entrant, Evidence
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report.distance import from_readers
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import count, listed, number
 from heatcheck.report.words import floor_phrase, plain
 
 LEVEL = 0.05
 FEW_PATIENTS = 30
-_MEASURES = ("iou", "hit")
+MEASURES = ("iou", "hit")
 _ON = {"iou": "on overlap", "hit": "on pointing"}
 _PRAISE = {
     "iou": ("outlines best", "tie for the best outlines"),
@@ -37,7 +39,7 @@ class Leader:
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
-    leaders = [leader for metric in _MEASURES if (leader := leader_on(evidence, metric))]
+    leaders = [leader for metric in MEASURES if (leader := leader_on(evidence, metric))]
     if not leaders and not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not leaders:
@@ -49,7 +51,7 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def leader_on(evidence: Evidence, metric: str) -> Leader | None:
     """The method with the highest mean over all findings; those that look equal when rounded share the place."""
-    scored = [(evidence.value("mean", metric, ALL, m.name), m) for m in evidence.methods]
+    scored = [(evidence.value("mean", metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
     defined = [(value, method) for value, method in scored if not math.isnan(value)]
     if not defined:
         return None
@@ -68,15 +70,16 @@ def _brief(evidence: Evidence, metric: str, value: float) -> str:
 def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
     same = len({leader.entrants for leader in leaders}) == 1
     owner = ("its" if len(leaders[0].entrants) == 1 else "their") if same else ""
-    phrases = [_performance(evidence, leader, possessive=owner) for leader in leaders]
+    phrases = _performances(evidence, leaders, owner)
+    told = (", and " if any("," in phrase for phrase in phrases) else " and ").join(phrases)
     if same and len(leaders[0].entrants) == 1:
-        text = f"{_opening(evidence, leaders)}: {' and '.join(phrases)}"
+        text = f"{_opening(evidence, leaders)}: {told}"
     elif same and len(leaders) > 1:
         names = listed([entrant.label for entrant in leaders[0].entrants])
-        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {' and '.join(phrases)}"
+        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {told}"
     else:
-        named = [f"{_crowned(leader)} ({phrase})" for leader, phrase in zip(leaders, phrases, strict=True)]
-        text = f"Of {count(len(evidence.methods), 'method')}, {' and '.join(named)}"
+        named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
+        text = f"Of {count(len(evidence.methods), 'method')}, {', and '.join(named)}"
     if not evidence.has_readers:
         text += "; no human readers were given, so how far that is from a person is not known"
     return text + "."
@@ -95,17 +98,30 @@ def _crowned(leader: Leader) -> str:
     return f"{names} {alone if len(leader.entrants) == 1 else tied}"
 
 
-def _performance(evidence: Evidence, leader: Leader, possessive: str) -> str:
+def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str) -> list[str]:
+    """What each leader scores and how far that is from the readers; the interval's level is named once."""
+    phrases: list[str] = []
+    for leader in leaders:
+        level_named = any("interval" in phrase for phrase in phrases)
+        unit = plain(evidence.measures[leader.metric]).unit
+        distance = from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
+        phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
+    return phrases
+
+
+def difference_from_readers(evidence: Evidence, leader: Leader) -> Estimate | None:
+    """Leader less readers on the cases both have; the highest mean speaks for those that look equal."""
+    means = {e: evidence.value("mean", leader.metric, ALL_FINDINGS, e.name) for e in leader.entrants}
+    name = max(means, key=lambda entrant: means[entrant]).name
+    return evidence.find("difference", leader.metric, ALL_FINDINGS, name, HUMAN)
+
+
+def _scored(evidence: Evidence, leader: Leader, possessive: str) -> str:
     value = _brief(evidence, leader.metric, leader.value)
-    human = evidence.value("mean", leader.metric, ALL, HUMAN)
-    readers = "" if math.isnan(human) else _brief(evidence, leader.metric, human)
     if leader.metric == "iou":
-        subject = f"{possessive} outlines overlap the truth by" if possessive else "overlap"
-        return f"{subject} {value}" + (f" against the readers\u2019 {readers}" if readers else "")
-    subject = f"{possessive} hottest point falls" if possessive else "hottest point"
-    return f"{subject} inside the finding in {value} of cases" + (
-        f" against the readers\u2019 {readers}" if readers else ""
-    )
+        return f"{possessive} outlines overlap the truth by {value}" if possessive else f"an overlap of {value}"
+    subject = f"{possessive} hottest point falls" if possessive else "the hottest point"
+    return f"{subject} inside the finding in {value} of cases"
 
 
 def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
@@ -137,7 +153,7 @@ def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
 
 
 def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
-    tests = {f: evidence.find("test", metric, ALL, entrant.name, f.name) for f in evidence.floors}
+    tests = {f: evidence.find("test", metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
     made = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
     if not made:
         return "was not tested against a floor"
@@ -156,5 +172,5 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
 
 
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
-    found = [evidence.find("mean", leader.metric, ALL, leader.entrants[0].name) for leader in leaders]
+    found = [evidence.find("mean", leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
     return min(row.n_patients or row.n_cases for row in found if row)

@@ -48,7 +48,7 @@ _OWN = {
 
 INTERVAL = (
     "An interval is the range in which the true value plausibly lies, given how few or how many patients were seen; "
-    "a narrow one means a sure answer."
+    "a narrow one means a sure answer. Where a dot has none, the tables say why."
 )
 FLOOR = (
     "A floor is a picture made without asking the model, and mostly without looking at the image: noise, the centre, "

@@ -55,6 +55,8 @@ def read_spec(name: str, seed: int | None = None) -> Spec:
     path = _find(name)
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
+    except OSError as error:
+        raise SpecError(f"{path.name} cannot be read ({error.strerror}); check its permissions") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         what = " ".join(str(error).split())
         raise SpecError(f"{path.name} is not valid YAML ({what}); correct it") from error

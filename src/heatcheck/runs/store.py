@@ -6,21 +6,24 @@ run.json · parts/ · scores, estimates, predictions, cases, timings (.parquet) 
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 from safetensors.numpy import save
 
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.records import Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
-from heatcheck.runs.tables import TABLES, join_tables, replaced, write_table
+from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
 
 SCHEMA_VERSION = 1
 SHARD_TABLES = (
@@ -31,18 +34,60 @@ SHARD_TABLES = (
 )  # scores last: its presence says that the shard is whole
 
 
-@dataclass(frozen=True, slots=True)
+def _as_it_is(table: pd.DataFrame) -> pd.DataFrame:
+    return table
+
+
+@dataclass(frozen=True)  # without slots: a table is kept once it was read
 class Run:
-    """A finished or unfinished run as the report sees it."""
+    """A finished or unfinished run as the report sees it; a table is read when it is first asked for.
+
+    Until its shards are joined, a table holds the rows of the shards that are finished.
+    """
 
     path: Path
     manifest: Mapping[str, Any]
-    scores: pd.DataFrame
-    estimates: pd.DataFrame
-    predictions: pd.DataFrame
-    cases: pd.DataFrame
-    timings: pd.DataFrame
     gallery: Mapping[str, Any]
+    shown: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is  # what each table goes through when it is read
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Every score: millions of rows in a large run, so prefer `row_groups`."""
+        return self._table("scores")
+
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        """Every number of the report."""
+        return self._table("estimates")
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """The model's answers, case by case: prefer `row_groups` here too."""
+        return self._table("predictions")
+
+    @cached_property
+    def cases(self) -> pd.DataFrame:
+        """What became of every case."""
+        return self._table("cases")
+
+    @cached_property
+    def timings(self) -> pd.DataFrame:
+        """How long every batch took."""
+        return self._table("timings")
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return self.shown(_read_table(self.path, name))
+
+    def row_groups(self, name: str, columns: Sequence[str]) -> Iterator[Any]:
+        """Some columns of a table that need not fit into memory: arrow tables, one per row group, as they are on disk.
+
+        Words come dictionary-encoded: they are few and often repeated.
+        """
+        words = [field.name for field in schema_of(TABLES[name]) if field.type == pa.string()]
+        for file in _files(self.path, name):
+            with pq.ParquetFile(file, read_dictionary=words) as opened:
+                for number in range(opened.num_row_groups):
+                    yield opened.read_row_group(number, columns=list(columns))
 
 
 class RunFolder:
@@ -59,9 +104,9 @@ class RunFolder:
         `identity` must be equal when a run is taken up again (spec, weights, cases); `facts` are recorded once
         (versions, batch size, threads) and reused.
         """
-        _require_usable(path)
+        require_usable(path)
         path.mkdir(parents=True, exist_ok=True)
-        with _lock(path):
+        with locked(path):
             folder = cls(path)
             folder._begin(identity, facts)
             yield folder
@@ -105,8 +150,7 @@ class RunFolder:
         self._write_manifest({**self.manifest, **facts})
 
     def _part(self, shard: int, table: str) -> Path:
-        middle = "" if table == "scores" else f".{table}"
-        return self.path / "parts" / f"{shard:05d}{middle}.parquet"
+        return _part(self.path, shard, table)
 
     def has_shard(self, shard: int) -> bool:
         """Whether the shard was finished earlier."""
@@ -120,10 +164,10 @@ class RunFolder:
             write_table(self._part(shard, name), TABLES[name], getattr(tables, name))
 
     def write_maps(self, name: str, maps: Mapping[str, Map]) -> None:
-        """Store maps for looking at, never for scores: at half precision, the largest value of each scaled to 1."""
+        """Store maps as `maps.keep` made them: for looking at, never for scores."""
         with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
             # save_file would leave the file readable by its owner only
-            temporary.write_bytes(save({key: _half(value) for key, value in maps.items()}))
+            temporary.write_bytes(save(dict(maps)))
 
     def join_shards(self, shards: int) -> None:
         """Make the run's tables from its parts, which follow each other in the order of the cases."""
@@ -135,8 +179,8 @@ class RunFolder:
         write_table(self.path / "estimates.parquet", Estimate, estimates)
 
     def read_table(self, name: str) -> pd.DataFrame:
-        """One of the run's joined tables."""
-        return _read_table(self.path / f"{name}.parquet", TABLES[name])
+        """One of the run's tables, as far as it is there."""
+        return _read_table(self.path, name)
 
     def write_picture(self, name: str, grey: np.ndarray) -> None:
         """Store an 8-bit grey picture in the gallery."""
@@ -171,32 +215,41 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
 
 
 def read_run(path: Path | str) -> Run:
-    """The run in this folder, with every table it has so far."""
+    """The run in this folder, with every table as far as it is there."""
     path = Path(path)
     manifest = read_manifest(path)
-    tables = {name: _read_table(path / f"{name}.parquet", record) for name, record in TABLES.items()}
     index = path / "gallery" / "index.json"
     gallery = json.loads(index.read_text()) if index.exists() else {}
-    return Run(path, manifest, gallery=gallery, **tables)
+    return Run(path, manifest, gallery)
 
 
-def _read_table(path: Path, record: type) -> pd.DataFrame:
-    if path.exists():
-        return pd.read_parquet(path)
-    return pd.DataFrame({name: [] for name in record.__dataclass_fields__})  # type: ignore[attr-defined]
+def _read_table(path: Path, name: str) -> pd.DataFrame:
+    read = [pq.read_table(file) for file in _files(path, name)]
+    return pa.concat_tables(read or [schema_of(TABLES[name]).empty_table()]).to_pandas()
 
 
-def _half(values: Map) -> Map:
-    """The map at half precision, scaled first: raw gradients would fall below what it can hold."""
-    largest = float(np.abs(values).max(initial=0))
-    return np.ascontiguousarray(values / largest if largest > 0 else values, np.float16)
+def _files(path: Path, name: str) -> list[Path]:
+    """The files that hold a table: the joined one, or else the parts of the finished shards in their order."""
+    joined = path / f"{name}.parquet"
+    if joined.exists():
+        return [joined]
+    if name not in SHARD_TABLES:
+        return []
+    finished = (int(file.stem) for file in (path / "parts").glob("*.parquet") if file.stem.isdigit())
+    return [_part(path, shard, name) for shard in sorted(finished)]
+
+
+def _part(path: Path, shard: int, table: str) -> Path:
+    middle = "" if table == "scores" else f".{table}"
+    return path / "parts" / f"{shard:05d}{middle}.parquet"
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(value, default=str)))
 
 
-def _require_usable(path: Path) -> None:
+def require_usable(path: Path) -> None:
+    """Refuse a folder that a run may not write, before anything is written."""
     if path.exists() and not path.is_dir():
         raise RunFolderError(f"{path} is a file; give --out a folder")
     names = {p.name for p in path.iterdir()} if path.is_dir() else set()
@@ -209,7 +262,8 @@ def _require_usable(path: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Keep every other writer out of the folder while the block runs."""
     with (path / ".lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

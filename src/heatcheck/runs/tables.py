@@ -1,5 +1,6 @@
 """The parquet tables of a run: their columns come from the records, their rows are sorted and atomic."""
 
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,17 @@ def replaced(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
     try:
         yield temporary
+        _onto_disk(temporary)
         temporary.replace(path)
+        _onto_disk(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _onto_disk(path: Path) -> None:
+    """Wait until the file or folder is really written: a renamed file may otherwise be empty after a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.errors import CaseError, InputError, SpecError
+from heatcheck.core.findings import canonical, spellings
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading
 from heatcheck.core.registry import suggest
 from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_shape, read_image, read_mask
@@ -31,6 +33,13 @@ class FolderSettings(SourceSettings):
     readers: dict[str, Path] = Field(default_factory=dict)  # a reader's name and a folder laid out like `masks`
     points: Path | None = None  # CSV: reader, image, finding, x, y
     colour: Colour = "grey"
+    value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
+
+    @model_validator(mode="after")
+    def _range_rises(self) -> Self:
+        if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
+            raise ValueError("value_range must be two numbers, the lower first")
+        return self
 
     def resolved(self, folder: Path) -> "FolderSettings":
         """The same settings with every path taken from `folder`."""
@@ -61,6 +70,8 @@ class FolderSource:
                 raise InputError(f"{file}: no such file; correct the source in the spec")
         if not self._images:
             raise InputError(f"{self.settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
+        if len(set(self.findings)) < len(self.findings):
+            raise InputError(f"two columns or folders mean one finding ({', '.join(self.findings)}); keep one")
         if not self.findings:
             raise InputError("no findings: give `labels` with a column for each, or `masks` with a folder for each")
         for folder in [*folders[1:], *self.settings.readers.values()]:
@@ -69,7 +80,7 @@ class FolderSource:
 
     def _require_known_folders(self, root: Path) -> None:
         """Refuse a folder of masks whose name is nearly a finding's: its masks would be lost without a word."""
-        names = {path.name for path in root.iterdir() if path.is_dir()}
+        names = {canonical(path.name) for path in root.iterdir() if path.is_dir()}
         for name in sorted(names - set(self.findings)):
             near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
             if near:
@@ -94,9 +105,9 @@ class FolderSource:
     def findings(self) -> tuple[str, ...]:
         """The columns of the labels, or the folders of the masks."""
         if self.settings.labels:
-            return tuple(name for name in self._table[0] if name not in ("image", "patient"))
+            return tuple(canonical(name) for name in self._table[0] if name not in ("image", "patient"))
         folder = self.settings.masks
-        return tuple(sorted(path.name for path in folder.iterdir() if path.is_dir())) if folder else ()
+        return tuple(sorted(canonical(path.name) for path in folder.iterdir() if path.is_dir())) if folder else ()
 
     @cached_property
     def _table(self) -> tuple[list[str], dict[int, dict[str, str]]]:
@@ -126,7 +137,7 @@ class FolderSource:
             raise InputError(f"{self.settings.labels}, line {number}: no image is named; name one or remove the line")
         labels = {}
         for finding in self.findings:
-            text = row[finding].strip().lower()
+            text = next(row[name] for name in spellings(finding) if name in row).strip().lower()
             if text not in _LABELS:
                 raise InputError(
                     f"{self.settings.labels}, line {number}: {finding} is {text!r}; expected 1, 0 or blank"
@@ -135,34 +146,45 @@ class FolderSource:
         return CaseKey(case, (row.get("patient") or "").strip() or case, labels)
 
     def _labels_from_masks(self, case: str) -> dict[str, float]:
+        """1 where the mask holds something, 0 where it is empty, unknown without a mask or with one nobody can read."""
+        found = dict.fromkeys(self.findings, math.nan)
+        try:
+            masks = self.truth_files(case)
+        except CaseError:
+            return found
+        return found | {finding: float(mask.any()) for finding, mask in masks.items()}
+
+    def truth_files(self, case: str) -> dict[str, Mask]:
+        """Every truth mask of the case, empty ones too."""
         root = self.settings.masks
-        return {f: 1.0 if root and _mask_file(root, f, case) else math.nan for f in self.findings}
+        path = self._images.get(case, self.settings.images / case)
+        return _read_masks(root, "masks", case, self.findings, image_shape(path, case)) if root else {}
 
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings."""
-        image = read_image(self._path(key), key.case, self.settings.colour)
-        truth = self._truth(key, image.shape[1:])
+        image = read_image(self._path(key), key.case, self.settings.colour, self.settings.value_range)
+        truth = self.truth(key)
         readings = tuple(
             self._reading(name, root, key, image.shape[1:]) for name, root in self.settings.readers.items()
         )
         return Case(key, image, truth, readings)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """The masks alone."""
-        return self._truth(key, image_shape(self._path(key), key.case)) if self.settings.masks else {}
+        """The masks alone, without the empty ones that many exports hold for absent findings."""
+        masks = {finding: mask for finding, mask in self.truth_files(key.case).items() if mask.any()}
+        for finding in masks:
+            if key.labels.get(finding) == 0:
+                raise CaseError(f"{key.case} has a mask of {finding}, but its label says 0; correct one of them")
+        return masks
 
     def _path(self, key: CaseKey) -> Path:
         return self._images.get(key.case, self.settings.images / key.case)
 
-    def _truth(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
-        """The masks of the findings that are present; many exports hold empty ones for the others."""
-        root = self.settings.masks
-        present = [finding for finding in self.findings if key.labels.get(finding) == 1]
-        return _read_masks(root, "masks", key.case, present, shape) if root else {}
-
     def _reading(self, name: str, root: Path, key: CaseKey, shape: tuple[int, ...]) -> Reading:
-        masks = {f: m for f, m in _read_masks(root, name, key.case, self.findings, shape).items() if m.any()}
-        return Reading(name, masks, self._points.get((name, key.case), {}))
+        """A reader's marks; without any mask file, even an empty one, the reader did not outline this image."""
+        files = _read_masks(root, name, key.case, self.findings, shape)
+        masks = {finding: mask for finding, mask in files.items() if mask.any()}
+        return Reading(name, masks, self._points.get((name, key.case), {}), outlined=bool(files))
 
     @cached_property
     def _points(self) -> dict[tuple[str, str], dict[str, tuple[Point, ...]]]:
@@ -176,6 +198,7 @@ class FolderSource:
                 raise SpecError(f"{path} has no column {column!r}; its columns are {', '.join(header)}")
         points: dict[tuple[str, str], dict[str, tuple[Point, ...]]] = defaultdict(dict)
         for number, row in rows.items():
+            row["finding"] = canonical(row["finding"])
             for column, known in (("finding", self.findings), ("reader", self.settings.readers)):
                 if row[column] not in known:
                     hint = suggest(row[column], known)
@@ -226,7 +249,7 @@ def _read_masks(root: Path, label: str, case: str, findings: Sequence[str], shap
 
 
 def _mask_file(root: Path, finding: str, case: str) -> Path | None:
-    paths = (root / finding / f"{case}{suffix}" for suffix in _MASK_SUFFIXES)
+    paths = (root / name / f"{case}{suffix}" for name in spellings(finding) for suffix in _MASK_SUFFIXES)
     return next((path for path in paths if path.is_file()), None)
 
 

@@ -10,25 +10,31 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Num
 from PIL import Image as Pictures
-from PIL import UnidentifiedImageError
+from PIL import ImageOps, UnidentifiedImageError
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Image, Mask
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
 Colour = Literal["grey", "rgb"]
+Range = tuple[float, float]
 Stored = Num[np.ndarray, "channel row column"]  # as the file has it
+_ORIENTATION = 0x0112  # the EXIF tag
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than 8 bits
 
 
-def read_image(path: Path, name: str, colour: Colour = "grey") -> Image:
+def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Range | None = None) -> Image:
     """The image as float32 [channel, row, column]: integers scaled to [0, 1], floats as they are.
 
-    `name` is what errors call the file, so that no absolute path leaves this machine.
+    `name` is what errors call the file, so that no absolute path leaves this machine. `value_range` says which
+    stored values become 0 and 1; a 12-bit film in a 16-bit file is all but black without it.
     """
     values = _read(path, name, colour)
     if values.size == 0:
         raise CaseError(f"{name} has no pixels; repair or remove it")
+    if value_range is not None:
+        low, high = value_range
+        return _finite(((values.astype(np.float64) - low) / (high - low)).astype(np.float32), name)
     if values.dtype.kind in "iu" and values.dtype.itemsize > 2:
         raise CaseError(f"{name} holds {values.dtype}, whose white is unknown; save it as uint8, uint16 or floats")
     scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1
@@ -52,7 +58,8 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
     if path.suffix.lower() == ".npy":
         return tuple(_read_array(path, name).shape[1:])
     with _opened(path, name) as picture:
-        return picture.height, picture.width
+        turned = picture.format == "JPEG" and picture.getexif().get(_ORIENTATION, 1) >= 5  # the camera lay on its side
+        return (picture.width, picture.height) if turned else (picture.height, picture.width)
 
 
 def _size(shape: tuple[int, ...]) -> str:
@@ -103,7 +110,8 @@ def _reason(error: Exception, path: Path, name: str) -> str:
 
 
 def _read_picture(path: Path, name: str, colour: Colour) -> Stored:
-    with _opened(path, name) as picture:
+    with _opened(path, name) as opened:
+        picture = ImageOps.exif_transpose(opened) if opened.format == "JPEG" else opened
         if picture.mode in (*_DEEP, "F"):
             return _narrowed(np.asarray(picture))[None]
         values = np.asarray(picture.convert("L" if colour == "grey" else "RGB"))

@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 ONE_PATIENT = "one patient"
 NO_PATIENT = "no patient"
 NO_VALUE = "undefined on these cases"
+ONE_VALUE = "every draw gives the same value, so resampling cannot say how sure it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,13 @@ class Interval:
 
 
 def bca(
-    value: float, replicates: Float[np.ndarray, " draws"], jackknife: Float[np.ndarray, " patients"], level: float
+    value: float, replicates: Float[np.ndarray, " draws"], jackknife: Float[np.ndarray, " groups"], level: float
 ) -> Interval:
-    """The interval of one statistic, given its value on the data, on each draw and without each patient.
+    """The interval of one statistic, given its value on the data, on each draw and without each group of patients.
 
     Draws on which the statistic is undefined are left out, unless there are more of them than the interval itself
-    leaves out: then they might be either tail, and there is no interval.
+    leaves out: then they might be either tail, and there is no interval. Nor is there one when all draws agree, as
+    when three patients of three were hits: an interval without width would claim to be certain.
     """
     if math.isnan(value):
         return Interval(value, reason=NO_VALUE)
@@ -38,6 +40,8 @@ def bca(
     defined = replicates[~np.isnan(replicates)]
     # sums in another order differ in the last bits; without this, ties with the value would fall to either side
     defined = np.where(np.isclose(defined, value, rtol=1e-12, atol=1e-14), value, defined)
+    if np.all(defined == defined[0]):
+        return Interval(value, reason=ONE_VALUE)
     bias = _bias(value, defined)
     shifted = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     # the stretch of an extreme tail goes to infinity, never beyond
@@ -53,7 +57,15 @@ def _bias(value: float, replicates: Float[np.ndarray, " draws"]) -> float:
     return float(ndtri(share))
 
 
-def _acceleration(jackknife: Float[np.ndarray, " patients"]) -> float:
+def _acceleration(jackknife: Float[np.ndarray, " groups"]) -> float:
+    """Efron's acceleration; the same formula whether single patients or groups of about equal size were left out.
+
+    Leaving out a group moves the statistic by the sum V of its patients' influences u, up to a factor that cancels.
+    Influences sum to 0 and groups are random, so the cross terms vanish: ΣV² and ΣV³ over the groups are on average
+    Σu² and Σu³ over the patients, but for a share of about 1 / groups. The scaling is thus already in the sums: in
+    the form skewness / (6 √n), groups of h have a skewness √h smaller and a number n / h.
+    Efron and Narasimhan 2020, J Comput Graph Stat 29:608 (their `bcajack` does the same for m < n groups).
+    """
     defined = jackknife[~np.isnan(jackknife)]
     deviations = defined.mean() - defined if len(defined) else defined
     spread = np.sum(deviations**2)

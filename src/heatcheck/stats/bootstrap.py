@@ -12,7 +12,7 @@ from heatcheck.stats.clusters import (
     Weights,
     cluster_codes,
     cluster_totals,
-    leave_one_out_weights,
+    left_out_weights,
     resampled_weights,
 )
 from heatcheck.stats.ratios import Totals, Values, means
@@ -100,12 +100,13 @@ def bca_from_weights(
     """One interval per number that the statistic makes of how often each patient counts.
 
     The statistic gets weights[..., patients] and returns one number or several per set of weights, NaN where undefined.
+    It is asked for no more sets than there are draws and `clusters.MOST_GROUPS`, however many patients there are.
     """
     value = statistic(np.ones(n_clusters))
     if n_clusters < 2:
         return _without_interval(value, n_clusters)
     drawn = [statistic(weights) for weights in resampled_weights(n_clusters, draws, generator)]
-    left_out = [statistic(weights) for weights in leave_one_out_weights(n_clusters)]
+    left_out = [statistic(weights) for weights in left_out_weights(n_clusters, generator)]
     return _intervals(value, np.concatenate(drawn), np.concatenate(left_out), level)
 
 

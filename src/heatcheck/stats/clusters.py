@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Shaped
 Clusters = Shaped[np.ndarray, " cases"]  # the patient of each case, by any name that can be sorted
 Weights = Float[np.ndarray, "*draws patients"]  # how often each patient counts
 
+MOST_GROUPS = 1000  # left out in turn by a jackknife; one patient each would make its cost grow with their square
 _BLOCK = 2**21  # numbers held at once, so that many draws over many patients fit into memory
 
 
@@ -59,11 +60,17 @@ def resampled_weights(n_clusters: int, draws: int, generator: np.random.Generato
         yield np.bincount(drawn.ravel(), minlength=count * n_clusters).reshape(count, n_clusters).astype(np.float64)
 
 
-def leave_one_out_weights(n_clusters: int) -> Iterator[Weights]:
-    """Blocks of rows, one per patient: that patient counts 0, the others 1."""
+def left_out_weights(n_clusters: int, generator: np.random.Generator) -> Iterator[Weights]:
+    """Blocks of rows, one per group of patients: those count 0, the others 1.
+
+    Up to `MOST_GROUPS` patients are a group each, in their order. More are shared out at random, because neighbours
+    in sorted order may be alike (one hospital, one year); the groups' sizes then differ by one at most.
+    """
+    groups = min(n_clusters, MOST_GROUPS)
+    group_of = np.arange(n_clusters) % groups
+    if groups < n_clusters:
+        group_of = generator.permutation(group_of)
     rows = max(1, _BLOCK // n_clusters)
-    for start in range(0, n_clusters, rows):
-        left_out = np.arange(start, min(start + rows, n_clusters))
-        weights = np.ones((len(left_out), n_clusters))
-        weights[np.arange(len(left_out)), left_out] = 0
-        yield weights
+    for start in range(0, groups, rows):
+        left_out = np.arange(start, min(start + rows, groups))
+        yield (group_of != left_out[:, None]).astype(np.float64)

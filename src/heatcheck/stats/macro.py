@@ -34,3 +34,15 @@ def macro_weighted(values: Float[np.ndarray, "cases findings"]) -> Float[np.ndar
     weights = 1 / (np.maximum(defined.sum(0), 1) * max(1, int(defined.any(0).sum())))
     summed = np.where(defined, values * weights, 0).sum(1)
     return np.where(defined.any(1), summed, np.nan)
+
+
+def mean_share(totals: Float[np.ndarray, "*draws columns"]) -> Float[np.ndarray, "*draws"]:
+    """The parts' shares, averaged: the first half of the columns are the parts, the second half what is left of each.
+
+    With pixel counts: (true, false positives) is precision, (true positives, false negatives) recall, (true
+    negatives, false positives) specificity, over all images.
+    """
+    parts, rests = np.split(totals, 2, axis=-1)
+    whole = parts + rests
+    shares = np.divide(parts, whole, out=np.full(whole.shape, np.nan), where=whole != 0)
+    return np.asarray(shares.mean(-1))

@@ -16,11 +16,6 @@ def means(totals: Totals) -> Values:
     return _divide(sums, counts)
 
 
-def macro_mean(totals: Totals) -> Float[np.ndarray, "*draws"]:
-    """The plain mean of the columns' means: every finding counts the same, however many cases it has."""
-    return np.asarray(means(totals).mean(axis=-1))
-
-
 def differences_from_first(totals: Totals) -> Values:
     """Each later column's mean less the first column's."""
     each = means(totals)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -13,10 +14,13 @@ from heatcheck.core.records import Case, CaseKey, CaseRecord
 
 
 def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
-    """Each case in its order, or the record of why it could not be read; a few are read ahead."""
+    """Each case in its order, or the record of why it could not be read; `workers` are read ahead."""
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting = [pool.submit(source.load, key) for key in keys]
-        for key, future in zip(keys, waiting, strict=True):
+        to_come = iter(keys)
+        waiting = deque((key, pool.submit(source.load, key)) for key in islice(to_come, max(1, workers)))
+        while waiting:
+            key, future = waiting.popleft()
+            waiting.extend((following, pool.submit(source.load, following)) for following in islice(to_come, 1))
             try:
                 yield future.result()
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others

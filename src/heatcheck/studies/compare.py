@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.seeds import generator_for
@@ -47,8 +48,9 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Comparison:
     if runs[0].manifest["study"] != runs[1].manifest["study"]:
         kinds = " and a ".join(run.manifest["study"] for run in runs)
         raise InputError(f"{first} and {second} are a {kinds} study; compare runs of one kind")
+    shared = _shared_cases(runs)
     merged = _scores(runs[0]).merge(_scores(runs[1]), on=_KEYS, suffixes=("_first", "_second"))
-    return Comparison((*_sentences(runs, merged),), tuple(_compared(merged, draws)))
+    return Comparison(tuple(_sentences(runs, shared)), tuple(_compared(merged, draws)))
 
 
 def _finished(path: Path) -> Run:
@@ -58,20 +60,38 @@ def _finished(path: Path) -> Run:
     return run
 
 
+def _shared_cases(runs: list[Run]) -> int:
+    """How many cases both runs have; cases of one name must be the same, or pairing them would mean nothing."""
+    one, other = (run.predictions[["case", "finding", "label"]] for run in runs)
+    both = one.merge(other, on=["case", "finding"], suffixes=("_first", "_second"))
+    differ = (both["label_first"] != both["label_second"]) & both["label_first"].notna() & both["label_second"].notna()
+    if differ.any():
+        raise InputError(
+            f"case {both['case'][differ].iloc[0]!r} has other labels in the second run: the runs name different images "
+            "alike and cannot be compared"
+        )
+    return int(both["case"].nunique())
+
+
 def _scores(run: Run) -> pd.DataFrame:
-    shown = {metric["name"] for metric in run.manifest["metrics"]}
-    scores = run.scores
-    return scores.loc[scores["metric"].isin(shown) & (scores["condition"] == "{}"), [*_KEYS, "value"]]
+    """The scores that tables show, with names as categories: a large run has millions of rows."""
+    shown = [metric["name"] for metric in run.manifest["metrics"]]
+    return pq.read_table(
+        run.path / "scores.parquet",
+        columns=[*_KEYS, "value"],
+        filters=[("metric", "in", shown), ("condition", "==", "{}")],
+        read_dictionary=_KEYS,
+    ).to_pandas()
 
 
-def _sentences(runs: list[Run], merged: pd.DataFrame) -> Iterator[str]:
+def _sentences(runs: list[Run], shared: int) -> Iterator[str]:
     one, other = (run.manifest for run in runs)
     changed = sorted(_changed(one["spec"], other["spec"]))
     yield f"Specs differ in {', '.join(changed)}." if changed else "The specs are the same."
     if one["weights_hash"] != other["weights_hash"]:
         yield "The weights of the models differ."
-    cases = [set(run.scores["case"]) for run in runs]
-    yield f"{merged['case'].nunique()} cases are in both runs ({len(cases[0])} and {len(cases[1])} in each)."
+    cases = [len(run.cases) for run in runs]
+    yield f"{shared} cases are in both runs ({cases[0]} and {cases[1]} in each)."
 
 
 def _changed(one: Mapping[str, Any], other: Mapping[str, Any], path: str = "") -> Iterator[str]:
@@ -86,7 +106,7 @@ def _changed(one: Mapping[str, Any], other: Mapping[str, Any], path: str = "") -
 def _compared(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]:
     columns = ["value_first", "value_second"]
     defined = merged.dropna(subset=columns)
-    for (metric, finding, method), rows in defined.groupby(["metric", "finding", "method"], sort=True):
+    for (metric, finding, method), rows in defined.groupby(["metric", "finding", "method"], sort=True, observed=True):
         values = rows[columns].to_numpy(float)
         totals = cluster_totals(values, rows["patient"].to_numpy(str)).joined
         generator = generator_for("compare", str(metric), str(finding), str(method))

@@ -10,12 +10,12 @@ import pandas as pd
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, Map, Mask, Reading
+from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.prepare import prepare
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.explaining import Explained, Explainer
 from heatcheck.studies.progress import Watcher
@@ -32,30 +32,43 @@ class Choice:
     why: str
 
 
-def make_gallery(
-    folder: RunFolder,
-    source: Source,
-    keys: Mapping[str, CaseKey],
-    explainer: Explainer,
-    rules: tuple[RegionRule, Envelope],
-    watcher: Watcher,
-) -> None:
+@dataclass(frozen=True)
+class GalleryRule:
+    """Where the gallery's cases come from, and how they are drawn."""
+
+    source: Source
+    keys: Mapping[str, CaseKey]
+    explainer: Explainer
+    region: RegionRule
+    most: int
+    keep_maps: bool
+
+
+def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
     """Choose the cases, make their maps again and store pictures and index in the run's folder."""
-    region, envelope = rules
-    choices = choose(folder, tuple(explainer.methods), envelope.gallery)
+    choices = choose(folder, tuple(rule.explainer.methods), rule.most)
     watcher.start("gallery", len(choices))
     items: list[dict[str, Any]] = []
     kept: dict[str, Map] = {}
     for number, choice in enumerate(choices):
-        explained = explainer([source.load(keys[choice.case])])[0][0]
-        items.append(_item(folder, f"{number:03d}", choice, explained, (explainer.findings, region)))
-        if envelope.keep_maps == "gallery":
-            column = explainer.findings.index(choice.finding)
-            kept |= {f"{choice.case}/{choice.finding}/{m}": maps[column] for m, maps in explained.maps.items()}
+        explained = rule.explainer([rule.source.load(rule.keys[choice.case])])[0][0]
+        drawn = _drawn_maps(explained, rule.explainer.findings.index(choice.finding))
+        items.append(_item(folder, f"{number:03d}", choice, explained.case, drawn, rule.region))
+        items[-1]["probability"] = explained.probabilities[rule.explainer.findings.index(choice.finding)]
+        if rule.keep_maps:
+            kept |= {
+                f"{choice.case}/{choice.finding}/{method}": for_keeping(values) for method, values in drawn.items()
+            }
         watcher.advance()
     if kept:
         folder.write_maps("gallery", kept)
     folder.write_gallery({"items": items})
+
+
+def _drawn_maps(explained: Explained, column: int) -> dict[str, Map]:
+    """The maps of one finding, of the methods that have one."""
+    maps = {method: explained.map_of(method, column) for method in explained.grids}
+    return {method: values for method, values in maps.items() if values is not None}
 
 
 def choose(folder: RunFolder, methods: Sequence[str], most: int) -> list[Choice]:
@@ -107,18 +120,17 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
 
 
 def _item(
-    folder: RunFolder, number: str, choice: Choice, explained: Explained, rules: tuple[Sequence[str], RegionRule]
+    folder: RunFolder, number: str, choice: Choice, case: Case, drawn: Mapping[str, Map], region: RegionRule
 ) -> dict[str, Any]:
-    findings, region = rules
-    case, column = explained.case, list(findings).index(choice.finding)
+    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres."""
+    truth = case.truth[choice.finding]
     image = f"{number}-image.png"
     _write_grey(folder, image, _shown(case), IMAGE_SIDE)
     maps = []
-    for method, values in explained.maps.items():
+    for method, values in drawn.items():
         file = f"{number}-{method}.png"
-        normal = prepare(values[column])
-        _write_grey(folder, file, normal, MAP_SIDE)
-        maps.append({"method": method, "file": file, **_facts(values[column], case.truth[choice.finding], region)})
+        _write_grey(folder, file, prepare(values), MAP_SIDE)
+        maps.append({"method": method, "file": file, **_facts(values, truth, region)})
     return {
         "id": number,
         "case": case.key.case,
@@ -128,8 +140,7 @@ def _item(
         "image": image,
         "shape": list(case.image.shape[1:]),
         "label": case.key.labels.get(choice.finding),
-        "probability": explained.probabilities[column],
-        "truth": outlines(case.truth[choice.finding]),
+        "truth": outlines(truth),
         "readers": [_reader(reading, choice.finding) for reading in case.readings],
         "maps": maps,
     }
@@ -141,7 +152,7 @@ def _facts(values: Map, truth: Mask, rule: RegionRule) -> dict[str, Any]:
     return {
         "iou": METRICS["iou"].measure(region, truth).value,
         "hit": METRICS["hit"].measure(top, truth).value,
-        "peak": [float(column) + 0.5, float(row) + 0.5],
+        "peak": [float(column), float(row)],
         "region": outlines(region),
     }
 
@@ -151,7 +162,7 @@ def _reader(reading: Reading, finding: str) -> dict[str, Any]:
     return {
         "reader": reading.reader,
         "contours": outlines(mask) if mask is not None else [],
-        "points": [[point.position[1], point.position[0]] for point in reading.points.get(finding, ())],
+        "points": [[point.position[1] - 0.5, point.position[0] - 0.5] for point in reading.points.get(finding, ())],
     }
 
 

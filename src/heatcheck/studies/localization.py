@@ -2,18 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from heatcheck.core.contracts import Method, Source
-from heatcheck.core.errors import SpecError
-from heatcheck.core.records import Case, CaseKey, CaseRecord, Estimate, Prediction, Score, ShardTables, Timing
+from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.records import Case, CaseKey, CaseRecord, Estimate, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
+from heatcheck.maps.keep import for_keeping
 from heatcheck.methods import METHODS, build_method
 from heatcheck.metrics import METRICS
 from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, load_classifier
@@ -23,7 +26,7 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.cases import batches, digest_of, failure, read_cases
 from heatcheck.studies.explaining import Explained, Explainer
-from heatcheck.studies.gallery import make_gallery
+from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
 from heatcheck.studies.priors import gather_priors
 from heatcheck.studies.progress import Watcher
@@ -88,7 +91,6 @@ class LocalizationPlan:
     keys: Sequence[CaseKey]
     explainer: Explainer
     options: RunOptions
-    _state: dict[str, Explainer] = field(default_factory=dict)  # the explainer once its priors are known
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -104,6 +106,7 @@ class LocalizationPlan:
             "spec": json.loads(text),
             "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
             "weights_hash": self._classifier.weights_hash,
+            "contract": self._classifier.preprocessing.model_dump(mode="json"),
             "cases_hash": digest_of(self.keys),
             "seed": self.envelope.seed,
             "device": self.options.device,
@@ -145,27 +148,28 @@ class LocalizationPlan:
         """How many cases that part has."""
         return len(self._keys(shard))
 
-    def begin(self, folder: RunFolder, watcher: Watcher) -> None:  # noqa: ARG002 - other studies write here
-        """Gather the location priors, if a method asks for them."""
-        self._state["explainer"] = self.explainer
-        if any(METHODS[name].wants_priors for name in self.explainer.methods):
-            priors = gather_priors(self.source, self.keys, self.findings, watcher)
-            self._state["explainer"] = replace(self.explainer, priors=priors)
+    def begun(self, folder: RunFolder, watcher: Watcher) -> "LocalizationPlan":  # noqa: ARG002 - other studies write here
+        """The plan with its location priors, if a method asks for them."""
+        if not any(METHODS[name].wants_priors for name in self.explainer.methods):
+            return self
+        priors = gather_priors(self.source, self.keys, self.findings, watcher)
+        return replace(self, explainer=replace(self.explainer, priors=priors))
 
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases."""
-        read = list(read_cases(self.source, self._keys(shard), self.options.workers))
         collected = _Collected(shard)
-        collected.cases += [record for record in read if isinstance(record, CaseRecord)]
-        for batch in batches((case for case in read if isinstance(case, Case)), self.envelope.batch_size):
+        read = read_cases(self.source, self._keys(shard), self.options.workers)
+        for batch in batches(collected.usable(read), self.envelope.batch_size):
             self._explain(batch, collected)
         return collected.tables()
 
     def _explain(self, batch: list[Case], collected: "_Collected") -> None:
         """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
         try:
-            explained, seconds = self._state["explainer"](batch)
+            explained, seconds = self.explainer(batch)
             scored = [self._scores(one) for one in explained]
+        except InputError:
+            raise  # what the user must mend concerns every case
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             if len(batch) == 1:
                 collected.cases.append(failure(batch[0].key, error))
@@ -196,10 +200,15 @@ class LocalizationPlan:
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Choose telling cases by their scores and draw them."""
-        by_case = {key.case: key for key in self.keys}
-        explainer = self._state["explainer"]
-        region = RegionRule(self.body.region.threshold, self.body.region.smooth)
-        make_gallery(folder, self.source, by_case, explainer, (region, self.envelope), watcher)
+        rule = GalleryRule(
+            source=self.source,
+            keys={key.case: key for key in self.keys},
+            explainer=self.explainer,
+            region=RegionRule(self.body.region.threshold, self.body.region.smooth),
+            most=self.envelope.gallery,
+            keep_maps=self.envelope.keep_maps == "gallery",
+        )
+        make_gallery(folder, rule, watcher)
 
 
 @dataclass
@@ -211,7 +220,15 @@ class _Collected:
     predictions: list[Prediction] = field(default_factory=list)
     cases: list[CaseRecord] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
-    maps: dict[str, Any] = field(default_factory=dict)
+    maps: dict[str, Map] = field(default_factory=dict)
+
+    def usable(self, read: Iterable[Case | CaseRecord]) -> Iterator[Case]:
+        """The cases that could be read; the records of the others are kept."""
+        for one in read:
+            if isinstance(one, Case):
+                yield one
+            else:
+                self.cases.append(one)
 
     def add(
         self, explained: list[Explained], scored: list[list[Score]], seconds: dict[str, float], plan: LocalizationPlan
@@ -242,12 +259,13 @@ class _Collected:
         )
 
 
-def named_maps(explained: Explained, findings: Sequence[str]) -> dict[str, Any]:
-    """The maps of one case by "case/finding/method"."""
+def named_maps(explained: Explained, findings: Sequence[str]) -> dict[str, Map]:
+    """The maps of one case by "case/finding/method", as they are kept."""
     return {
-        f"{explained.case.key.case}/{finding}/{method}": maps[column]
-        for method, maps in explained.maps.items()
+        f"{explained.case.key.case}/{finding}/{method}": for_keeping(values)
+        for method in explained.grids
         for column, finding in enumerate(findings)
+        if (values := explained.map_of(method, column)) is not None
     }
 
 
@@ -298,9 +316,10 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
         raise SpecError(f"{spec.name}: the source has no cases")
     classifier = load_classifier(body.model, spec.folder, options.device, trust_code=options.trust_code)
     _require_outputs(classifier, findings)
+    explainer = Explainer(classifier, findings, methods, body.channels, spec.envelope.seed)
+    _try_out(explainer)
     if options.pseudonymise:
         source, keys = pseudonymous(source, keys, out)
-    explainer = Explainer(classifier, findings, methods, body.channels, spec.envelope.seed)
     return LocalizationPlan(body, spec.envelope, source, keys, explainer, options)
 
 
@@ -318,10 +337,24 @@ def _methods(body: LocalizationBody, where: str) -> dict[str, Method]:
 def _findings(body: LocalizationBody, source: Source, where: str) -> tuple[str, ...]:
     if body.findings == "all":
         return tuple(source.findings)
+    if len(set(body.findings)) < len(body.findings) or not body.findings:
+        raise SpecError(f"{where}: `findings` must name at least one finding, and each once")
     for finding in body.findings:
         if finding not in source.findings:
             raise SpecError(f"{where}: the source has no finding {finding!r}; {suggest(finding, source.findings)}")
     return body.findings
+
+
+def _try_out(explainer: Explainer) -> None:
+    """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
+    classifier = explainer.classifier
+    wanted = classifier.preprocessing if isinstance(classifier, NetworkClassifier) else None
+    if wanted is None:
+        return
+    blank = classifier.prepare([np.zeros((wanted.channels, *wanted.size), np.float32)])
+    for name, method in explainer.methods.items():
+        if not METHODS[name].wants_priors:
+            method(classifier, blank, torch.zeros(1, 1, dtype=torch.long, device=blank.device), [0])
 
 
 def _require_outputs(classifier: NetworkClassifier, findings: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """From a run's scores to the numbers of its tables: means, distance from human, tests against the floors."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,19 +11,18 @@ import pandas as pd
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.seeds import generator_for
 from heatcheck.metrics import METRICS
 from heatcheck.stats.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.corrections import holm
-from heatcheck.stats.macro import macro_decreases, macro_differences, macro_means, macro_weighted
-from heatcheck.stats.ratios import decreases_from_first, differences_from_first, first_share
+from heatcheck.stats.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
+from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.signflip import sign_flip_test
 from heatcheck.studies.model_estimates import model_estimates
-from heatcheck.studies.scoring import HUMAN
 
-ALL = "All findings"
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
@@ -82,7 +82,7 @@ def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
             rows += _distance_from_human(values, rule)
             rows += _tests_against_floors(values, rule)
     rows += _pixel_ratios(folder, rule)
-    return rows + model_estimates(pd.read_parquet(folder / "predictions.parquet"), rule.findings, rule.model, rule)
+    return rows + model_estimates(pd.read_parquet(folder / "predictions.parquet"), rule)
 
 
 def read_values(folder: Path, metric: str, rule: EstimateRule) -> Values:
@@ -115,7 +115,7 @@ def _wide(rows: pd.DataFrame, column_of: Int[np.ndarray, " rows"], columns: tupl
 
 
 def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
-    blank = Estimate("mean", values.metric, "", "", rule.model, float("nan"))
+    blank = Estimate("mean", values.metric, "", "", rule.model, math.nan)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
         generator = rule.generator("mean", values.metric, finding)
@@ -125,7 +125,8 @@ def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
                 blank, finding=finding, method=method, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases,
                 n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
             )  # fmt: skip
-    yield from _macro(values, rule, list(values.columns), macro_means, blank)
+    for method in values.columns:  # each by itself: a finding one of them lacks must not be taken from the others
+        yield from _macro(values, rule, [method], macro_means, blank)
 
 
 def _macro(
@@ -173,7 +174,7 @@ def _distance_from_human(values: Values, rule: EstimateRule) -> Iterator[Estimat
     }
     for method in rule.methods:
         for name, (plain, macro, scale) in statistics.items():
-            blank = Estimate(name, values.metric, "", method, rule.model, float("nan"), other_method=HUMAN)
+            blank = Estimate(name, values.metric, "", method, rule.model, math.nan, other_method=HUMAN)
             for finding, table in values.by_finding.items():
                 yield _scaled(_paired(table, finding, blank, rule, plain), scale)
             for estimate in _macro(values, rule, [HUMAN, method], macro, blank):
@@ -220,7 +221,7 @@ def _corrected(tests: list[Estimate], family: str) -> list[Estimate]:
 
 
 def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> Estimate | None:
-    blank = Estimate("test", values.metric, ALL, method, rule.model, float("nan"), other_method=floor)
+    blank = Estimate("test", values.metric, ALL, method, rule.model, math.nan, other_method=floor)
     found = next(iter(_macro(values, rule, [floor, method], macro_differences, blank)), None)
     if found is None:
         return None
@@ -234,7 +235,7 @@ def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> 
 def _finding_test(table: pd.DataFrame, finding: str, metric: str, rule: EstimateRule, method: str) -> Estimate:
     means = table[list(rule.floors)].mean()
     floor = str(means.idxmax()) if means.notna().any() else rule.floors[0]
-    blank = Estimate("test", metric, finding, method, rule.model, float("nan"), other_method=floor)
+    blank = Estimate("test", metric, finding, method, rule.model, math.nan, other_method=floor)
     found = _paired(table, finding, blank, rule, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
     generator = rule.generator("flip", metric, finding, method, floor)
@@ -246,17 +247,22 @@ def _pixel_ratios(folder: Path, rule: EstimateRule) -> Iterator[Estimate]:
     """Pixel precision, recall and specificity, from counts summed over images."""
     counts = {name: read_values(folder, name, rule) for pair in _RATIOS.values() for name in pair}
     for metric, (part, rest) in _RATIOS.items():
-        for finding, table in counts[part].by_finding.items():
-            other = counts[rest].by_finding[finding]
-            for method in counts[part].columns:
-                pair = np.stack([table[method].to_numpy(float), other[method].to_numpy(float)], 1)
-                defined = ~np.isnan(pair).any(1)
-                patients = table["patient"].to_numpy(str)[defined]
-                totals = cluster_totals(pair[defined], patients).sums
-                generator = rule.generator("ratio", metric, finding, method)
-                one = bca_interval(totals, first_share, rule.draws, generator)[0]
-                yield Estimate(
-                    "ratio", metric, finding, method, rule.model, one.value, one.low, one.high,
-                    n_cases=int(defined.sum()), n_patients=len(np.unique(patients)),
-                    n_undefined=int((~defined).sum()), reason=one.reason,
-                )  # fmt: skip
+        for method in counts[part].columns:
+            each = [(finding, [finding]) for finding in counts[part].by_finding]
+            for name, findings in [*each, (ALL, list(counts[part].by_finding))] if each else []:
+                blank = Estimate("ratio", metric, name, method, rule.model, math.nan)
+                yield _ratio([counts[part], counts[rest]], findings, blank, rule)
+
+
+def _ratio(counts: list[Values], findings: list[str], blank: Estimate, rule: EstimateRule) -> Estimate:
+    """The part's share of part and rest, averaged over the findings."""
+    part, rest = (values.over_findings([blank.method], findings)[0] for values in counts)
+    defined = ~(np.isnan(part) | np.isnan(rest)).any(1)
+    patients = counts[0].patients.to_numpy(str)[defined]
+    totals = cluster_totals(np.hstack([part, rest])[defined], patients).sums
+    generator = rule.generator("ratio", blank.metric, blank.finding, blank.method)
+    one = bca_interval(totals, mean_share, rule.draws, generator)[0]
+    return replace(
+        blank, value=one.value, low=one.low, high=one.high, n_cases=int(defined.sum()),
+        n_patients=len(np.unique(patients)), n_undefined=int((~defined).sum()), reason=one.reason,
+    )  # fmt: skip

@@ -1,21 +1,32 @@
 """How good the model itself is: discrimination and calibration, with patients resampled."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
 from heatcheck.stats.bootstrap import bca_from_case_weights
 
-ALL = "All findings"
+Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 
 
 class Resampling(Protocol):
-    """How often to draw, and with which generator."""
+    """What is estimated, how often to draw, and with which generator."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The findings, in their order."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
 
     @property
     def draws(self) -> int:
@@ -25,17 +36,25 @@ class Resampling(Protocol):
         """The generator of one estimate."""
 
 
-def model_estimates(predictions: pd.DataFrame, findings: Sequence[str], model: str, rule: Resampling) -> list[Estimate]:
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Labels and probabilities, a row a case and a column a finding, and the patient of each case."""
+
+    labels: Float[np.ndarray, "cases findings"]
+    probabilities: Float[np.ndarray, "cases findings"]
+    patients: Shaped[np.ndarray, " cases"]
+
+
+def model_estimates(predictions: pd.DataFrame, rule: Resampling) -> list[Estimate]:
     """AUROC, calibration error and reliability curve of each finding and of all of them."""
     if predictions.empty:
         return []
-    labels = _wide(predictions, "label", findings)
-    probabilities = _wide(predictions, "probability", findings)
-    patients = predictions.drop_duplicates("case").sort_values("case")["patient"].to_numpy(str)
-    return [
-        *_auroc(labels, probabilities, patients, (findings, model, rule)),
-        *_calibration(labels, probabilities, patients, (findings, model)),
-    ]
+    answers = Answers(
+        _wide(predictions, "label", rule.findings),
+        _wide(predictions, "probability", rule.findings),
+        predictions.drop_duplicates("case").sort_values("case")["patient"].to_numpy(str),
+    )
+    return [*_auroc(answers, rule), *_calibration(answers, rule)]
 
 
 def _wide(predictions: pd.DataFrame, column: str, findings: Sequence[str]) -> Float[np.ndarray, "cases findings"]:
@@ -43,67 +62,51 @@ def _wide(predictions: pd.DataFrame, column: str, findings: Sequence[str]) -> Fl
     return table.reindex(columns=list(findings)).to_numpy(float)
 
 
-def _auroc(
-    labels: np.ndarray, probabilities: np.ndarray, patients: np.ndarray, what: tuple[Sequence[str], str, Resampling]
-) -> Iterator[Estimate]:
-    findings, model, rule = what
+def _auroc(answers: Answers, rule: Resampling) -> Iterator[Estimate]:
     usable = []
-    for column, finding in enumerate(findings):
-        truth, said = labels[:, column], probabilities[:, column]
+    for column, finding in enumerate(rule.findings):
+        truth = answers.labels[:, column]
         known = ~np.isnan(truth)
-        both = len(set(truth[known])) == 2
-        if both:
-            usable.append(column)
-        n_known = int(known.sum())
-        if not both:
-            reason = "needs cases with and without the finding"
-            yield Estimate("auroc", "auroc", finding, "", model, float("nan"), n_cases=n_known, reason=reason)
+        blank = Estimate("auroc", "auroc", finding, "", rule.model, math.nan, n_cases=int(known.sum()))
+        blank = replace(blank, n_undefined=int((~known).sum()))
+        if len(set(truth[known])) < 2:
+            yield replace(blank, reason="needs cases with and without the finding")
             continue
-        statistic = _weighted(truth[known], said[known])
-        generator = rule.generator("auroc", finding)
-        one = bca_from_case_weights(statistic, patients[known], rule.draws, generator)[0]
-        yield Estimate(
-            "auroc", "auroc", finding, "", model, one.value, one.low, one.high, n_cases=n_known,
-            n_patients=len(set(patients[known])), n_undefined=int((~known).sum()), reason=one.reason,
-        )  # fmt: skip
+        usable.append(column)
+        statistic = _weighted(truth[known], answers.probabilities[known, column])
+        yield _interval(blank, statistic, answers.patients[known], rule)
     if usable:
-        columns = [_weighted(labels[:, c], probabilities[:, c]) for c in usable]
-
-        def macro(weights: np.ndarray) -> np.ndarray:
-            return np.asarray(np.mean([column(weights) for column in columns], axis=0))
-
-        one = bca_from_case_weights(macro, patients, rule.draws, rule.generator("auroc", ALL))[0]
-        note = "" if len(usable) == len(findings) else f"over {len(usable)} of {len(findings)} findings"
-        yield Estimate(
-            "auroc", "auroc", ALL, "", model, one.value, one.low, one.high, n_cases=len(labels),
-            n_patients=len(set(patients)), reason="; ".join(filter(None, (one.reason, note))),
-        )  # fmt: skip
+        columns = [_weighted(answers.labels[:, c], answers.probabilities[:, c]) for c in usable]
+        note = "" if len(usable) == len(rule.findings) else f"over {len(usable)} of {len(rule.findings)} findings"
+        blank = Estimate("auroc", "auroc", ALL, "", rule.model, math.nan, n_cases=len(answers.labels), reason=note)
+        yield _interval(blank, lambda weights: _mean(columns, weights), answers.patients, rule)
 
 
-def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _mean(columns: list[Statistic], weights: np.ndarray) -> np.ndarray:
+    return np.asarray(np.mean([column(weights) for column in columns], axis=0))
+
+
+def _interval(blank: Estimate, statistic: Statistic, patients: np.ndarray, rule: Resampling) -> Estimate:
+    one = bca_from_case_weights(statistic, patients, rule.draws, rule.generator("auroc", blank.finding))[0]
+    reason = "; ".join(filter(None, (one.reason, blank.reason)))
+    return replace(
+        blank, value=one.value, low=one.low, high=one.high, n_patients=len(np.unique(patients)), reason=reason
+    )
+
+
+def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Statistic:
     return lambda weights: weighted_auroc(labels, probabilities, weights)
 
 
-def _calibration(
-    labels: np.ndarray, probabilities: np.ndarray, patients: np.ndarray, what: tuple[Sequence[str], str]
-) -> Iterator[Estimate]:
-    findings, model = what
-    columns = [(finding, labels[:, i], probabilities[:, i]) for i, finding in enumerate(findings)]
-    for finding, truth, said in [*columns, (ALL, labels.ravel(), probabilities.ravel())]:
+def _calibration(answers: Answers, rule: Resampling) -> Iterator[Estimate]:
+    columns = [(f, answers.labels[:, i], answers.probabilities[:, i]) for i, f in enumerate(rule.findings)]
+    n_patients = len(np.unique(answers.patients))
+    for finding, truth, said in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:
         error = expected_calibration_error(truth, said)
-        known = int((~np.isnan(truth)).sum())
-        n_patients = len(set(patients))
-        yield Estimate(
-            "calibration",
-            "ece",
-            finding,
-            "",
-            model,
-            error.value,
-            n_cases=known,
-            n_patients=n_patients,
-            reason=error.reason,
-        )
+        blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
+        yield replace(blank, n_cases=int((~np.isnan(truth)).sum()), n_patients=n_patients)
         for number, one in enumerate(reliability_curve(truth, said, bins=10)):
             at = condition(bin=number, predicted=one.predicted)
-            yield Estimate("reliability", "observed", finding, "", model, one.observed, condition=at, n_cases=one.n)
+            yield Estimate(
+                "reliability", "observed", finding, "", rule.model, one.observed, condition=at, n_cases=one.n
+            )

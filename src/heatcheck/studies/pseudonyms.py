@@ -9,6 +9,7 @@ from pathlib import Path
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, RunFolderError
 from heatcheck.core.records import Case, CaseKey, Mask
+from heatcheck.runs.tables import replaced
 
 SALT_FILE = "{name}.salt"  # beside the run's folder, so that the folder can be shared without it
 
@@ -37,7 +38,7 @@ class PseudonymousSource:
         """The case under its pseudonym; its errors do not name the file."""
         try:
             case = self.source.load(self.originals[key.case])
-        except CaseError as error:
+        except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
         return Case(key, case.image, case.truth, case.readings, case.spacing)
 
@@ -45,15 +46,15 @@ class PseudonymousSource:
         """The truth masks of the case."""
         try:
             return self.source.truth(self.originals[key.case])
-        except CaseError as error:
+        except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
 
-    def _hidden(self, error: CaseError, key: CaseKey) -> CaseError:
+    def _hidden(self, error: Exception, key: CaseKey) -> CaseError:
         original = self.originals[key.case]
         text = str(error)
         for name in sorted({original.case, Path(original.case).name, original.patient}, key=len, reverse=True):
             text = text.replace(name, key.case)
-        return CaseError(text, stage=error.stage)
+        return CaseError(text, stage=error.stage if isinstance(error, CaseError) else "unexpected")
 
 
 def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[PseudonymousSource, Sequence[CaseKey]]:
@@ -72,12 +73,16 @@ def _hash(salt: str, kind: str, name: str) -> str:
 
 
 def _salt(path: Path) -> str:
-    if path.exists():
-        return path.read_text().strip()
+    """The salt in the file, made when there is none; without a whole salt the pseudonyms could be turned back."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_hex(16) + "\n")
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replaced(path) as temporary:
+                temporary.touch(mode=0o600)
+                temporary.write_text(secrets.token_hex(16) + "\n")
+        salt = path.read_text().strip()
     except OSError as error:
         raise RunFolderError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
-    return path.read_text().strip()
+    if len(salt) < 32:
+        raise RunFolderError(f"{path} is damaged; remove it and the run's folder, and begin again")
+    return salt

@@ -42,8 +42,8 @@ class Plan(Protocol):
     def cases_in(self, shard: int) -> int:
         """How many cases that part has."""
 
-    def begin(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Whatever must be known before the first shard."""
+    def begun(self, folder: RunFolder, watcher: Watcher) -> "Plan":
+        """The plan with whatever must be known before the first shard."""
 
     def work(self, shard: int) -> ShardTables:
         """The tables of one shard."""

@@ -16,7 +16,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.report.build import build_report
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.spec import Spec, read_spec
-from heatcheck.runs.store import RunFolder
+from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.studies.catalogue import STUDIES
 from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.registry import Plan, RunOptions
@@ -49,11 +49,13 @@ def run_study(
     """
     watcher = watcher or Silent()
     parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
+    require_usable(Path(out))
     plan = _plan(parsed, options, Path(out))
     facts = {**plan.facts, **_circumstances(parsed, options)}
-    with RunFolder.locked(Path(out), plan.identity, facts) as folder:
+    identity = {**plan.identity, "versions": _versions()}
+    with RunFolder.locked(Path(out), identity, facts) as folder:
         _use_threads(folder.manifest)
-        plan.begin(folder, watcher)
+        plan = plan.begun(folder, watcher)
         _work_off(plan, folder, watcher)
         _conclude(plan, folder, watcher)
         manifest = folder.manifest
@@ -74,7 +76,7 @@ def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:
         "threads": spec.envelope.threads or _cores(),
         "batch_size": spec.envelope.batch_size,
         "shard_size": spec.envelope.shard_size,
-        "versions": {**_versions(), "python": platform.python_version(), "machine": platform.machine()},
+        "machine": platform.machine(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "trusted_code": options.trust_code,
     }
@@ -92,7 +94,7 @@ def _versions() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "unknown"
-    return found
+    return {**found, "python": platform.python_version()}
 
 
 def _use_threads(manifest: Mapping[str, Any]) -> None:

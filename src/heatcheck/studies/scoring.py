@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heatcheck.core.records import Case, Map, Mask, Measured, Reading, Score, condition
+from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score, condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.human import points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.studies.explaining import Explained
+from heatcheck.studies.explaining import NO_PRIOR, Explained
 
-HUMAN = "human"
+NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
 NO_MASK = "the finding is present but nobody outlined it"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
@@ -50,8 +50,9 @@ def score_case(explained: Explained, findings: Sequence[str], model: str, rule: 
     rows: list[Score] = []
     for column, finding in enumerate(findings):
         kept = explained.probabilities[column] >= rule.cutoff
-        for method, maps in explained.maps.items():
-            for name, measured in _method_scores(case, finding, maps[column], rule, kept=kept):
+        for method in explained.grids:
+            values = explained.map_of(method, column)
+            for name, measured in _method_scores(case, finding, values, rule, kept=kept):
                 rows.append(replace(_row(case, finding, method, name, measured), model=model))
         rows += _human_rows(case, finding, rule)
     return rows
@@ -63,7 +64,7 @@ def _row(case: Case, finding: str, method: str, metric: str, measured: Measured)
 
 
 def _method_scores(
-    case: Case, finding: str, values: Map, rule: ScoringRule, *, kept: bool
+    case: Case, finding: str, values: Map | None, rule: ScoringRule, *, kept: bool
 ) -> Iterator[tuple[str, Measured]]:
     """The scores of one map: all of them where the finding was outlined, the full slice's where it is absent."""
     truth = case.truth.get(finding)
@@ -74,6 +75,10 @@ def _method_scores(
         return
     if truth is None and label != 0:
         return
+    if values is None:
+        for name in rule.metrics if truth is not None else ():
+            yield name, Measured(math.nan, NO_PRIOR)
+        return
     marks = _marks(values, rule, kept=kept)
     absent = truth is None
     against = np.zeros(marks.region.shape, bool) if truth is None else truth
@@ -81,7 +86,9 @@ def _method_scores(
         if absent and name != "iou_full":
             continue
         measured = marks.measure(METRICS[name], against)
-        yield name, measured if kept or name == "iou_full" else Measured(math.nan, CALLED_NEGATIVE)
+        # the cutoff speaks of regions: where a map points is asked of every case that has the finding
+        out = not kept and METRICS[name].needs is Needs.REGION and name != "iou_full"
+        yield name, Measured(math.nan, CALLED_NEGATIVE) if out else measured
     if case.truth:
         for name in COUNTS:
             yield name, marks.measure(METRICS[name], against)
@@ -116,7 +123,10 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
     against = np.zeros(shape, bool) if truth is None else truth
     for name in (*rule.metrics, *COUNTS):
         needs = METRICS[name].needs
-        if truth is None and not METRICS[name].is_count:
+        if truth is None and not METRICS[name].is_count and name != "iou_full":
+            continue
+        if needs is not Needs.POINT and not reading.outlined:
+            yield name, Measured(math.nan, NOT_OUTLINED)
             continue
         if needs is Needs.POINT:
             if name == "hit":  # a margin around a reader's own point would mean something else

@@ -1,6 +1,8 @@
 """Train a classifier from a spec: source → examples → fit → weights with their contract."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +20,10 @@ from heatcheck.core.seeds import seed_for
 from heatcheck.metrics.classification import auroc
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.runs.spec import Spec
+from heatcheck.runs.store import locked
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.sources import open_source
-from heatcheck.training import FitSettings, fit
+from heatcheck.training import Epoch, FitSettings, fit
 
 
 class FitPart(BaseModel):
@@ -118,36 +121,52 @@ def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: 
     temporary.rename(path)
 
 
-def train(spec: Spec, out: Path, watcher: Watcher, workers: int = 2) -> Trained:
+def train(spec: Spec, out: Path, watcher: Watcher, workers: int = 2, device: str = "cpu") -> Trained:
     """The trained classifier as a file in `out`, and how well it does on its test source."""
     body = spec.checked_body(TrainingBody)
     sources = [open_source(part, spec.folder, spec.name) for part in (body.training, body.validation, body.test)]
-    if body.model not in MODELS:
-        MODELS[body.model]  # raises with a suggestion
-    torch.set_num_threads(spec.envelope.threads or torch.get_num_threads())
-    torch.use_deterministic_algorithms(True)
     classifier = _untrained(body, spec.envelope.seed, sources[0])
     _claim(out, {"seed": spec.envelope.seed, **body.model_dump(mode="json")})
-    data = [
-        StoredExamples(CaseExamples(source, classifier), out / f"{name}.npy", watcher, workers)
-        for source, name in zip(sources[:2], ("training", "validation"), strict=True)
-    ]
-    settings = FitSettings(seed=spec.envelope.seed, **body.fit.model_dump())
-    steps = settings.epochs * (len(data[0]) // settings.batch_size)
-    state = out / "state.ckpt"
-    watcher.start("training", steps, _steps_done(state, steps, settings.epochs))
-    history = fit(
-        classifier.module,
-        (data[0], data[1]),
-        settings,
-        state,
-        lambda _step, _steps, loss: watcher.advance(1, f"loss {loss:.3f}"),
-    )
-    save_classifier(classifier, out / "weights.safetensors")
-    results = evaluate(classifier, sources[2], watcher)
-    record = {"history": [asdict(epoch) for epoch in history], "test": [asdict(result) for result in results]}
-    (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
+    with locked(out), _repeatable(spec.envelope.threads):
+        training, validation = (
+            StoredExamples(CaseExamples(source, classifier), out / f"{name}.npy", watcher, workers)
+            for source, name in zip(sources[:2], ("training", "validation"), strict=True)
+        )
+        settings = FitSettings(seed=spec.envelope.seed, device=device, **body.fit.model_dump())
+        history = _fitted(classifier, (training, validation), settings, out / "state.ckpt", watcher)
+        save_classifier(classifier, out / "weights.safetensors")
+        results = evaluate(classifier, sources[2], watcher)
+        record = {"history": [asdict(epoch) for epoch in history], "test": [asdict(result) for result in results]}
+        (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
     return Trained(out / "weights.safetensors", results)
+
+
+@contextmanager
+def _repeatable(threads: int | None) -> Iterator[None]:
+    """Torch set so that the same seed gives the same weights; its settings are restored."""
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(threads or before[0])
+    torch.use_deterministic_algorithms(True, warn_only=True)  # some GPU kernels have no such form
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+
+
+def _fitted(
+    classifier: NetworkClassifier,
+    data: tuple[StoredExamples, StoredExamples],
+    settings: FitSettings,
+    state: Path,
+    watcher: Watcher,
+) -> list[Epoch]:
+    """The history of the fit, watched step by step."""
+    steps = settings.epochs * (len(data[0]) // settings.batch_size)
+    watcher.start("training", steps, _steps_done(state, steps, settings.epochs))
+    return fit(
+        classifier.module, data, settings, state, lambda _step, _steps, loss: watcher.advance(1, f"loss {loss:.3f}")
+    )
 
 
 def _steps_done(state: Path, steps: int, epochs: int) -> int:
@@ -165,7 +184,7 @@ def _claim(out: Path, identity: dict[str, Any]) -> None:
         if description.read_text() != text:
             raise RunFolderError(f"{out} holds another training; choose another --out")
         return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
         raise RunFolderError(f"{out} is not an empty folder; choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -205,7 +224,7 @@ def evaluate(classifier: NetworkClassifier, source: Source, watcher: Watcher) ->
     rows = []
     for key in keys:
         logits = classifier.logits(classifier.prepare([source.load(key).image]))
-        rows.append(classifier.probabilities(logits)[0].numpy())
+        rows.append(classifier.probabilities(logits)[0].cpu().numpy())
         watcher.advance()
     probabilities = np.stack(rows)
     labels = np.array([[key.labels[finding] for finding in classifier.outputs] for key in keys])

@@ -29,6 +29,7 @@ class FitSettings:
     weight_decay: float
     warm_up: float = 0.15  # share of the steps in which the learning rate rises
     seed: int = 0
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def fit(
     `data` are the training and the validation examples; `state_file` keeps everything after each epoch, so that a
     stopped fit continues; `tick(step, steps, loss)` is called after each step.
     """
-    fabric = Fabric(accelerator="auto", devices=1)
+    fabric = Fabric(accelerator=torch.device(settings.device).type, devices=1)
     order = _Order(len(data[0]), settings.seed)  # type: ignore[arg-type]
     training = DataLoader(data[0], settings.batch_size, sampler=order, drop_last=True)
     if not len(training):

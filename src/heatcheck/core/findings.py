@@ -1,0 +1,13 @@
+"""One name for each finding, whatever a data set calls it."""
+
+_ALIASES = {"Lung Opacity": "Airspace Opacity"}  # CheXpert's labels and CheXlocalize's outlines differ here
+
+
+def canonical(finding: str) -> str:
+    """The name heatcheck writes for a finding."""
+    return _ALIASES.get(finding, finding)
+
+
+def spellings(finding: str) -> tuple[str, ...]:
+    """Every name under which data may hold a finding, heatcheck's own first."""
+    return (finding, *(alias for alias, name in _ALIASES.items() if name == finding))

@@ -1,0 +1,71 @@
+"""Promises that every registered source keeps."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from heatcheck.sources import SOURCES
+
+
+@pytest.fixture(params=list(SOURCES))
+def source(request, tmp_path):
+    """A small instance of the source; a source registered without one here fails."""
+    return MAKERS[request.param](tmp_path)
+
+
+def folder(tmp_path):
+    for part in ("images", "masks/f"):
+        (tmp_path / part).mkdir(parents=True)
+    for name in "bac":
+        Image.fromarray(np.arange(48, dtype=np.uint8).reshape(6, 8)).save(tmp_path / "images" / f"{name}.png")
+    Image.fromarray(np.eye(6, 8, dtype=np.uint8) * 255).save(tmp_path / "masks/f/a.png")
+    (tmp_path / "labels.csv").write_text("image,patient,f\nb,p,0\na,p,1\nc,q,\n")
+    facts = SOURCES["folder"]
+    values = {"images": "images", "labels": "labels.csv", "masks": "masks"}
+    return facts.open(facts.settings.model_validate(values).resolved(tmp_path))
+
+
+def phantom_chest(_):
+    facts = SOURCES["phantom_chest"]
+    return facts.open(facts.settings(patients=6, size=48))
+
+
+MAKERS = {"folder": folder, "phantom_chest": phantom_chest}
+
+
+def test_the_index_is_sorted_unique_and_speaks_of_its_findings(source):
+    keys = source.index()
+    names = [key.case for key in keys]
+    assert names == sorted(set(names))
+    assert keys
+    assert all(set(key.labels) == set(source.findings) for key in keys)
+    assert all(value in (0, 1) or np.isnan(value) for key in keys for value in key.labels.values())
+
+
+def test_a_case_is_float32_with_masks_on_its_own_grid(source):
+    for key in source.index():
+        case = source.load(key)
+        assert case.key == key or repr(case.key) == repr(key)  # NaN labels are not equal to themselves
+        assert case.image.dtype == np.float32
+        assert np.isfinite(case.image).all()
+        for mask in [*case.truth.values(), *(m for r in case.readings for m in r.masks.values())]:
+            assert mask.dtype == bool
+            assert mask.shape == case.image.shape[1:]
+
+
+def test_truth_alone_equals_the_truth_of_the_case_and_is_never_empty(source):
+    for key in source.index():
+        alone, whole = source.truth(key), source.load(key).truth
+        assert set(alone) == set(whole)
+        assert all(np.array_equal(alone[f], whole[f]) and alone[f].any() for f in alone)
+        assert all(key.labels[finding] != 0 for finding in alone)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_unknown_settings_are_refused_and_facts_are_there(name):
+    facts = SOURCES[name]
+    assert facts.summary
+    assert facts.needs
+    with pytest.raises(ValidationError):
+        facts.settings.model_validate({"no_such_setting": 1})

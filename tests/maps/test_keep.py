@@ -1,0 +1,17 @@
+"""Maps as they are stored."""
+
+import numpy as np
+
+from heatcheck.maps.keep import for_keeping
+
+
+def test_tiny_and_huge_values_survive_half_precision():
+    values = np.array([[-2.0, 1.0], [0.5, 0.0]], np.float32)
+    for scale in (1e-12, 1.0, 1e20):
+        kept = for_keeping(values * np.float32(scale))
+        assert kept.dtype == np.float16
+        np.testing.assert_allclose(kept, values / 2, atol=1e-3)
+
+
+def test_a_dark_map_stays_dark():
+    assert not for_keeping(np.zeros((3, 3), np.float32)).any()

@@ -167,7 +167,8 @@ class RunFolder:
         """Store maps as `maps.keep` made them: for looking at, never for scores."""
         with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
             # save_file would leave the file readable by its owner only
-            temporary.write_bytes(save(dict(maps)))
+            whole = {key: np.ascontiguousarray(value) for key, value in maps.items()}  # safetensors ignores strides
+            temporary.write_bytes(save(whole))
 
     def join_shards(self, shards: int) -> None:
         """Make the run's tables from its parts, which follow each other in the order of the cases."""

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from heatcheck.core.errors import ModelError
-from heatcheck.methods.cam import GradCam
+from heatcheck.methods.cam import EigenCam, GradCam, GradCamPlusPlus
 from heatcheck.methods.passes import activations_and_gradients, last_spatial_layer
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 
@@ -126,3 +126,40 @@ def test_ten_targets_run_the_trunk_once():
     calls.clear()
     GradCam()(classifier, images, torch.tensor([[0, 1, 2, 0, 1, 2, 0, 1, 2, 0]]), [0])
     assert len(calls) == 1
+
+
+def test_grad_cam_plus_plus_follows_its_formula():
+    torch.manual_seed(2)
+    module = nn.Sequential(
+        nn.Conv2d(1, 3, 3),
+        nn.ReLU(),
+        nn.Conv2d(3, 4, 3),
+        nn.ReLU(),
+        nn.AdaptiveMaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16, 3),
+    )
+    images = torch.randn(1, 1, 9, 9)
+    got = GradCamPlusPlus(layer="3")(classifier_of(module, (9, 9)), images, torch.tensor([[1]]), [0]).values[0, 0, 0]
+    features = module[:4](images).detach().requires_grad_()
+    score = module[4:](features)[0, 1]
+    (slope,) = torch.autograd.grad(score, features)
+    expected = torch.zeros(5, 5)
+    for k in range(4):
+        a, g = features[0, k].detach(), slope[0, k]
+        alpha = g**2 / (2 * g**2 + g**3 * a.sum() + (g == 0))
+        expected += (alpha * g.clamp(min=0)).sum() * a
+    torch.testing.assert_close(got, expected.clamp(min=0), rtol=1e-4, atol=1e-7)
+
+
+def test_eigen_cam_is_the_first_principal_direction_with_a_fixed_sign(tiny_classifier, tiny_images):
+    got = EigenCam()(tiny_classifier, tiny_images, torch.tensor([0, 1]).expand(4, -1), range(4)).values
+    features = tiny_classifier.module[:5](tiny_images).detach()
+    for i in range(4):
+        rows = features[i].flatten(1).T.double()
+        rows = rows - rows.mean(0)
+        _, vectors = torch.linalg.eigh(rows.T @ rows)
+        along = rows @ vectors[:, -1]
+        along = along if (along * rows.mean(1)).sum() >= 0 else -along
+        torch.testing.assert_close(got[i, 0, 0].flatten().double(), along, rtol=1e-4, atol=1e-6)
+        assert torch.equal(got[i, 0], got[i, 1])

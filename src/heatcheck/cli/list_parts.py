@@ -37,14 +37,28 @@ def list_parts(
         typer.echo(json.dumps(rows, indent=1))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0]:
-        table.add_column(name.replace("_", " "), no_wrap=name == "name", ratio=3 if name in _LONG else None)
+    console = Console(highlight=False)
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
+        facts = [
+            f"{_plainly(name)}{value}" for name, value in row.items() if name not in _LONG and name != "name" and value
+        ]
+        console.print(Text.assemble((str(row["name"]), "bold"), "  ", ("  ".join(facts), "dim")), soft_wrap=True)
+        for name in _LONG:
+            if name in row:
+                console.print(Padding(Text(str(row[name])), (0, 0, 0, 4)))
+
+
+def _plainly(name: str) -> str:
+    """What stands before a fact that does not explain itself."""
+    return {
+        "forward_passes": "forward passes: ",
+        "differentiable": "differentiable: ",
+        "needs": "needs ",
+        "weights": "weights: ",
+    }.get(name, "")
 
 
 def rows_of(kind: Kind) -> Rows:
@@ -61,6 +75,7 @@ def _methods() -> Rows:
             "family": facts.family,
             "needs": facts.needs.value,
             "forward_passes": facts.cost,
+            "differentiable": "yes" if facts.differentiable else "no",
             "summary": facts.summary,
             "paper": facts.paper,
         }
@@ -109,7 +124,7 @@ def _specs() -> Rows:
     return [{"name": name, "study": spec.envelope.study, "title": spec.envelope.title} for name, spec in specs.items()]
 
 
-_LONG = ("summary", "question", "title")  # the columns that may wrap
+_LONG = ("question", "summary", "title")  # the facts that get a line of their own
 _READERS: dict[Kind, Callable[[], Rows]] = {
     Kind.METHODS: _methods,
     Kind.METRICS: _metrics,

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.passes import activations_and_gradients
+from heatcheck.methods.passes import Activations, activations_and_gradients
 from heatcheck.methods.registry import Needs, method
 
 
@@ -20,6 +22,7 @@ from heatcheck.methods.registry import Needs, method
     cost="1",
     summary="Adds up the network's last feature maps, each weighted by how much it raises the finding's score",
     paper="Selvaraju et al. 2017",
+    differentiable=True,
 )
 @dataclass(frozen=True)
 class GradCam:
@@ -33,9 +36,79 @@ class GradCam:
         images: Images,
         targets: Targets,
         seeds: Sequence[int],  # noqa: ARG002 - nothing here is random
+        *,
+        create_graph: bool = False,
     ) -> MapBatch:
         """One map per image and target."""
+        seen = activations_and_gradients(classifier, images, targets, self.layer, create_graph=create_graph)
+        return without_error(_weighted(seen, seen.gradients.flatten(3).mean(3)))
+
+
+@method(
+    "grad_cam_plus_plus",
+    label="Grad-CAM++",
+    family="CAM",
+    needs=Needs.INTERNALS,
+    cost="1",
+    summary="Grad-CAM with weights that favour the places where the score rises, so that several spots can show",
+    paper="Chattopadhyay et al. 2018",
+)
+@dataclass(frozen=True)
+class GradCamPlusPlus:
+    """ReLU(Σ_k w_k·A_k), w_k = Σ α·ReLU(g), α = g² / (2g² + g³·ΣA), g = ∂logit/∂A.
+
+    The paper's derivation for exp(logit): its common factor cancels in α and is left out of the weights.
+    """
+
+    layer: str = ""
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
+        """One map per image and target."""
         seen = activations_and_gradients(classifier, images, targets, self.layer)
-        weights = seen.gradients.flatten(3).mean(3)
-        maps = torch.einsum("btk,bk...->bt...", weights, seen.values).relu()
-        return without_error(maps.unsqueeze(2))
+        gradients = seen.gradients.flatten(3)
+        total = seen.values.flatten(2).sum(2, keepdim=True).unsqueeze(1)
+        square = gradients**2
+        below = 2 * square + gradients**3 * total
+        alpha = torch.where(below != 0, square / torch.where(below != 0, below, torch.ones_like(below)), 0.0)
+        return without_error(_weighted(seen, (alpha * gradients.relu()).sum(3)))
+
+
+@method(
+    "eigen_cam",
+    label="Eigen-CAM",
+    family="CAM",
+    needs=Needs.INTERNALS,
+    cost="1",
+    summary="What the network's last feature maps have most in common, whatever the finding",
+    paper="Muhammad and Yeasin 2020",
+    same_for_all_targets=True,
+)
+@dataclass(frozen=True)
+class EigenCam:
+    """The projection of the centred feature maps on their first principal direction.
+
+    A singular vector's sign is arbitrary: it is chosen so that the map rises with the mean activation.
+    """
+
+    layer: str = ""
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
+        """The same map for every target of an image."""
+        seen = activations_and_gradients(classifier, images, targets[:, :1], self.layer)
+        maps = torch.stack([_principal(features) for features in seen.values])
+        return without_error(maps[:, None, None].expand(-1, targets.shape[1], 1, *maps.shape[1:]))
+
+
+def _weighted(
+    seen: Activations, weights: Float[Tensor, "batch target feature"]
+) -> Float[Tensor, "batch target 1 *grid"]:
+    return torch.einsum("btk,bk...->bt...", weights, seen.values).relu().unsqueeze(2)
+
+
+def _principal(features: Float[Tensor, "feature *grid"]) -> Float[Tensor, "*grid"]:
+    rows = features.flatten(1).T  # a row a position
+    centred = (rows - rows.mean(0)).double()
+    _, _, directions = torch.linalg.svd(centred, full_matrices=False)
+    projected = centred @ directions[0]
+    rises = (projected * centred.mean(1)).sum() >= 0
+    return (projected if rises else -projected).float().reshape(features.shape[1:])

@@ -1,8 +1,9 @@
 """The passes through a network that several methods share; each leaves the network as it found it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -46,11 +47,14 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-def activations_and_gradients(classifier: Classifier, images: Images, targets: Targets, layer: str = "") -> Activations:
+def activations_and_gradients(
+    classifier: Classifier, images: Images, targets: Targets, layer: str = "", *, create_graph: bool = False
+) -> Activations:
     """The feature map of a layer and each target's gradient there, from one forward pass.
 
     The trunk runs without a graph and the gradients stop at the layer, so that ten targets cost hardly more than
-    one. Without a name the last spatial feature map is taken, as the head sees it.
+    one; with `create_graph` the trunk is recorded too, and both can be differentiated with respect to the weights.
+    Without a name the last spatial feature map is taken, as the head sees it.
     """
     module = classifier.module
     chosen = _named_layer(module, layer) if layer else last_spatial_layer(module, images)
@@ -62,20 +66,57 @@ def activations_and_gradients(classifier: Classifier, images: Images, targets: T
         calls += 1
         if calls - 1 != chosen.call:
             return None
-        captured.append(output.detach().requires_grad_())
+        captured.append(output if create_graph else output.detach().requires_grad_())
         torch.set_grad_enabled(True)  # from here on the head is recorded; the outer block restores the mode
         return captured[0].clone()  # the head may work in place
 
     hook = module.get_submodule(chosen.name).register_forward_hook(capture)
     try:
-        with evaluation_mode(module), torch.no_grad():
+        with evaluation_mode(module), torch.set_grad_enabled(create_graph):
             logits = classifier.logits(images).gather(1, targets)
     finally:
         hook.remove()
     if not captured or not logits.requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")
-    gradients = [torch.autograd.grad(column.sum(), captured[0], retain_graph=True)[0] for column in logits.unbind(1)]
-    return Activations(captured[0].detach(), torch.stack(gradients, 1))
+    gradients = [
+        torch.autograd.grad(column.sum(), captured[0], retain_graph=True, create_graph=create_graph)[0]
+        for column in logits.unbind(1)
+    ]
+    return Activations(captured[0] if create_graph else captured[0].detach(), torch.stack(gradients, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class InputGradients:
+    """The gradients of the targets' logits with respect to the input, and the logits themselves."""
+
+    values: Float[Tensor, "batch target channel *space"]
+    logits: Float[Tensor, "batch target"]
+
+
+def input_gradients(
+    classifier: Classifier,
+    images: Images,
+    targets: Targets,
+    *,
+    create_graph: bool = False,
+    through: AbstractContextManager[Any] | None = None,
+) -> InputGradients:
+    """Each target's gradient at the input: one forward pass and one backward pass a target on the same graph.
+
+    One backward at a time keeps memory where one target's is. With `create_graph` the gradients can be
+    differentiated with respect to the weights. `through` is held around the forward pass, to change its way back.
+    """
+    with evaluation_mode(classifier.module), torch.enable_grad():
+        inputs = images.detach().requires_grad_()
+        with through or nullcontext():
+            logits = classifier.logits(inputs.clone())  # the network may work in place on its input
+        logits = logits.gather(1, targets)
+        gradients = [
+            torch.autograd.grad(column.sum(), inputs, retain_graph=True, create_graph=create_graph)[0]
+            for column in logits.unbind(1)
+        ]
+    values = torch.stack(gradients, 1)
+    return InputGradients(values, logits) if create_graph else InputGradients(values, logits.detach())
 
 
 def last_spatial_layer(module: nn.Module, images: Images) -> Layer:

@@ -36,6 +36,7 @@ class MethodFacts:
     settings: type[Any]  # the frozen dataclass that holds its settings and is called
     wants_priors: bool = False  # the study must hand it the mean truth masks of other cases
     same_for_all_targets: bool = False
+    differentiable: bool = False  # its maps can be differentiated with respect to the weights
 
     @property
     def is_floor(self) -> bool:

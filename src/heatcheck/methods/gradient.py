@@ -1,0 +1,248 @@
+"""Gradients at the input, plain or averaged over points around it or on the way to it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from heatcheck.core.batches import MapBatch, without_error
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.passes import evaluation_mode, input_gradients
+from heatcheck.methods.registry import Needs, method
+
+Baseline = Literal["zero", "black", "mean", "blurred"]
+Samples = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a gradient is taken, and the factor with which it enters the map."""
+
+    images: Images
+    factor: Images | float
+
+
+@method(
+    "gradient",
+    label="Gradient",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="1 + 1 backward a finding",
+    summary="How much the finding's score would change if a pixel changed a little",
+    paper="Simonyan et al. 2014",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class Gradient:
+    """∂logit/∂x."""
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+        """The image itself."""
+        yield Point(images, 1.0)
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target."""
+        return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
+
+
+@method(
+    "input_x_gradient",
+    label="Input × gradient",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="1 + 1 backward a finding",
+    summary="The gradient times the pixel's own value",
+    paper="Shrikumar et al. 2016",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class InputTimesGradient:
+    """x ⊙ ∂logit/∂x."""
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+        """The image itself, weighted by its values."""
+        yield Point(images, images)
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target."""
+        return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
+
+
+@method(
+    "integrated_gradients",
+    label="Integrated gradients",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="steps × gradient",
+    summary="The gradient collected on the way from an empty image to this one",
+    paper="Sundararajan et al. 2017",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class IntegratedGradients:
+    """(x − x′) ⊙ mean of the gradients on the straight line from the baseline x′ to x.
+
+    The error is |Σ map − (f(x) − f(x′))|: how far the map is from explaining the whole score.
+    """
+
+    steps: Samples = 20
+    baseline: Baseline = "zero"
+    rule: Literal["right", "middle"] = "middle"  # where in each step the gradient is taken
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+        """The points on the line, each weighted by its share of the way."""
+        start = baseline_of(images, self.baseline)
+        way = images - start
+        offset = 1.0 if self.rule == "right" else 0.5
+        for step in range(self.steps):
+            yield Point(start + way * ((step + offset) / self.steps), way / self.steps)
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target, with its completeness error."""
+        values = summed(self.points(images, seeds), classifier, targets, create_graph=create_graph)
+        with evaluation_mode(classifier.module), torch.no_grad():
+            ends = [classifier.logits(at).gather(1, targets) for at in (images, baseline_of(images, self.baseline))]
+        return MapBatch(values, (values.detach().flatten(2).sum(2) - (ends[0] - ends[1])).abs())
+
+
+@method(
+    "smooth_grad",
+    label="SmoothGrad",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="samples × gradient",
+    summary="The gradient averaged over noisy copies of the image",
+    paper="Smilkov et al. 2017",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class SmoothGrad:
+    """The mean gradient over copies with Gaussian noise."""
+
+    samples: Samples = 20
+    noise: Annotated[float, Field(ge=0)] = 0.1
+    noise_is: Literal["relative", "absolute"] = "relative"  # to the image's range, or in the network's own units
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+        """Noisy copies of the images."""
+        generators = generators_of(seeds)
+        spread = _per_image(images, images.flatten(1).amax(1) - images.flatten(1).amin(1))
+        sigma = self.noise * (spread if self.noise_is == "relative" else torch.ones_like(spread))
+        for _ in range(self.samples):
+            noise = torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators])
+            yield Point(images + sigma * noise.to(images.device), 1 / self.samples)
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target."""
+        return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
+
+
+@method(
+    "gradient_shap",
+    label="Gradient SHAP",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="samples × gradient",
+    summary="The gradient averaged over random points between the image and a random dark image",
+    paper="Lundberg and Lee 2017",
+)
+@dataclass(frozen=True)
+class GradientShap:
+    """The mean of (x − x′) ⊙ gradient at random points on the line from random baselines x′ to noisy copies of x."""
+
+    samples: Samples = 20
+    noise: Annotated[float, Field(ge=0)] = 0.0  # in the network's own units
+    baseline_noise: Annotated[float, Field(ge=0)] = 0.1  # spread of the baselines around zero
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+        """Random points, each weighted by its image's distance from its baseline."""
+        generators = generators_of(seeds)
+        for _ in range(self.samples):
+            noise, start = (
+                torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators]).to(images.device)
+                for _ in range(2)
+            )
+            share = torch.stack([torch.rand((), generator=g) for g in generators]).to(images.device)
+            end, begin = images + self.noise * noise, self.baseline_noise * start
+            yield Point(begin + _per_image(images, share) * (end - begin), (end - begin) / self.samples)
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:
+        """One map per image and target."""
+        return without_error(summed(self.points(images, seeds), classifier, targets))
+
+
+def summed(
+    points: Iterator[Point], classifier: Classifier, targets: Targets, *, create_graph: bool = False
+) -> Float[Tensor, "batch target channel *space"]:
+    """The sum over the points of factor ⊙ gradient; one point at a time is held unless a graph is asked for."""
+    total: Tensor | None = None
+    for point in points:
+        gradients = input_gradients(classifier, point.images, targets, create_graph=create_graph).values
+        factor = point.factor.unsqueeze(1) if isinstance(point.factor, Tensor) else point.factor
+        total = gradients * factor if total is None else total + gradients * factor
+    if total is None:
+        raise ValueError("a gradient method needs at least one point")
+    return total
+
+
+def baseline_of(images: Images, kind: Baseline) -> Images:
+    """The empty image a path starts from: zero in the network's units, the image's darkest value, mean, or a blur."""
+    if kind == "zero":
+        return torch.zeros_like(images)
+    if kind == "black":
+        return _per_image(images, images.flatten(1).amin(1)).expand_as(images)
+    if kind == "mean":
+        return _per_image(images, images.flatten(1).mean(1)).expand_as(images)
+    small = tuple(max(1, size // 16) for size in images.shape[2:])
+    if images.ndim == 4:
+        coarse = functional.adaptive_avg_pool2d(images, small)  # type: ignore[arg-type]
+        return functional.interpolate(coarse, images.shape[2:], mode="bilinear", align_corners=False)
+    coarse = functional.adaptive_avg_pool3d(images, small)  # type: ignore[arg-type]
+    return functional.interpolate(coarse, images.shape[2:], mode="trilinear", align_corners=False)
+
+
+def generators_of(seeds: Sequence[int]) -> list[torch.Generator]:
+    """One generator an image, so that an image's draws do not depend on the batch it is in."""
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def _per_image(images: Images, values: Float[Tensor, " batch"]) -> Images:
+    return values.reshape(-1, *[1] * (images.ndim - 1))

@@ -4,12 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heatcheck.runs.store import read_run
+    from heatcheck.studies.registry import RunOptions
     from heatcheck.studies.run import run_study
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "read_run", "run_study"]
+__all__ = ["RunOptions", "__version__", "read_run", "run_study"]
 
-_HOMES = {"run_study": "heatcheck.studies.run", "read_run": "heatcheck.runs.store"}
+_HOMES = {
+    "RunOptions": "heatcheck.studies.registry",
+    "run_study": "heatcheck.studies.run",
+    "read_run": "heatcheck.runs.store",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the public names differ in type

@@ -106,7 +106,7 @@ def test_label_is_present_absent_or_unknown(data, cell, label):
 @pytest.mark.parametrize("cell", ["2", "yes", "0.5", "positive"])
 def test_label_that_means_nothing_is_refused_with_its_line(data, cell):
     sentence = refusal(data, f"image,Edema\na,1\n\nb,{cell}\n")
-    assert f"labels.csv, line 4: Edema is {cell!r}; expected 1, 0 or blank" in sentence
+    assert f"labels.csv, line 4: Edema is {cell!r}; expected 1, 0, blank or -1" in sentence
 
 
 def test_labels_come_from_the_masks_where_there_is_no_table(data):

@@ -307,3 +307,29 @@ def test_kept_maps_are_those_of_every_case(own_study, tmp_path, write_spec):
         kept |= load_file(file)
     assert len(kept) == 8 * 5
     assert kept["img0/hernia/grad_cam"].shape == (48, 64)
+
+
+def test_changed_data_or_code_in_the_same_folder_are_refused(own_study, tmp_path):
+    options = RunOptions(trust_code=True)
+    run_study(own_study, tmp_path / "run", options)
+    Image.new("L", (64, 48), 255).save(tmp_path / "masks" / "hernia" / "img2.png")
+    with pytest.raises(RunFolderError, match="data_hash"):
+        run_study(own_study, tmp_path / "run", options)
+    run_study(own_study, tmp_path / "again", options)
+    (tmp_path / "brightness_model.py").write_text(MODEL.replace("- 0.5", "- 0.4"))
+    sys.modules.pop("brightness_model", None)
+    with pytest.raises(RunFolderError, match="weights_hash"):
+        run_study(own_study, tmp_path / "again", options)
+    sys.modules.pop("brightness_model", None)
+
+
+def test_masks_named_like_no_image_are_refused(own_study, tmp_path):
+    for path in (tmp_path / "masks" / "hernia").iterdir():
+        path.rename(path.with_name(f"x{path.name}"))
+    with pytest.raises(InputError, match=r"no mask in .* is named like an image, e\.g\. ximg0\.png"):
+        run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+
+
+def test_a_limited_run_says_so(write_spec, tmp_path):
+    outcome = run_study(write_spec(), tmp_path / "run", RunOptions(limit=3))
+    assert "Only the first 3 cases were studied" in outcome.report.read_text()

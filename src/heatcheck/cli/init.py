@@ -26,4 +26,4 @@ def init(
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}); name a file in a folder that exists") from error
-    typer.echo(f"Wrote {path}. Fill in the paths, then: heatcheck run {path} --out my-run")
+    typer.echo(f"Wrote {path}. Fill in the paths, then: heatcheck run {path} --out my-run --trust-code")

@@ -46,7 +46,8 @@ def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> No
         typer.echo(f"Report: {outcome.report}")
     if outcome.n_failed:
         typer.echo(
-            f"heatcheck: {outcome.n_failed} of {outcome.n_cases} cases failed; the report names each with its reason",
+            f"heatcheck: {outcome.n_failed} of {outcome.n_cases} cases failed; the report names each with its reason. "
+            "After mending them use another --out",
             err=True,
         )
         raise typer.Exit(3)

@@ -27,6 +27,9 @@ class Source(Protocol):
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The truth masks alone, without reading the image."""
 
+    def stamp(self) -> str:
+        """A text that changes when the data behind the cases do; pixels need not be read for it."""
+
 
 class Classifier(Protocol):
     """A model with its preprocessing: image grid in, one logit per finding out."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import inspect
 import sys
 from dataclasses import dataclass
 from importlib import resources
@@ -63,7 +64,10 @@ def load_classifier(
     if weights is not None:
         _fill(module, weights.state, settings.name)
     module = module.to(_device(device)).eval()
-    classifier = NetworkClassifier(settings.name, module, contract, weights.digest if weights else digest_of(module))
+    digest = weights.digest if weights else digest_of(module)
+    if settings.name.startswith(PYTHON_PREFIX):  # the same weights in other code are another model
+        digest = hashlib.sha256(f"{digest}{_code_of(module)}".encode()).hexdigest()
+    classifier = NetworkClassifier(settings.name, module, contract, digest)
     _try_out(classifier)
     return classifier
 
@@ -163,6 +167,18 @@ def _user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
     if not isinstance(module, nn.Module):
         raise ModelError(f"model {name}: the factory returned {type(module).__name__}, not a torch.nn.Module")
     return module
+
+
+def _code_of(module: nn.Module) -> str:
+    """The source of every class the network is made of, as far as it can be read, and its structure."""
+    kinds = {type(part) for part in module.modules() if not type(part).__module__.startswith("torch.")}
+    sources = []
+    for kind in sorted(kinds, key=lambda kind: (kind.__module__, kind.__qualname__)):
+        try:
+            sources.append(inspect.getsource(kind))
+        except (OSError, TypeError):
+            sources.append(kind.__qualname__)
+    return "\n".join([*sources, repr(module)])
 
 
 @torch.no_grad()

@@ -11,13 +11,23 @@ from heatcheck.report.verdict import MEASURES, Leader, difference_from_readers, 
 from heatcheck.report.words import plain
 
 FEW_CASES = 10
+WEAK_AUROC = 0.6
 MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (_failed(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence))
+    made = (_failed(evidence), _weak_model(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence))
     return tuple(sentence for sentence in made if sentence)
+
+
+def _weak_model(evidence: Evidence) -> str:
+    """The findings that the model hardly tells: a map cannot explain an answer that is a guess."""
+    rows = {finding: evidence.find("auroc", "auroc", finding) for finding in evidence.findings}
+    weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
+    if not weak:
+        return ""
+    return f"The model is close to guessing, or worse, on {listed(weak)} (AUROC): its maps cannot be right there."
 
 
 def _failed(evidence: Evidence) -> str:

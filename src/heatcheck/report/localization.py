@@ -82,7 +82,8 @@ def _explained(
 
 def _floors(evidence: Evidence) -> Section:
     tested = [m for m in evidence.measures_of("test") if m in evidence.measures]
-    families = {key[1]: row.family for key, row in evidence.estimates.items() if key[0] == "test" and row.family}
+    overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == "test" and key[2] == ALL_FINDINGS]
+    families = {key[1]: row.family for key, row in overall if row.family}
     content = {
         "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
         "detail": [

@@ -134,7 +134,9 @@ def _outcome(estimate: Estimate) -> str:
     if estimate.statistic != "test" or math.isnan(estimate.p_adjusted):
         return ""
     beats = estimate.p_adjusted < LEVEL and estimate.value > 0
-    return f"{'✓ beats it' if beats else '✕ not shown'}, {probability(estimate.p_adjusted)}"
+    loses = estimate.value < 0 and estimate.p_adjusted < LEVEL
+    outcome = "✓ beats it" if beats else "✕ loses to it" if loses else "no sure difference"
+    return f"{outcome}, {probability(estimate.p_adjusted)}"
 
 
 def _cases(rows: Iterable[list[Estimate | None]], column: int) -> str:

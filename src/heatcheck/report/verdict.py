@@ -159,7 +159,7 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
         return "was not tested against a floor"
     lost = [floor for floor, test in made.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
     if lost:
-        verb = "does not beat" if all(made[floor].value <= 0 for floor in lost) else "does not clearly beat"
+        verb = _lost_verb([made[floor] for floor in lost])
         won = len(made) - len(lost)
         others = f"beats {won} of {len(made)} floors but " if won else ""
         return f"{others}{verb} {listed([floor_phrase(floor) for floor in lost], 'or')}"
@@ -169,6 +169,12 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
     if any(floor.name == "location_prior" for floor in made):
         return "beats every floor, even simply pointing where a finding usually is"
     return "beats every floor"
+
+
+def _lost_verb(tests: Sequence[Estimate]) -> str:
+    if all(test.value < 0 and test.p_adjusted < LEVEL for test in tests):
+        return "loses to"
+    return "does not beat" if all(test.value <= 0 for test in tests) else "does not clearly beat"
 
 
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:

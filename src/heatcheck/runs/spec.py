@@ -105,7 +105,8 @@ def checked(model: type[Model], values: object, where: str, also: tuple[str, ...
 
 
 def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[str, ...]) -> str:
-    problem = error.errors()[0]
+    # an unknown key is most likely the misspelt one that another error calls missing
+    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     keys = [str(part) for part in problem["loc"]]
     place = ".".join(keys)
     if problem["type"] == "extra_forbidden":

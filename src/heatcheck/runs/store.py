@@ -105,7 +105,10 @@ class RunFolder:
         (versions, batch size, threads) and reused.
         """
         require_usable(path)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunFolderError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
         with locked(path):
             folder = cls(path)
             folder._begin(identity, facts)

@@ -2,6 +2,7 @@
 
 import csv
 import difflib
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -76,6 +77,7 @@ class FolderSource:
             raise InputError("no findings: give `labels` with a column for each, or `masks` with a folder for each")
         for folder in [*folders[1:], *self.settings.readers.values()]:
             self._require_known_folders(folder)
+            self._require_known_masks(folder)
         self._points  # noqa: B018 - a wrong file of points is known before work starts
 
     def _require_known_folders(self, root: Path) -> None:
@@ -85,6 +87,17 @@ class FolderSource:
             near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
             if near:
                 raise InputError(f"{root / name} is named like no finding; did you mean {near[0]!r}?")
+
+    def _require_known_masks(self, root: Path) -> None:
+        """Refuse a folder in which no mask is named like an image."""
+        stray = None
+        for path in sorted(root.glob("*/**/*")):
+            if path.suffix.lower() in _MASK_SUFFIXES:
+                if Path(*path.relative_to(root).parts[1:]).with_suffix("").as_posix() in self._images:
+                    return
+                stray = stray or path
+        if stray:
+            raise InputError(f"no mask in {root} is named like an image, e.g. {stray.name}; name masks as their images")
 
     @cached_property
     def _images(self) -> dict[str, Path]:
@@ -140,7 +153,7 @@ class FolderSource:
             text = next(row[name] for name in spellings(finding) if name in row).strip().lower()
             if text not in _LABELS:
                 raise InputError(
-                    f"{self.settings.labels}, line {number}: {finding} is {text!r}; expected 1, 0 or blank"
+                    f"{self.settings.labels}, line {number}: {finding} is {text!r}; expected 1, 0, blank or -1"
                 )
             labels[finding] = _LABELS[text]
         return CaseKey(case, (row.get("patient") or "").strip() or case, labels)
@@ -177,6 +190,17 @@ class FolderSource:
                 raise CaseError(f"{key.case} has a mask of {finding}, but its label says 0; correct one of them")
         return masks
 
+    def stamp(self) -> str:
+        """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+        digest = hashlib.sha256()
+        settings = self.settings
+        folders = [settings.images, *([settings.masks] if settings.masks else []), *settings.readers.values()]
+        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+        for path in [*files, *filter(None, (settings.labels, settings.points))]:
+            facts = path.stat()
+            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
     def _path(self, key: CaseKey) -> Path:
         return self._images.get(key.case, self.settings.images / key.case)
 
@@ -203,6 +227,8 @@ class FolderSource:
                 if row[column] not in known:
                     hint = suggest(row[column], known)
                     raise InputError(f"{path}, line {number}: unknown {column} {row[column]!r}; {hint}")
+            if _case_id(row["image"]) not in self._images:
+                raise InputError(f"{path}, line {number}: no image {row['image']!r}; correct the name")
             of_case = points[row["reader"], _case_id(row["image"])]
             of_case[row["finding"]] = (*of_case.get(row["finding"], ()), _point(row, f"{path}, line {number}"))
         return dict(points)

@@ -83,6 +83,10 @@ class PhantomChest:
         """The exact masks of the findings in this view."""
         return self._draw(key)[1]
 
+    def stamp(self) -> str:
+        """The settings say it all."""
+        return self.settings.model_dump_json()
+
     def marker_mask(self, key: CaseKey) -> Mask:
         """The pixels of the laterality marker; empty where the film has none."""
         film = np.zeros(self._shape(key.patient), np.float32)
@@ -146,5 +150,6 @@ SOURCES.add(
         open=PhantomChest,
         summary="Drawn chest radiographs with ten findings, exact masks and two simulated readers",
         needs="nothing: it is built in",
+        remark="These films are drawn and their readers simulated: where the report speaks of people, it means those.",
     ),
 )

@@ -30,6 +30,7 @@ class SourceFacts:
     open: Callable[[Any], Source]
     summary: str
     needs: str  # what must be on disk
+    remark: str = ""  # what the report must say about such data
 
 
 SOURCES: Registry[SourceFacts] = Registry("source")

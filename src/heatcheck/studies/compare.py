@@ -49,6 +49,8 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Comparison:
         kinds = " and a ".join(run.manifest["study"] for run in runs)
         raise InputError(f"{first} and {second} are a {kinds} study; compare runs of one kind")
     shared = _shared_cases(runs)
+    if not shared:
+        raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
     merged = _scores(runs[0]).merge(_scores(runs[1]), on=_KEYS, suffixes=("_first", "_second"))
     return Comparison(tuple(_sentences(runs, shared)), tuple(_compared(merged, draws)))
 

@@ -110,6 +110,8 @@ class LocalizationPlan:
             "cases_hash": digest_of(self.keys),
             "seed": self.envelope.seed,
             "device": self.options.device,
+            "data_hash": self.source.stamp(),
+            "limit": self.options.limit,
             "pseudonymised": self.options.pseudonymise,
         }
 
@@ -132,8 +134,14 @@ class LocalizationPlan:
             "metrics": [_metric_facts(metric) for metric in self.body.metrics],
             "source": {"name": self.body.source["name"], "description": SOURCES[self.body.source["name"]].summary},
             "model": {"name": name, "description": summary, "outputs": list(self._classifier.outputs)},
-            "notes": list(NOTES),
+            "notes": [*self._remarks(), *NOTES],
         }
+
+    def _remarks(self) -> list[str]:
+        """What sets this run apart."""
+        source = SOURCES[self.body.source["name"]]
+        limited = f"Only the first {len(self.keys)} cases were studied (--limit {self.options.limit})."
+        return [*([limited] if self.options.limit else []), *([source.remark] if source.remark else [])]
 
     @property
     def shards(self) -> int:

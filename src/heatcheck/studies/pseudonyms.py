@@ -49,6 +49,10 @@ class PseudonymousSource:
         except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
 
+    def stamp(self) -> str:
+        """The stamp of the source."""
+        return self.source.stamp()
+
     def _hidden(self, error: Exception, key: CaseKey) -> CaseError:
         original = self.originals[key.case]
         text = str(error)
@@ -59,7 +63,10 @@ class PseudonymousSource:
 
 def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[PseudonymousSource, Sequence[CaseKey]]:
     """The source and its cases under pseudonyms; the salt lies beside the run's folder and is reused there."""
-    salt = _salt(out.absolute().parent / SALT_FILE.format(name=out.absolute().name))
+    path = out.absolute().parent / SALT_FILE.format(name=out.absolute().name)
+    if (out / "run.json").exists() and not path.exists():
+        raise RunFolderError(f"{out} was begun without pseudonyms, or {path} is lost; choose another --out")
+    salt = _salt(path)
     originals = {}
     for key in keys:
         patient = _hash(salt, "patient", key.patient)

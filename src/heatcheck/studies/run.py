@@ -54,10 +54,13 @@ def run_study(
     facts = {**plan.facts, **_circumstances(parsed, options)}
     identity = {**plan.identity, "versions": _versions()}
     with RunFolder.locked(Path(out), identity, facts) as folder:
-        _use_threads(folder.manifest)
-        plan = plan.begun(folder, watcher)
-        _work_off(plan, folder, watcher)
-        _conclude(plan, folder, watcher)
+        if folder.manifest["status"] == "complete":
+            watcher.say("This run is finished already; its report is built again.")
+        else:
+            _use_threads(folder.manifest)
+            plan = plan.begun(folder, watcher)
+            _work_off(plan, folder, watcher)
+            _conclude(plan, folder, watcher)
         manifest = folder.manifest
     report = build_report(Path(out))
     return Outcome(report, manifest["n_cases"], manifest["n_failed"])

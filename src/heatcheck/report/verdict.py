@@ -162,7 +162,8 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
         verb = _lost_verb([made[floor] for floor in lost])
         won = len(made) - len(lost)
         others = f"beats {won} of {len(made)} floors but " if won else ""
-        return f"{others}{verb} {listed([floor_phrase(floor) for floor in lost], 'or')}"
+        joint = "and" if verb == "loses to" else "or"
+        return f"{others}{verb} {listed([floor_phrase(floor) for floor in lost], joint)}"
     if len(made) < len(tests):
         beaten = listed([floor_phrase(floor) for floor in made])
         return f"beats {beaten}, the only {'floor' if len(made) == 1 else 'floors'} it was tested against"

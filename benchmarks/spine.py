@@ -40,7 +40,7 @@ class Figure:
         return self.value <= self.budget
 
 
-def median_seconds(call: Callable[[], object], rounds: int) -> list[float]:
+def round_seconds(call: Callable[[], object], rounds: int) -> list[float]:
     """The time of each round."""
     seconds = []
     for _ in range(rounds):
@@ -70,7 +70,7 @@ def grad_cam_in_forward_passes() -> Figure:
     cam()
     ratios = []
     for _ in range(15):  # one after the other, so that both see the same machine
-        (alone,), (with_maps,) = median_seconds(forward, 1), median_seconds(cam, 1)
+        (alone,), (with_maps,) = round_seconds(forward, 1), round_seconds(cam, 1)
         ratios.append(with_maps / alone)
     return Figure("Grad-CAM, 10 findings, DenseNet-121 at 320 px", statistics.median(ratios), "forward passes", 1.15)
 
@@ -78,7 +78,7 @@ def grad_cam_in_forward_passes() -> Figure:
 def command_seconds(what: str, words: list[str], budget: float) -> Figure:
     """The best of three calls of a command."""
     call = [sys.executable, *words]
-    seconds = median_seconds(lambda: subprocess.run(call, check=True, capture_output=True), 3)
+    seconds = round_seconds(lambda: subprocess.run(call, check=True, capture_output=True), 3)
     return Figure(what, min(seconds), "s", budget)
 
 
@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--without-demo", action="store_true")
     arguments = parser.parse_args()
-    empty = min(median_seconds(lambda: subprocess.run([sys.executable, "-c", ""], check=True), 3))
+    empty = min(round_seconds(lambda: subprocess.run([sys.executable, "-c", ""], check=True), 3))
     figures = [
         command_seconds("import heatcheck (interpreter included)", ["-c", "import heatcheck"], 0.3 + empty),
         command_seconds("heatcheck --help", ["-m", "heatcheck", "--help"], 1.0),

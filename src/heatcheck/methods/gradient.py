@@ -1,5 +1,6 @@
 """Gradients at the input, plain or averaged over points around it or on the way to it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -28,23 +29,12 @@ class Point:
     factor: Images | float
 
 
-@method(
-    "gradient",
-    label="Gradient",
-    family="gradient",
-    needs=Needs.INTERNALS,
-    cost="1 + 1 backward a finding",
-    summary="How much the finding's score would change if a pixel changed a little",
-    paper="Simonyan et al. 2014",
-    differentiable=True,
-)
-@dataclass(frozen=True)
-class Gradient:
-    """∂logit/∂x."""
+class OverPoints(ABC):
+    """A method whose map is a weighted sum of gradients at some points, and nothing more."""
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
-        """The image itself."""
-        yield Point(images, 1.0)
+    @abstractmethod
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+        """Where the gradients are taken."""
 
     def __call__(
         self,
@@ -57,6 +47,25 @@ class Gradient:
     ) -> MapBatch:
         """One map per image and target."""
         return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
+
+
+@method(
+    "gradient",
+    label="Gradient",
+    family="gradient",
+    needs=Needs.INTERNALS,
+    cost="1 + 1 backward a finding",
+    summary="How much the finding's score would change if a pixel changed a little",
+    paper="Simonyan et al. 2014",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class Gradient(OverPoints):
+    """∂logit/∂x."""
+
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+        """The image itself."""
+        yield Point(images, 1.0)
 
 
 @method(
@@ -70,24 +79,12 @@ class Gradient:
     differentiable=True,
 )
 @dataclass(frozen=True)
-class InputTimesGradient:
+class InputTimesGradient(OverPoints):
     """x ⊙ ∂logit/∂x."""
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
         """The image itself, weighted by its values."""
         yield Point(images, images)
-
-    def __call__(
-        self,
-        classifier: Classifier,
-        images: Images,
-        targets: Targets,
-        seeds: Sequence[int],
-        *,
-        create_graph: bool = False,
-    ) -> MapBatch:
-        """One map per image and target."""
-        return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
 
 
 @method(
@@ -146,7 +143,7 @@ class IntegratedGradients:
     differentiable=True,
 )
 @dataclass(frozen=True)
-class SmoothGrad:
+class SmoothGrad(OverPoints):
     """The mean gradient over copies with Gaussian noise."""
 
     samples: Samples = 20
@@ -161,18 +158,6 @@ class SmoothGrad:
         for _ in range(self.samples):
             noise = torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators])
             yield Point(images + sigma * noise.to(images.device), 1 / self.samples)
-
-    def __call__(
-        self,
-        classifier: Classifier,
-        images: Images,
-        targets: Targets,
-        seeds: Sequence[int],
-        *,
-        create_graph: bool = False,
-    ) -> MapBatch:
-        """One map per image and target."""
-        return without_error(summed(self.points(images, seeds), classifier, targets, create_graph=create_graph))
 
 
 @method(

@@ -96,6 +96,7 @@ class InputTimesGradient(OverPoints):
     summary="The gradient collected on the way from an empty image to this one",
     paper="Sundararajan et al. 2017",
     differentiable=True,
+    trial={"steps": 1},
 )
 @dataclass(frozen=True)
 class IntegratedGradients:
@@ -141,6 +142,7 @@ class IntegratedGradients:
     summary="The gradient averaged over noisy copies of the image",
     paper="Smilkov et al. 2017",
     differentiable=True,
+    trial={"samples": 1},
 )
 @dataclass(frozen=True)
 class SmoothGrad(OverPoints):
@@ -168,6 +170,7 @@ class SmoothGrad(OverPoints):
     cost="samples × gradient",
     summary="The gradient averaged over random points between the image and a random dark image",
     paper="Lundberg and Lee 2017",
+    trial={"samples": 1},
 )
 @dataclass(frozen=True)
 class GradientShap:

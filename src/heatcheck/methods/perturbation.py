@@ -29,6 +29,7 @@ Length = Annotated[int, Field(ge=1)]
     cost="1 a window",
     summary="How much the finding's score falls when a window slides over the image and covers it",
     paper="Zeiler and Fergus 2014",
+    trial={"window": 128, "stride": 128},
 )
 @dataclass(frozen=True)
 class Occlusion:
@@ -72,6 +73,7 @@ class Occlusion:
     cost="1 a segment",
     summary="How much the finding's score falls when one segment of the image is covered",
     paper="",
+    trial={"cells": 2},
 )
 @dataclass(frozen=True)
 class FeatureAblation:

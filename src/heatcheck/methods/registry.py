@@ -1,7 +1,7 @@
 """The saliency methods a study can name, and what a user should know of each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -35,8 +35,11 @@ class MethodFacts:
     paper: str
     settings: type[Any]  # the frozen dataclass that holds its settings and is called
     wants_priors: bool = False  # the study must hand it the mean truth masks of other cases
+    wants_donors: bool = False  # the study must hand it other images
     same_for_all_targets: bool = False
     differentiable: bool = False  # its maps can be differentiated with respect to the weights
+    models: str = "any"  # the networks it can be used on, in words
+    trial: Mapping[str, Any] = field(default_factory=dict)  # settings for the cheapest call that still shows it runs
 
     @property
     def is_floor(self) -> bool:
@@ -60,7 +63,8 @@ def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: 
 def build_method(name: str, settings: Mapping[str, Any]) -> Method:
     """The method with the given settings, each checked by name and type."""
     facts = METHODS[name]
-    known = [field.name for field in fields(facts.settings) if field.init and not field.metadata.get("from_study")]
+    settable = (setting for setting in fields(facts.settings) if setting.init)
+    known = [setting.name for setting in settable if not setting.metadata.get("from_study")]
     for key in settings:
         if key not in known:
             hint = suggest(key, known) if known else "it has no settings"

@@ -1,9 +1,8 @@
 """The passes through a network that several methods share; each leaves the network as it found it."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -99,17 +98,15 @@ def input_gradients(
     targets: Targets,
     *,
     create_graph: bool = False,
-    through: AbstractContextManager[Any] | None = None,
 ) -> InputGradients:
     """Each target's gradient at the input: one forward pass and one backward pass a target on the same graph.
 
     One backward at a time keeps memory where one target's is. With `create_graph` the gradients can be
-    differentiated with respect to the weights. `through` is held around the forward pass, to change its way back.
+    differentiated with respect to the weights.
     """
     with evaluation_mode(classifier.module), torch.enable_grad():
         inputs = images.detach().requires_grad_()
-        with through or nullcontext():
-            logits = classifier.logits(inputs.clone())  # the network may work in place on its input
+        logits = classifier.logits(inputs.clone())  # the network may work in place on its input
         logits = logits.gather(1, targets)
         gradients = [
             torch.autograd.grad(column.sum(), inputs, retain_graph=True, create_graph=create_graph)[0]

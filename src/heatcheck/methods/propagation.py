@@ -12,51 +12,35 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam
-from heatcheck.methods.interception import Activation, ActivationRules, Rule
-from heatcheck.methods.passes import input_gradients
 from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.tape import Node, Rule, Shares, Tape, gradient
 
-ACTIVATIONS = ("relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "hardswish", "softplus")
 SMOOTH_NOTE = "the rule for ReLU was applied to the output gradient of {names}"
+RECTIFYING = frozenset({"relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "hardswish", "softplus"})
 
 
-class _PositiveOnly(torch.autograd.Function):
-    """An activation's answer whose backward passes only positive gradients, times a factor."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, answer: Tensor, factor: Tensor | None) -> Tensor:  # noqa: ANN401, ARG004
-        """The answer, now depending on the value."""
-        ctx.save_for_backward(*([] if factor is None else [factor]))
-        return answer.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN401
-        """What is positive in the output's gradient."""
-        positive = gradients[0].clamp(min=0)
-        return (positive * ctx.saved_tensors[0] if ctx.saved_tensors else positive), None, None
+def _guided(node: Node, arriving: Tensor) -> Shares:
+    """What is positive of the gradient, where the activation's input was positive."""
+    slope = node.once("slope", lambda: _slope(node) * (node.parents[0].value > 0))
+    return [(node.parents[0], arriving.clamp(min=0).mul_(slope))]
 
 
-def _guided(activation: Activation, value: Tensor) -> Tensor:
-    answer, slope = _with_slope(activation, value)
-    return _PositiveOnly.apply(value, answer, slope * (value > 0))  # type: ignore[no-untyped-call]
+def _slope(node: Node) -> Tensor:
+    (slope,) = node.piece.pull(torch.ones_like(node.value))
+    return slope
 
 
-def _deconvolved(activation: Activation, value: Tensor) -> Tensor:
-    return _PositiveOnly.apply(value, activation(value.detach()), None)  # type: ignore[no-untyped-call]
-
-
-def _with_slope(activation: Activation, value: Tensor) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        apart = value.detach().requires_grad_()
-        answer = activation(apart)
-        (slope,) = torch.autograd.grad(answer.sum(), apart)
-    return answer.detach(), slope
+def _deconvolved(node: Node, arriving: Tensor) -> Shares:
+    """What is positive of the gradient, whatever the activation's input."""
+    return [(node.parents[0], arriving.clamp(min=0))]
 
 
 def _changed_gradients(rule: Rule, classifier: Classifier, images: Images, targets: Targets) -> MapBatch:
-    mode = ActivationRules(dict.fromkeys(ACTIVATIONS, rule))
-    values = input_gradients(classifier, images, targets, through=mode).values
-    smooth = sorted(mode.met - {"relu"})
+    tape = Tape(dict.fromkeys(RECTIFYING, rule), otherwise=gradient)
+    logits = tape.record(classifier, images)
+    none = torch.zeros_like(logits)
+    values = torch.stack([tape.back(none.scatter(1, column[:, None], 1.0)) for column in targets.unbind(1)], 1)
+    smooth = sorted({node.operation for node in tape.nodes} & RECTIFYING - {"relu"})
     return without_error(values, SMOOTH_NOTE.format(names=", ".join(smooth)) if smooth else "")
 
 

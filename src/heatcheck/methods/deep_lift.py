@@ -1,0 +1,159 @@
+"""DeepLIFT: differences from an empty image, handed back through the network."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heatcheck.core.batches import MapBatch
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.errors import ModelError
+from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.gradient import Baseline, baseline_of
+from heatcheck.methods.operations import (
+    ACTIVATIONS,
+    AVERAGES,
+    CONVOLUTIONS,
+    ELEMENTWISE,
+    MAXIMA,
+    PRODUCTS,
+    ROUTING,
+    SUMS,
+    attention,
+    group_norm,
+    layer_norm,
+    multi_head_attention,
+    quotient,
+)
+from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.tape import Decomposition, Node, Rule, Shares, Tape, gradient
+
+DECOMPOSED: Mapping[str, Decomposition] = {
+    "scaled_dot_product_attention": attention,
+    "multi_head_attention_forward": multi_head_attention,
+    "layer_norm": layer_norm,
+    "group_norm": group_norm,
+    "div": quotient,
+}
+NO_DIFFERENCE = 1e-10  # below it a quotient of differences is replaced by the slope
+
+
+@method(
+    "deep_lift",
+    label="DeepLIFT",
+    family="modified backward",
+    needs=Needs.INTERNALS,
+    cost="2 + 1 backward a finding",
+    summary="Which pixels make the score differ from that of an empty image, followed layer by layer",
+    paper="Shrikumar et al. 2017",
+    models="convolutional networks and transformers made of known operations",
+)
+@dataclass(frozen=True)
+class DeepLift:
+    """(x − x′) ⊙ multipliers by the rescale rule, x′ the baseline.
+
+    An elementwise operation's multiplier is Δoutput / Δinput; a product's that of its factors' midpoints, so that
+    attention and LayerNorm lose nothing. The error is |Σ map − (f(x) − f(x′))|.
+    """
+
+    baseline: Baseline = "zero"
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
+        """One map per image and target, with its completeness error."""
+        start = baseline_of(images, self.baseline)
+        rules = _Rescale()
+        with_image, empty = rules.tape(), rules.tape()
+        difference = with_image.record(classifier, images) - empty.record(classifier, start)
+        rules.compare(with_image, empty)
+        one = torch.zeros_like(difference)
+        maps = [with_image.back(one.scatter(1, column[:, None], 1.0)) for column in targets.unbind(1)]
+        values = torch.stack(maps, 1) * (images - start).unsqueeze(1)
+        return MapBatch(values, (values.flatten(2).sum(2) - difference.gather(1, targets)).abs())
+
+    def check(self, classifier: Classifier, images: Images) -> None:
+        """Raise ModelError where the network has an operation without a rule."""
+        _Rescale().tape().record(classifier, images[:1])
+
+
+class _Rescale:
+    """The rules of one image, which look up what the same operation did to the empty image."""
+
+    def __init__(self) -> None:
+        self.empty: list[Node] = []
+
+    def tape(self) -> Tape:
+        return Tape(self.rules(), DECOMPOSED)
+
+    def compare(self, with_image: Tape, empty: Tape) -> None:
+        """Look up differences from `empty` from now on."""
+        taken = [[node.operation for node in tape.nodes] for tape in (with_image, empty)]
+        if taken[0] != taken[1]:
+            raise ModelError("the network takes another way for the empty image than for this one; use another method")
+        self.empty = empty.nodes
+
+    def rules(self) -> Mapping[str, Rule]:
+        return {
+            **dict.fromkeys(ROUTING | CONVOLUTIONS | AVERAGES | SUMS, gradient),
+            **dict.fromkeys(("linear", "batch_norm", "neg"), gradient),
+            **dict.fromkeys(ACTIVATIONS | ELEMENTWISE, self._elementwise),
+            **dict.fromkeys(PRODUCTS, self._product),
+            **dict.fromkeys(MAXIMA, self._maximum),
+            "softmax": self._softmax,
+        }
+
+    def _elementwise(self, node: Node, multipliers: Tensor) -> Shares:
+        if len(node.parents) != 1:
+            raise ModelError(f"the network uses {node.operation!r} with two inputs, for which deep_lift has no rule")
+        return [(node.parents[0], multipliers * node.once("slope", lambda: self._slope(node)))]
+
+    def _slope(self, node: Node) -> Tensor:
+        before, after = self._differences(node)
+        (slope,) = node.piece.pull(torch.ones_like(node.value))
+        return _quotient(after, before, slope)
+
+    def _product(self, node: Node, multipliers: Tensor) -> Shares:
+        if len(node.parents) == 1:
+            return gradient(node, multipliers)
+        twin = self.empty[node.position]
+        middles = [(a.value + b.value) / 2 for a, b in zip(node.parents, twin.parents, strict=True)]
+        piece = node.once("middle", lambda: node.piece_at(middles))
+        return zip(node.parents, piece.pull(multipliers), strict=True)
+
+    def _maximum(self, node: Node, multipliers: Tensor) -> Shares:
+        """The rise to the common maximum goes to the image's winner, the rest to the empty image's."""
+        twin = self.empty[node.position]
+        before, _ = self._differences(node)
+        common = torch.maximum(node.value, twin.value)
+        (rise,) = node.piece.pull(multipliers * (common - twin.value))
+        (rest,) = twin.piece.pull(multipliers * (node.value - common))
+        (slope,) = node.piece.pull(multipliers)
+        return [(node.parents[0], _quotient(rise + rest, before, slope))]
+
+    def _softmax(self, node: Node, multipliers: Tensor) -> Shares:
+        """Softmax as exp times the reciprocal of a sum; in double precision, since rows may differ by large factors."""
+        twin, axis = self.empty[node.position], _axis(node)
+        x, empty = node.parents[0].value.double(), twin.parents[0].value.double()
+        shift = torch.maximum(x, empty).amax(axis, keepdim=True)
+        powers, powers_empty = (x - shift).exp(), (empty - shift).exp()
+        totals = powers.sum(axis, keepdim=True), powers_empty.sum(axis, keepdim=True)
+        inverse = (1 / totals[0] + 1 / totals[1]) / 2
+        arriving = multipliers.double()
+        through_sum = (arriving * (powers + powers_empty) / 2).sum(axis, keepdim=True) / (totals[0] * totals[1])
+        slope = _quotient(powers - powers_empty, x - empty, powers)
+        return [(node.parents[0], (slope * (arriving * inverse - through_sum)).to(multipliers.dtype))]
+
+    def _differences(self, node: Node) -> tuple[Tensor, Tensor]:
+        twin = self.empty[node.position]
+        return node.parents[0].value - twin.parents[0].value, node.value - twin.value
+
+
+def _quotient(above: Tensor, below: Tensor, otherwise: Tensor) -> Tensor:
+    none = below.abs() < NO_DIFFERENCE
+    return torch.where(none, otherwise, above / torch.where(none, torch.ones_like(below), below))
+
+
+def _axis(node: Node) -> int:
+    positional, named = node.arguments
+    axis: int = positional[1] if len(positional) > 1 else named["dim"]
+    return axis

@@ -1,0 +1,217 @@
+"""Layer-wise relevance propagation: the score is handed back, layer by layer, to what made it up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from heatcheck.core.batches import MapBatch
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.operations import (
+    ACTIVATIONS,
+    AVERAGES,
+    CONVOLUTIONS,
+    MAXIMA,
+    PRODUCTS,
+    ROUTING,
+    SCALINGS,
+    SUMS,
+    attention,
+    multi_head_attention,
+)
+from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.tape import Decomposition, Node, Piece, Rule, Shares, Tape, followed, gradient, passed
+
+DECOMPOSED: Mapping[str, Decomposition] = {
+    "scaled_dot_product_attention": attention,
+    "multi_head_attention_forward": multi_head_attention,
+}
+
+
+@method(
+    "lrp",
+    label="LRP",
+    family="modified backward",
+    needs=Needs.INTERNALS,
+    cost="3 + 1 backward a finding",
+    summary="The finding's score, handed back layer by layer to the pixels that made it up",
+    paper="Bach et al. 2015; Achtibat et al. 2024",
+    models="convolutional networks and transformers made of known operations",
+    differentiable=True,
+)
+@dataclass(frozen=True)
+class Lrp:
+    """Relevance R with R = logit at the output; at each operation a part's share of it is its share of the sum.
+
+    Linear layers, averages and LayerNorm (its denominator held constant) follow the ε rule, convolutions the one
+    chosen; a BatchNorm right after a convolution or linear layer is folded into it, any other passes relevance on, as
+    activations and added constants do. Two summands share in proportion, two factors by halves. Attention weights are
+    held constant, so that relevance takes the value path. Biases and ε keep a part: the error is |Σ map − logit|.
+    """
+
+    convolutions: Literal["zplus", "epsilon", "gamma"] = "zplus"
+    epsilon: Annotated[float, Field(gt=0)] = 1e-6
+    gamma: Annotated[float, Field(ge=0)] = 0.25
+    max_pooling: Literal["winner", "average"] = "winner"
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],  # noqa: ARG002 - nothing here is random
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target, with its conservation error."""
+        tape = self.tape(create_graph=create_graph)
+        logits = tape.record(classifier, images)
+        maps = [tape.back(_only(logits, column)) for column in targets.unbind(1)]
+        values = torch.stack(maps, 1)
+        return MapBatch(values, (values.detach().flatten(2).sum(2) - logits.detach().gather(1, targets)).abs())
+
+    def check(self, classifier: Classifier, images: Images) -> None:
+        """Raise ModelError where the network has an operation without a rule."""
+        self.tape().record(classifier, images[:1])
+
+    def tape(self, *, create_graph: bool = False) -> Tape:
+        """An empty tape with the rules, on which attention weights are constants."""
+        return Tape(self.rules(), DECOMPOSED, constant=frozenset({"softmax"}), create_graph=create_graph)
+
+    def rules(self) -> Mapping[str, Rule]:
+        """What each operation does with the relevance that arrives at its output."""
+        return {
+            **dict.fromkeys(ROUTING, gradient),
+            **dict.fromkeys(ACTIVATIONS | SCALINGS, passed),
+            **dict.fromkeys(CONVOLUTIONS, self._convolution),
+            **dict.fromkeys(AVERAGES, self._in_proportion),
+            **dict.fromkeys(SUMS, self._sum),
+            "linear": self._in_proportion,
+            **dict.fromkeys(PRODUCTS, self._product),
+            **dict.fromkeys(MAXIMA, gradient if self.max_pooling == "winner" else self._as_average),
+            "batch_norm": self._batch_norm,
+            "layer_norm": self._layer_norm,
+            "group_norm": passed,
+            "instance_norm": passed,
+        }
+
+    def _in_proportion(self, node: Node, relevance: Tensor) -> Shares:
+        return zip(node.parents, self._epsilon_rule(node.piece, relevance), strict=True)
+
+    def _epsilon_rule(self, piece: Piece, relevance: Tensor, total: Tensor | None = None) -> list[Tensor]:
+        total = piece.output if total is None else total
+        shares = piece.pull(relevance / self._away_from_zero(total if piece.create_graph else total.detach()))
+        return [share * _value(value, piece) for value, share in zip(piece.inputs, shares, strict=True)]
+
+    def _away_from_zero(self, total: Tensor) -> Tensor:
+        return total + torch.where(total < 0, -self.epsilon, self.epsilon)
+
+    def _sum(self, node: Node, relevance: Tensor) -> Shares:
+        return passed(node, relevance) if len(node.parents) == 1 else self._in_proportion(node, relevance)
+
+    def _product(self, node: Node, relevance: Tensor) -> Shares:
+        if len(node.parents) == 1 and node.operation == "mul":
+            return passed(node, relevance)
+        return self._in_proportion(node, relevance / len(node.parents))
+
+    def _convolution(self, node: Node, relevance: Tensor) -> Shares:
+        if len(node.parents) > 1:
+            return self._in_proportion(node, relevance / len(node.parents))
+        return [(node.parents[0], self._through_weights(node, node, relevance))]
+
+    def _batch_norm(self, node: Node, relevance: Tensor) -> Shares:
+        before = node.parents[0]
+        if before.operation not in CONVOLUTIONS | {"linear"} or len(before.parents) > 1:
+            return passed(node, relevance)
+        return [(before.parents[0], self._through_weights(before, node, relevance))]
+
+    def _through_weights(self, layer: Node, norm: Node, relevance: Tensor) -> Tensor:
+        """The ε, z⁺ or γ rule on a layer, with the BatchNorm after it folded in where `norm` is one."""
+        weight, bias = norm.once("folded", lambda: _folded(layer, norm))
+        rule = self.convolutions if layer.operation in CONVOLUTIONS else "epsilon"
+        pieces = norm.once("pieces", lambda: self._pieces(layer, weight, bias, rule))
+        total = sum(piece.output for piece in pieces)
+        return sum(
+            (self._epsilon_rule(piece, relevance, total)[0] for piece in pieces),
+            torch.zeros_like(layer.piece.inputs[0]),
+        )
+
+    def _pieces(self, layer: Node, weight: Tensor, bias: Tensor | None, rule: str) -> list[Piece]:
+        """The parts of the sum that take relevance, as steps from the layer's input."""
+        graph, value = layer.piece.create_graph, layer.parents[0].value
+        if rule == "zplus":
+            parts = [(value.clamp(min=0), weight.clamp(min=0), None if bias is None else bias.clamp(min=0))]
+            if bool((value < 0).any()):
+                parts.append((value.clamp(max=0), weight.clamp(max=0), None))
+        elif rule == "gamma":
+            more = [None if t is None else t + self.gamma * t.clamp(min=0) for t in (weight, bias)]
+            parts = [(value, more[0], more[1])]  # type: ignore[list-item]
+        else:
+            parts = [(value, weight, bias)]
+        with torch.enable_grad():
+            starts = [followed(start, graph) for start, _, _ in parts]
+            return [
+                Piece((start,), layer.again(input=start, weight=w, bias=b), graph)
+                for start, (_, w, b) in zip(starts, parts, strict=True)
+            ]
+
+    def _layer_norm(self, node: Node, relevance: Tensor) -> Shares:
+        piece = node.once("piece", lambda: _norm_with_fixed_spread(node))
+        return zip(node.parents, self._epsilon_rule(piece, relevance), strict=True)
+
+    def _as_average(self, node: Node, relevance: Tensor) -> Shares:
+        piece = node.once("piece", lambda: _pooled_by_mean(node))
+        return zip(node.parents, self._epsilon_rule(piece, relevance), strict=True)
+
+
+def _only(logits: Tensor, column: Tensor) -> Tensor:
+    """The logits with everything but one target an image set to 0."""
+    chosen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, column[:, None], value=True)
+    return torch.where(chosen, logits, torch.zeros_like(logits))
+
+
+def _value(value: Tensor, piece: Piece) -> Tensor:
+    return value if piece.create_graph else value.detach()
+
+
+def _folded(layer: Node, norm: Node) -> tuple[Tensor, Tensor | None]:
+    weight, bias = layer.argument("weight"), layer.argument("bias")
+    if norm is layer:
+        return weight, bias
+    spread = (norm.argument("running_var") + norm.argument("eps")).sqrt()
+    scale = spread.reciprocal() if norm.argument("weight") is None else norm.argument("weight") / spread
+    shift = -norm.argument("running_mean") * scale
+    shift = shift if norm.argument("bias") is None else shift + norm.argument("bias")
+    axis = 1 if "transpose" in layer.operation else 0
+    across = [-1 if at == axis else 1 for at in range(weight.ndim)]
+    return weight * scale.reshape(across), shift if bias is None else shift + bias * scale
+
+
+def _norm_with_fixed_spread(node: Node) -> Piece:
+    axes = tuple(range(-len(node.argument("normalized_shape")), 0))
+    weight, bias, eps = node.argument("weight"), node.argument("bias"), node.argument("eps") or 1e-5
+    value = node.parents[0].value
+    start = followed(value, node.piece.create_graph)
+    with torch.enable_grad():
+        spread = (
+            value.var(axes, correction=0, keepdim=True) + eps
+        ).sqrt()  # of the value: constant as seen from `start`
+        normal = (start - start.mean(axes, keepdim=True)) / spread
+        scaled = normal if weight is None else normal * weight
+        return Piece((start,), scaled if bias is None else scaled + bias, node.piece.create_graph)
+
+
+def _pooled_by_mean(node: Node) -> Piece:
+    start = followed(node.parents[0].value, node.piece.create_graph)
+    with torch.enable_grad():
+        if node.operation.startswith("adaptive"):
+            average = getattr(torch.nn.functional, node.operation.replace("max", "avg"))
+            return Piece((start,), average(start, node.piece.output.shape[2:]), node.piece.create_graph)
+        average = getattr(torch.nn.functional, node.operation.replace("max", "avg"))
+        size, step, padding, ceil = (node.argument(name) for name in ("kernel_size", "stride", "padding", "ceil_mode"))
+        pooled = average(start, size, step, padding or 0, bool(ceil), count_include_pad=False)
+        return Piece((start,), pooled, node.piece.create_graph)

@@ -1,0 +1,272 @@
+"""Following an image through a network, operation by operation, and walking back by rules of one's own.
+
+The network is handed a stand-in for its input. Every torch operation on a stand-in is carried out on the true values,
+written on a tape and answered with another stand-in, however it is spelled: as a module, as a function, as a method,
+in place, or through one module used many times. There are no hooks and no edits, so nothing must be restored. The way
+back asks a rule at each operation how what arrived at its output is shared among its inputs. The values keep their own
+autograd graph throughout, so that what a rule computes can be differentiated with respect to the weights.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as tree
+
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.errors import ModelError
+from heatcheck.core.tensors import Images, Logits
+from heatcheck.methods.operations import PARAMETERS, out_of_place
+from heatcheck.methods.passes import evaluation_mode
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One differentiable step from some inputs to an output."""
+
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    create_graph: bool
+
+    def pull(self, arriving: Tensor) -> tuple[Tensor, ...]:
+        """The vector-Jacobian product: what arrives at the output, as seen from each input; 0 where nothing does."""
+        shares = torch.autograd.grad(
+            self.output, self.inputs, arriving, retain_graph=True, create_graph=self.create_graph, allow_unused=True
+        )
+        return tuple(
+            torch.zeros_like(value) if share is None else share
+            for value, share in zip(self.inputs, shares, strict=True)
+        )
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One operation on the tape: where its inputs came from, and how to do it again."""
+
+    operation: str
+    parents: tuple["Node", ...]
+    piece: Piece
+    call: Callable[..., Tensor]  # the output for other values of the tracked inputs
+    function: Callable[..., Any]
+    arguments: tuple[tuple[Any, ...], dict[str, Any]]  # as called, with true values
+    position: int
+    overwritten: bool = False  # a later operation wrote into memory that it shares
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Tensor:
+        """The output; with its own graph only where one was asked for."""
+        return self.piece.output if self.piece.create_graph else self.piece.output.detach()
+
+    def argument(self, name: str) -> Any:  # noqa: ANN401 - a tensor, a number or nothing
+        """What the operation was called with under this name; None where it was left out."""
+        positional, named = self.arguments
+        place = PARAMETERS[self.operation].index(name)
+        return positional[place] if place < len(positional) else named.get(name)
+
+    def again(self, **changed: Any) -> Tensor:  # noqa: ANN401 - whatever the operation takes
+        """The operation with some of its arguments changed."""
+        names = PARAMETERS[self.operation]
+        positional, named = self.arguments
+        known = dict(zip(names, positional, strict=False)) | named | changed
+        result: Tensor = self.function(*[known.pop(name) for name in names[: len(positional)]], **known)
+        return result
+
+    def piece_at(self, values: Iterable[Tensor]) -> Piece:
+        """The same step taken at other values of the tracked inputs."""
+        inputs = tuple(followed(value, self.piece.create_graph) for value in values)
+        with torch.enable_grad():
+            return Piece(inputs, self.call(*inputs), self.piece.create_graph)
+
+    def once(self, what: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the rule keeps
+        """The result of `make`, made at the first call only: a tape is walked once for every target."""
+        if what not in self.kept:
+            self.kept[what] = make()
+        return self.kept[what]
+
+
+Shares = Iterable[tuple[Node, Tensor]]
+Rule = Callable[[Node, Tensor], Shares]  # an operation and what arrived at its output → what its sources get
+Decomposition = Callable[..., Any]  # the same answer, in simpler operations
+
+
+def gradient(node: Node, arriving: Tensor) -> Shares:
+    """What the chain rule says."""
+    return zip(node.parents, node.piece.pull(arriving), strict=True)
+
+
+def passed(node: Node, arriving: Tensor) -> Shares:
+    """All of it to the one source; summed where a constant had spread it over more places."""
+    source = node.parents[0]
+    return [(source, arriving.sum_to_size(source.piece.output.shape))]
+
+
+def followed(value: Tensor, create_graph: bool) -> Tensor:
+    """The value as the start of a piece, told apart from every other use of it: with its history, or without any."""
+    if not create_graph or not value.requires_grad:
+        return value.detach().requires_grad_()
+    with torch.enable_grad():
+        return value.view_as(value)
+
+
+class StandIn(Tensor):
+    """What the network holds in place of a tensor; it has the tensor's shape, kind and device, but no memory."""
+
+    tape: "Tape"
+    node: Node
+
+    @classmethod
+    def of(cls, tape: "Tape", node: Node) -> "StandIn":
+        """A stand-in for a node's value."""
+        value = node.piece.output
+        made: StandIn = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
+            cls, value.shape, strides=value.stride(), dtype=value.dtype, device=value.device
+        )
+        made.tape, made.node = tape, node
+        return made
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        """The operation on the true values, written on the tape."""
+        leaves = tree.tree_leaves((args, kwargs))
+        first = next(leaf for leaf in leaves if isinstance(leaf, StandIn))
+        return first.tape.follow(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: object, args: object = (), kwargs: object = None
+    ) -> Any:  # noqa: ANN401
+        """Refused: an operation that torch does not announce cannot be followed."""
+        raise ModelError(
+            f"the network calls {func} where it cannot be followed (compiled or scripted code?); use the plain module"
+        )
+
+
+class Tape:
+    """The operations of one forward pass, in their order."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, Rule],
+        decompositions: Mapping[str, Decomposition] | None = None,
+        *,
+        otherwise: Rule | None = None,
+        constant: frozenset[str] = frozenset(),
+        create_graph: bool = False,
+    ) -> None:
+        """An empty tape; an operation without a rule is refused unless there is one for all others.
+
+        What an operation in `constant` answers is taken for given: nothing goes back through it.
+        """
+        self.rules = rules
+        self.decompositions = decompositions or {}
+        self.otherwise = otherwise
+        self.constant = constant
+        self.create_graph = create_graph
+        self.nodes: list[Node] = []
+        self.memory: dict[int, list[Node]] = {}  # which nodes share a piece of memory
+
+    def record(self, classifier: Classifier, images: Images) -> Logits:
+        """Take the images through the classifier; the logits."""
+        start = images.detach().requires_grad_()
+        source = self._node(
+            Node("input", (), Piece((), start, self.create_graph), Tensor.clone, Tensor.clone, ((), {}), 0)
+        )
+        with evaluation_mode(classifier.module):
+            logits = classifier.logits(StandIn.of(self, source))
+        if not isinstance(logits, StandIn):
+            raise ModelError(f"the outputs of {classifier.name} cannot be traced back to its input")
+        self._end = logits.node
+        return self._end.value
+
+    def back(self, arriving: Logits) -> Images:
+        """What the input gets when `arriving` starts at the logits."""
+        waiting = {self._end.position: arriving}
+        with torch.enable_grad() if self.create_graph else nullcontext():
+            for node in reversed(self.nodes[1 : self._end.position + 1]):
+                here = waiting.pop(node.position, None)
+                if here is None:
+                    continue
+                for parent, share in self._rule(node.operation)(node, here):
+                    before = waiting.get(parent.position)
+                    waiting[parent.position] = share if before is None else before + share
+        return waiting.get(0, torch.zeros_like(self.nodes[0].value))
+
+    def _rule(self, operation: str) -> Rule:
+        rule = self.rules.get(operation) or self.otherwise
+        if rule is None:
+            raise ModelError(
+                f"the network uses the operation {operation!r}, for which this method has no rule; "
+                "choose another method, such as integrated_gradients or occlusion"
+            )
+        return rule
+
+    def follow(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        """The answer to one call: stand-ins where it depends on the input, plain values where it does not."""
+        asked = out_of_place(func, args, kwargs)
+        if asked.name in self.decompositions and asked.target is None:
+            return self.decompositions[asked.name](*asked.positional, **asked.named)
+        leaves, shape = tree.tree_flatten((asked.positional, asked.named))
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, StandIn)]
+        parents = tuple(leaves[place].node for place in places)
+        _refuse_overwritten(parents, asked.name)
+
+        def call(*values: Tensor) -> Any:  # noqa: ANN401
+            positional, named = tree.tree_unflatten(_filled(leaves, places, values), shape)
+            return asked.function(*positional, **named)
+
+        inputs = tuple(followed(parent.value, self.create_graph) for parent in parents)
+        with torch.enable_grad():
+            answer = call(*inputs)
+        same = {id(value): leaves[place] for place, value in zip(places, inputs, strict=True)}
+        arguments = tree.tree_unflatten(_filled(leaves, places, [parent.value for parent in parents]), shape)
+
+        def stand_in(output: object, index: int | None = None) -> object:
+            if not isinstance(output, Tensor) or not output.requires_grad:
+                return output  # a shape, a mask, a constant: nothing goes back through it
+            if asked.name in self.constant:
+                return output if self.create_graph else output.detach()
+            if id(output) in same:
+                return same[id(output)]
+            self._rule(asked.name)  # refused now rather than on the way back
+            do = call if index is None else lambda *values: call(*values)[index]
+            piece = Piece(inputs, output, self.create_graph)
+            node = self._node(Node(asked.name, parents, piece, do, asked.function, arguments, len(self.nodes)))
+            return StandIn.of(self, node) if asked.target is None else self._rewritten(asked.target, node)
+
+        if isinstance(answer, (tuple, list)):
+            made = [stand_in(output, index) for index, output in enumerate(answer)]
+            return made if isinstance(answer, list) else tuple(made)
+        return stand_in(answer)
+
+    def _node(self, node: Node) -> Node:
+        self.nodes.append(node)
+        self.memory.setdefault(node.piece.output.untyped_storage().data_ptr(), []).append(node)
+        return node
+
+    def _rewritten(self, target: StandIn, node: Node) -> StandIn:
+        """The stand-in that was written into now stands for the new node; other views of its memory are out of date."""
+        for other in self.memory[target.node.piece.output.untyped_storage().data_ptr()]:
+            other.overwritten = other is not node
+        target.node = node
+        return target
+
+
+def _filled(leaves: list[Any], places: list[int], values: Iterable[Any]) -> list[Any]:
+    filled = list(leaves)
+    for place, value in zip(places, values, strict=True):
+        filled[place] = value
+    return filled
+
+
+def _refuse_overwritten(parents: tuple[Node, ...], name: str) -> None:
+    if any(parent.overwritten for parent in parents):
+        raise ModelError(
+            f"the network writes in place into memory that {name!r} reads through another view, which cannot be "
+            "followed; use a copy there"
+        )

@@ -31,6 +31,17 @@ def test_every_weight_of_a_compact_network_learns(name):
     assert [key for key, weight in module.named_parameters() if weight.grad is None] == []
 
 
+@pytest.mark.parametrize("name", [name for name in SMALL if len(MODELS[name].size) == 2])
+def test_channels_may_come_last_in_memory(name):
+    facts = MODELS[name]
+    images = torch.rand(2, facts.channels, *facts.size, generator=torch.Generator().manual_seed(3))
+    module = facts.build(facts.channels, 2).eval()
+    with torch.no_grad():
+        expected = module(images)
+        last = module.to(memory_format=torch.channels_last)(images.to(memory_format=torch.channels_last))
+    torch.testing.assert_close(last, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_an_image_gets_the_same_logits_alone_and_in_a_batch(name):
     facts = MODELS[name]

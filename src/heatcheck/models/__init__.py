@@ -1,6 +1,6 @@
 """Weights → Classifier: a network with its preprocessing contract."""
 
-from heatcheck.models import densenet  # noqa: F401 - registers its models
+from heatcheck.models import densenet, inception, resnet, swin, vgg, vit  # noqa: F401 - register their models
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier

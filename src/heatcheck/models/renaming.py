@@ -12,8 +12,7 @@ State = dict[str, Tensor]
 Translate = Callable[[State, nn.Module], State]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "net")
-# what a network counts or derives for itself, so that a file may hold it or not
-_DERIVED = ("num_batches_tracked", "relative_position_index", "attn_mask")
+_COUNTER = ".num_batches_tracked"  # of no use to a trained network; old files do without
 _NAMED = 3  # how many names an error lists
 
 
@@ -49,13 +48,11 @@ def fitted(state: State, module: nn.Module, translate: Translate, name: str) -> 
     found = max(
         (translate(_without(prefix, state), module) for prefix in _prefixes(state)), key=lambda s: len(s.keys() & own)
     )
-    found = {key: value for key, value in found.items() if not key.endswith(_DERIVED) or key in own}
-    missing = [key for key in own if key not in found and not key.endswith(_DERIVED)]
+    missing = [key for key in own if key not in found and not key.endswith(_COUNTER)]
     unexpected = [key for key in found if key not in own]
     if missing or unexpected:
         parts = [f"{word} {_some(keys)}" for word, keys in (("missing", missing), ("unexpected", unexpected)) if keys]
         raise _misfit(name, "; ".join(parts), "name the model they were trained as")
-    found = {key: value for key, value in found.items() if not key.endswith(_DERIVED)}
     _require_shapes(found, own, name)
     return own | found
 

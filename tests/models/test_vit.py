@@ -1,0 +1,32 @@
+import torch
+
+from heatcheck.models import MODELS
+
+
+def test_logits_are_not_bounded():
+    module = MODELS["vit_compact"].build(1, 2).eval()
+    with torch.no_grad():
+        module.head.bias += 5
+        assert (module(torch.rand(1, 1, 64, 64)) > 1).all()
+
+
+def test_second_derivatives_exist():
+    """Fused attention has none on the CPU, and maps that are trained through need them."""
+    for name in ("vit_compact", "swin_compact"):
+        module = MODELS[name].build(1, 2).eval()
+        image = torch.rand(1, 1, 64, 64, requires_grad=True)
+        (gradient,) = torch.autograd.grad(module(image)[0, 0], image, create_graph=True)
+        gradient.square().sum().backward()
+        assert image.grad.isfinite().all()
+
+
+def test_tokens_lie_on_the_grid_of_patches():
+    module = MODELS["vit_compact"].build(1, 2, (64, 96)).eval()
+    assert module.grid == (8, 12)
+    with torch.no_grad():
+        assert module.patch_embedding(torch.rand(1, 1, 64, 96)).shape == (1, 96, 96)
+        assert module(torch.rand(1, 1, 64, 96)).shape == (1, 2)
+
+
+def test_no_weight_is_left_unused():
+    assert not [name for name in MODELS["vit_compact"].build(1, 2).state_dict() if "cross" in name]

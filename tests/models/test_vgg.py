@@ -38,6 +38,15 @@ def test_3d_network_has_as_many_blocks_as_the_volume_allows(size, blocks, left):
         assert module(torch.zeros(1, 1, *size)).shape == (1, 2)
 
 
+def test_untrained_vgg_keeps_its_signal():
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        module = MODELS["vgg_compact"].build(1, 2).eval()
+        images = torch.randn(1, 1, 64, 64)
+    with torch.no_grad():
+        assert module.features(images).std() > 0.5
+
+
 def test_vgg_takes_any_size():
     module = MODELS["vgg_compact"].build(1, 2).eval()
     with torch.no_grad():

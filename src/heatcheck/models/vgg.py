@@ -34,6 +34,9 @@ class VGG(nn.Module):
             nn.Dropout(),
             nn.Linear(hidden, shape.outputs),
         )
+        for layer in layers:
+            if isinstance(layer, nn.Conv2d):  # without normalisation, torch's own start fades from layer to layer
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
         """One logit per image and output."""

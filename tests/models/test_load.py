@@ -7,7 +7,6 @@ import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_names import timm_vit
 from safetensors.torch import save_file
 from torch import nn
 
@@ -259,20 +258,6 @@ def test_digest_of_a_network_sees_weights_buffers_and_names_of_any_type():
     second = digest_of(module)
     module.register_buffer("steps", torch.zeros(2, dtype=torch.bfloat16))
     assert len({first, second, digest_of(module), digest_of(network(seed=2))}) == 4
-
-
-def test_public_transformer_of_another_size_loads(tmp_path):
-    shapes = timm_vit(2, 96, 4, 8, 8 * 8)
-    generator = torch.Generator().manual_seed(1)
-    weights = {f"module.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
-    torch.save({"model": weights}, tmp_path / "w.pth")
-    contract = Preprocessing(outputs=("a", "b"), size=(96, 80), channels=3)
-    classifier = load(tmp_path, Path("w.pth"), contract, "vit_compact")
-    assert classifier.module.grid == (12, 10)
-    assert refusal(tmp_path, Path("w.pth"), contract.model_copy(update={"size": (100, 80)}), "vit_compact") == (
-        "model vit_compact needs sides that are multiples of 8 px, `size` is 100×80; "
-        "set `size` to [96, 80]: images are resized to it"
-    )
 
 
 @pytest.mark.parametrize("device", ["", "gpu", "cuda:x", "meta", "hpu", "vulkan"])

@@ -1,6 +1,12 @@
-import torch
+import re
+from pathlib import Path
 
-from heatcheck.models import MODELS
+import pytest
+import torch
+from public_names import timm_vit
+
+from heatcheck.core.errors import ModelError
+from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier
 
 
 def test_logits_are_not_bounded():
@@ -30,3 +36,16 @@ def test_tokens_lie_on_the_grid_of_patches():
 
 def test_no_weight_is_left_unused():
     assert not [name for name in MODELS["vit_compact"].build(1, 2).state_dict() if "cross" in name]
+
+
+def test_public_transformer_of_another_size_loads(tmp_path):
+    generator = torch.Generator().manual_seed(1)
+    shapes = timm_vit(2, 96, 4, 8, 8 * 8)
+    weights = {f"module.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    torch.save({"model": weights}, tmp_path / "w.pth")
+    contract = Preprocessing(outputs=("a", "b"), size=(96, 80), channels=3)
+    settings = ModelSettings(name="vit_compact", weights=Path("w.pth"), contract=contract)
+    assert load_classifier(settings, tmp_path).module.grid == (12, 10)
+    odd = settings.model_copy(update={"contract": contract.model_copy(update={"size": (100, 80)})})
+    with pytest.raises(ModelError, match=re.escape("multiples of 8 px, `size` is 100×80; set `size` to [96, 80]")):
+        load_classifier(odd, tmp_path)

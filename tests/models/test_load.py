@@ -32,7 +32,10 @@ def network(channels=1, outputs=2, seed=1):
 @pytest.fixture(autouse=True)
 def small_model(monkeypatch):
     """A registered network that is built in no time."""
-    monkeypatch.setitem(MODELS._parts, "small", ModelFacts("small", network, "For the tests"))
+    facts = ModelFacts(
+        "small", lambda shape: network(shape.channels, shape.outputs), "For the tests", "None", (6, 8), 1, smallest=3
+    )
+    monkeypatch.setitem(MODELS._parts, "small", facts)
 
 
 def state(**changes):
@@ -89,8 +92,13 @@ def test_safetensors_without_a_contract_take_the_one_beside_them(tmp_path):
         lambda weights: {f"module.{name}": value for name, value in weights.items()},
         lambda weights: {"state_dict": {f"module.{name}": value for name, value in weights.items()}},
         lambda weights: {"state_dict": {"state_dict": weights}},
+        lambda weights: {"model": weights, "optimizer": {"lr": 0.1}},
+        lambda weights: {"model_state": weights},
+        lambda weights: {"net": {f"module.backbone.{name}": value for name, value in weights.items()}},
+        lambda weights: {f"model.densenet121.{name}": value for name, value in weights.items()},
+        lambda weights: {name: value for name, value in weights.items() if "num_batches" not in name},
     ],
-    ids=["plain", "state_dict", "module", "both", "nested"],
+    ids=["plain", "state_dict", "module", "both", "nested", "model", "model_state", "net", "prefixes", "uncounted"],
 )
 def test_checkpoint_of_torch_is_read_however_it_is_wrapped(tmp_path, suffix, wrap):
     torch.save(wrap(state()), tmp_path / f"w{suffix}")
@@ -185,19 +193,36 @@ def test_missing_weights_are_refused(tmp_path):
     assert "w.pt: no such weights file; correct `weights:` in the spec" in refusal(tmp_path, Path("w.pt"))
 
 
-@pytest.mark.parametrize("changes", [{"channels": 3}, {"outputs": 5}])
-def test_weights_of_another_shape_are_refused(tmp_path, changes):
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"channels": 3},
+            "(they take images of 3 channels, the contract says 1); set `channels: 3` in the contract",
+        ),
+        (
+            {"outputs": 5},
+            "(they give 5 outputs, the contract names 2); name all 5 under `outputs` of the contract, in their order",
+        ),
+    ],
+)
+def test_weights_for_other_channels_or_outputs_are_refused_with_the_remedy(tmp_path, changes, sentence):
     torch.save(state(**changes), tmp_path / "w.pt")
+    assert refusal(tmp_path, Path("w.pt")) == f"the weights do not fit model small {sentence}"
+
+
+def test_weights_of_another_shape_are_refused(tmp_path):
+    torch.save({**state(), "1.weight": torch.ones(7)}, tmp_path / "w.pt")
     sentence = refusal(tmp_path, Path("w.pt"))
-    assert "the weights do not fit model small" in sentence
-    assert "size mismatch" in sentence
+    assert "the weights do not fit model small (size mismatch: 1.weight (7,) instead of (4,))" in sentence
 
 
 def test_weights_with_missing_or_unknown_names_are_refused(tmp_path):
     torch.save({**state(), "extra": torch.zeros(1)}, tmp_path / "more.pt")
-    assert "extra" in refusal(tmp_path, Path("more.pt"))
+    assert "the weights do not fit model small (unexpected extra); " in refusal(tmp_path, Path("more.pt"))
     torch.save({}, tmp_path / "none.pt")
-    assert "the weights do not fit model small" in refusal(tmp_path, Path("none.pt"))
+    sentence = refusal(tmp_path, Path("none.pt"))
+    assert "(missing 0.weight, 0.bias, 1.weight and 5 more); name the model they were trained as" in sentence
 
 
 def test_registered_model_without_weights_is_refused_with_a_remedy():
@@ -243,12 +268,19 @@ def test_device_that_cannot_be_used_is_refused_in_one_line(tmp_path, device):
     assert sentence.endswith("; try --device cpu")
 
 
-@pytest.mark.parametrize("size", [(2, 2), (6, 8, 9)])
-def test_size_the_network_cannot_take_is_refused(tmp_path, size):
+@pytest.mark.parametrize(
+    ("size", "sentence"),
+    [
+        ((2, 9), "model small needs sides of at least 3 px, `size` is 2×9; set a larger `size`"),
+        (
+            (6, 8, 9),
+            "model small takes images of 2 axes, `size` is 6×8×9; set `size` to 2 sides such as [6, 8]",
+        ),
+    ],
+)
+def test_size_the_network_cannot_take_is_refused(tmp_path, size, sentence):
     torch.save(state(), tmp_path / "w.pt")
-    sentence = refusal(tmp_path, Path("w.pt"), CONTRACT.model_copy(update={"size": size}))
-    assert f"model small fails on an input of {(1, 1, *size)} (" in sentence
-    assert sentence.endswith("; correct `size` and `channels` of its contract")
+    assert refusal(tmp_path, Path("w.pt"), CONTRACT.model_copy(update={"size": size})) == sentence
 
 
 FACTORY = """

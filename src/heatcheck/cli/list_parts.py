@@ -57,6 +57,8 @@ def _plainly(name: str) -> str:
         "forward_passes": "forward passes: ",
         "differentiable": "differentiable: ",
         "needs": "needs ",
+        "size": "size: ",
+        "smallest": "smallest side: ",
         "weights": "weights: ",
     }.get(name, "")
 
@@ -102,10 +104,18 @@ def _sources() -> Rows:
 def _models() -> Rows:
     from heatcheck.models import MODELS
 
+    own = {"family": "any", "size": "any", "smallest": "any", "weights": "yours"}
     return [
-        {"name": name, "weights": "shipped" if facts.weights else "yours", "summary": facts.summary}
+        {
+            "name": name,
+            "family": facts.family,
+            "size": f"{'×'.join(map(str, facts.size))} px",
+            "smallest": f"{facts.smallest} px",
+            "weights": "shipped" if facts.weights else "yours",
+            "summary": facts.summary,
+        }
         for name, facts in MODELS.items()
-    ] + [{"name": "python:package.module:factory", "weights": "yours", "summary": "Your own network (--trust-code)"}]
+    ] + [{"name": "python:package.module:factory", **own, "summary": "Your own network (--trust-code)"}]
 
 
 def _studies() -> Rows:

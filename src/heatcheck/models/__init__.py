@@ -1,10 +1,10 @@
 """Weights → Classifier: a network with its preprocessing contract."""
 
-from heatcheck.models import densenet as _densenet  # noqa: F401 - registers its models
+from heatcheck.models import densenet, inception, resnet, swin, vgg, vit  # noqa: F401 - register their models
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
-from heatcheck.models.registry import MODELS, ModelFacts
+from heatcheck.models.registry import MODELS, ModelFacts, Shape
 
 __all__ = [
     "MODELS",
@@ -12,6 +12,7 @@ __all__ = [
     "ModelSettings",
     "NetworkClassifier",
     "Preprocessing",
+    "Shape",
     "load_classifier",
     "save_classifier",
 ]

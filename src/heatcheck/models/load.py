@@ -20,6 +20,7 @@ from heatcheck.core.errors import ModelError
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
 from heatcheck.models.registry import MODELS
+from heatcheck.models.renaming import fitted, unchanged, unwrapped
 
 PYTHON_PREFIX = "python:"
 _METADATA_KEY = "heatcheck"
@@ -60,9 +61,10 @@ def load_classifier(
     else:
         if weights is None:
             raise ModelError(f"model {settings.name} comes without weights; name a file under `weights:`, or train it")
-        module = MODELS[settings.name].build(contract.channels, len(contract.outputs))
+        module = MODELS[settings.name].build(contract.channels, len(contract.outputs), contract.size)
     if weights is not None:
-        _fill(module, weights.state, settings.name)
+        translate = MODELS[settings.name].translate if settings.name in MODELS else unchanged
+        module.load_state_dict(fitted(weights.state, module, translate, settings.name))
     module = module.to(_device(device)).eval()
     digest = weights.digest if weights else digest_of(module)
     if settings.name.startswith(PYTHON_PREFIX):  # the same weights in other code are another model
@@ -107,18 +109,17 @@ def read_weights(path: Path) -> Weights:
 
 def _plain_state(path: Path) -> dict[str, Tensor]:
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged bytes make the unpickler raise anything
         raise ModelError(
             f"{path} is not a plain file of weights ({_briefly(error)}); save `model.state_dict()` with "
             "safetensors.torch.save_file"
         ) from error
-    while isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
-        state = state["state_dict"]
+    state: Any = unwrapped(loaded)
     plain = isinstance(state, dict) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items())
     if not plain:
         raise ModelError(f"{path} does not hold a state dict; save `model.state_dict()`")
-    return {name.removeprefix("module."): value for name, value in state.items()}
+    return state
 
 
 def _sidecar(path: Path) -> Preprocessing | None:
@@ -136,15 +137,6 @@ def _briefly(error: Exception) -> str:
     """What torch says, which may be pages, as a part of one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-def _fill(module: nn.Module, state: dict[str, Tensor], name: str) -> None:
-    try:
-        module.load_state_dict(state)
-    except RuntimeError as error:
-        raise ModelError(
-            f"the weights do not fit model {name} ({_briefly(error)}); name the model they were trained as"
-        ) from error
 
 
 def _user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:

@@ -210,7 +210,7 @@ def _untrained(body: TrainingBody, seed: int, source: Source) -> NetworkClassifi
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed_for(seed, "initial weights"))
-        module = MODELS[body.model].build(channels, len(outputs))
+        module = MODELS[body.model].build(channels, len(outputs), body.size)
     # the CPU's convolutions are faster with channels last
     module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return NetworkClassifier(body.model, module, contract)

@@ -1,0 +1,136 @@
+"""VGG-16 with torchvision's names, and a network of its kind for volumes."""
+
+from collections.abc import Sequence
+from math import prod
+
+from torch import Tensor, nn
+
+from heatcheck.models.registry import MODELS, ModelFacts, Shape
+
+_VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+_VGG3D = ((16,), (32, 32), (64, 64), (128, 128), (128, 128), (128, 128))
+
+
+class VGG(nn.Module):
+    """Stages of convolutions, each ended by pooling, then three linear layers on a fixed grid."""
+
+    def __init__(self, shape: Shape, stages: Sequence[Sequence[int]], grid: int, hidden: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        width = shape.channels
+        for stage in stages:
+            for wider in stage:
+                layers += [nn.Conv2d(width, wider, 3, padding=1), nn.ReLU(inplace=True)]
+                width = wider
+            layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers)
+        self.avgpool = nn.AdaptiveAvgPool2d(grid)
+        self.classifier = nn.Sequential(
+            nn.Linear(width * grid**2, hidden),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(hidden, shape.outputs),
+        )
+        for layer in layers:
+            if isinstance(layer, nn.Conv2d):  # without normalisation, torch's own start fades from layer to layer
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """One logit per image and output."""
+        return self.classifier(self.avgpool(self.features(images)).flatten(1))
+
+
+class VGG3D(nn.Module):
+    """Blocks of normalised 3D convolutions, each ended by pooling, then two linear layers."""
+
+    def __init__(self, shape: Shape, blocks: Sequence[Sequence[int]], hidden: int) -> None:
+        super().__init__()
+        blocks = blocks[: _blocks_for(min(shape.size), len(blocks))]
+        layers: list[nn.Module] = []
+        width = shape.channels
+        for block in blocks:
+            for wider in block:
+                layers += [nn.Conv3d(width, wider, 3, padding=1), nn.BatchNorm3d(wider), nn.ReLU(inplace=True)]
+                width = wider
+            layers.append(nn.MaxPool3d(2))
+        self.features = nn.Sequential(*layers)
+        voxels = prod(side >> len(blocks) for side in shape.size)
+        self.classifier = nn.Sequential(
+            nn.Linear(width * voxels, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, shape.outputs)
+        )
+
+    def forward(self, volumes: Tensor) -> Tensor:
+        """One logit per volume and output."""
+        return self.classifier(self.features(volumes).flatten(1))
+
+
+def _blocks_for(side: int, most: int) -> int:
+    """All blocks from 64 px on; below, as many as leave at least 2 px of the shortest side."""
+    return most if side >= 64 else min(most, side.bit_length() - 2)
+
+
+def vgg16(shape: Shape) -> nn.Module:
+    """The VGG of 16 layers without normalisation."""
+    return VGG(shape, _VGG16, grid=7, hidden=4096)
+
+
+def vgg_compact(shape: Shape) -> nn.Module:
+    """A VGG of three stages whose last feature map has an eighth of the input's side."""
+    return VGG(shape, ((16,), (32,), (64, 64)), grid=4, hidden=128)
+
+
+def vgg3d(shape: Shape) -> nn.Module:
+    """The 3D network of the modality study, with as many of its six blocks as the volume allows."""
+    return VGG3D(shape, _VGG3D, hidden=4096)
+
+
+def vgg3d_compact(shape: Shape) -> nn.Module:
+    """A 3D VGG of at most three narrow blocks."""
+    return VGG3D(shape, ((8,), (16, 16), (32, 32)), hidden=64)
+
+
+MODELS.add(
+    "vgg16",
+    ModelFacts(
+        "vgg16", vgg16, "VGG-16 (Simonyan & Zisserman 2015); loads torchvision's checkpoints", "VGG", smallest=32
+    ),
+)
+MODELS.add(
+    "vgg_compact",
+    ModelFacts(
+        "vgg_compact",
+        vgg_compact,
+        "Compact VGG without weights, for training",
+        "VGG",
+        size=(64, 64),
+        channels=1,
+        smallest=8,
+    ),
+)
+MODELS.add(
+    "vgg3d",
+    ModelFacts(
+        "vgg3d",
+        vgg3d,
+        "3D VGG for volumes of several modalities, as in the study of modality importance",
+        "3D VGG",
+        size=(128, 128, 128),
+        channels=4,
+        smallest=4,
+    ),
+)
+MODELS.add(
+    "vgg3d_compact",
+    ModelFacts(
+        "vgg3d_compact",
+        vgg3d_compact,
+        "Compact 3D VGG without weights, for training",
+        "3D VGG",
+        size=(32, 32, 32),
+        channels=4,
+        smallest=4,
+    ),
+)

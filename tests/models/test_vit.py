@@ -1,0 +1,51 @@
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from public_names import timm_vit
+
+from heatcheck.core.errors import ModelError
+from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier
+
+
+def test_logits_are_not_bounded():
+    module = MODELS["vit_compact"].build(1, 2).eval()
+    with torch.no_grad():
+        module.head.bias += 5
+        assert (module(torch.rand(1, 1, 64, 64)) > 1).all()
+
+
+def test_second_derivatives_exist():
+    """Fused attention has none on the CPU, and maps that are trained through need them."""
+    for name in ("vit_compact", "swin_compact"):
+        module = MODELS[name].build(1, 2).eval()
+        image = torch.rand(1, 1, 64, 64, requires_grad=True)
+        (gradient,) = torch.autograd.grad(module(image)[0, 0], image, create_graph=True)
+        gradient.square().sum().backward()
+        assert image.grad.isfinite().all()
+
+
+def test_tokens_lie_on_the_grid_of_patches():
+    module = MODELS["vit_compact"].build(1, 2, (64, 96)).eval()
+    assert module.grid == (8, 12)
+    with torch.no_grad():
+        assert module.patch_embedding(torch.rand(1, 1, 64, 96)).shape == (1, 96, 96)
+        assert module(torch.rand(1, 1, 64, 96)).shape == (1, 2)
+
+
+def test_no_weight_is_left_unused():
+    assert not [name for name in MODELS["vit_compact"].build(1, 2).state_dict() if "cross" in name]
+
+
+def test_public_transformer_of_another_size_loads(tmp_path):
+    generator = torch.Generator().manual_seed(1)
+    shapes = timm_vit(2, 96, 4, 8, 8 * 8)
+    weights = {f"module.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    torch.save({"model": weights}, tmp_path / "w.pth")
+    contract = Preprocessing(outputs=("a", "b"), size=(96, 80), channels=3)
+    settings = ModelSettings(name="vit_compact", weights=Path("w.pth"), contract=contract)
+    assert load_classifier(settings, tmp_path).module.grid == (12, 10)
+    odd = settings.model_copy(update={"contract": contract.model_copy(update={"size": (100, 80)})})
+    with pytest.raises(ModelError, match=re.escape("multiples of 8 px, `size` is 100×80; set `size` to [96, 80]")):
+        load_classifier(odd, tmp_path)

@@ -1,6 +1,16 @@
 """Classifier + images → MapBatch: one file a family; importing this folder fills the registry."""
 
-from heatcheck.methods import cam, floors, gradient, perturbation, propagation
+from heatcheck.methods import cam, floors, gradient, perturbation, propagation, surrogates
 from heatcheck.methods.registry import METHODS, MethodFacts, build_method
 
-__all__ = ["METHODS", "MethodFacts", "build_method", "cam", "floors", "gradient", "perturbation", "propagation"]
+__all__ = [
+    "METHODS",
+    "MethodFacts",
+    "build_method",
+    "cam",
+    "floors",
+    "gradient",
+    "perturbation",
+    "propagation",
+    "surrogates",
+]

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heatcheck.core.errors import ModelError
@@ -12,6 +13,7 @@ from heatcheck.methods.masking import Evaluator, best_batch, leaves_batch_open, 
 from heatcheck.methods.perturbation import FeatureAblation, Occlusion
 from heatcheck.methods.segments import Grid, SegmentCovers, segments_of
 from heatcheck.methods.surrogates import KernelShap, Lime, ShapleyValueSampling
+from heatcheck.models import NetworkClassifier, Preprocessing
 
 SIDE = 48
 
@@ -92,6 +94,26 @@ def test_no_method_asks_for_a_pass_per_target():
         Lime(samples=50)(classifier, torch.rand(1, 1, 16, 16), torch.tensor(targets), [1])
         counts.append(sum(classifier.sizes))
     assert counts == [50, 50]
+
+
+class Flattening(nn.Module):
+    """A network that flattens in the way that wants images as they usually lie in memory."""
+
+    passes = 0
+
+    def forward(self, images):
+        self.passes += 1
+        return images.view(len(images), -1)[:, :3]
+
+
+def test_a_network_that_wants_images_as_they_usually_lie_gets_them_so():
+    module = Flattening()
+    contract = Preprocessing(outputs=("a", "b", "c"), size=(16, 16), channels=2, mean=(0.0,), std=(1.0,))
+    images = torch.rand(1, 2, 16, 16)
+    ablation = FeatureAblation(Grid(cells=4), max_batch=4)
+    maps = ablation(NetworkClassifier("flat", module, contract), images, torch.tensor([[1]]), [0])
+    assert maps.values[0, 0, 0, 0, 0] == images[0, 0, 0, 1]
+    assert module.passes == 1 + 1 + 4  # it is found out once
 
 
 def test_outside_a_study_four_copies_go_at_a_time_and_a_number_in_the_settings_wins():

@@ -35,7 +35,7 @@ class Covers(Protocol):
         """Some of them, True where the image is covered; one channel stands for all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Evaluator:
     """A classifier asked for the scores of all its outputs, never with more than `at_a_time` images at once.
 
@@ -45,10 +45,11 @@ class Evaluator:
 
     classifier: Classifier
     at_a_time: int
+    channels_last: bool = False  # how 2D images lie in memory; on a CPU convolutions are about a fifth faster so
 
     def whole(self, images: Images) -> Logits:
         """The scores of the images as they are."""
-        return torch.cat([self.classifier.logits(some) for some in torch.split(images, self.at_a_time)])
+        return torch.cat([self.scores(some) for some in torch.split(images, self.at_a_time)])
 
     def covered(
         self, image: Float[Tensor, "channel *space"], covers: Covers, fill: Float[Tensor, "channel *space"]
@@ -56,7 +57,17 @@ class Evaluator:
         """The scores of the image with each cover, under which `fill` is seen."""
         starts = range(0, len(covers), self.at_a_time)
         pieces = (covers[start : start + self.at_a_time] for start in starts)
-        return torch.cat([self.classifier.logits(torch.where(some, fill, image)) for some in pieces])
+        return torch.cat([self.scores(torch.where(some, fill, image)) for some in pieces])
+
+    def scores(self, images: Images) -> Logits:
+        """The scores of these images, which go through the model together."""
+        if self.channels_last and images.ndim == 4 and images.device.type == "cpu":
+            laid_out = torch.empty_like(images, memory_format=torch.channels_last).copy_(images)
+            try:
+                return self.classifier.logits(laid_out)
+            except RuntimeError:  # a network that calls `view` wants its images the usual way
+                self.channels_last = False
+        return self.classifier.logits(images)
 
 
 @contextmanager
@@ -64,11 +75,11 @@ def evaluating(classifier: Classifier, max_batch: MaxBatch) -> Iterator[Evaluato
     """An evaluator, with the network (if there is one to be seen) in evaluation mode and without a graph."""
     at_a_time = OUTSIDE_A_STUDY if max_batch == "found" else max_batch
     try:
-        module = classifier.module
+        module, seen = classifier.module, True
     except ModelError:  # only its predictions can be had, and they are all that is needed
-        module = torch.nn.Module()
+        module, seen = torch.nn.Module(), False
     with evaluation_mode(module), torch.no_grad():
-        yield Evaluator(classifier, at_a_time)
+        yield Evaluator(classifier, at_a_time, channels_last=seen)
 
 
 def score_drops(
@@ -100,12 +111,12 @@ def best_batch(classifier: Classifier, images: Images) -> int:
     """
     with evaluating(classifier, 1) as evaluate:
         evaluate.whole(images[:1])  # the first pass also sets things up
-        single = fastest = _seconds(classifier, images[:1])
+        single = fastest = _seconds(evaluate, images[:1])
         best, spent = 1, single
         for size in itertools.takewhile(lambda size: size <= _most(images), (2**power for power in range(1, 10))):
             if spent + size * fastest > TRIAL_PASSES * single:
                 break
-            seconds = _seconds(classifier, images[:1].expand(size, *images.shape[1:]).contiguous())
+            seconds = _seconds(evaluate, images[:1].expand(size, *images.shape[1:]).contiguous())
             spent += seconds
             if seconds / size >= 0.98 * fastest:  # less is not more than chance
                 break
@@ -113,12 +124,12 @@ def best_batch(classifier: Classifier, images: Images) -> int:
     return best
 
 
-def _seconds(classifier: Classifier, batch: Images) -> float:
+def _seconds(evaluate: Evaluator, batch: Images) -> float:
     """The time of one forward pass: the shortest of three where it is short, because chance only ever adds."""
     taken: list[float] = []
     while not taken or (len(taken) < 3 and sum(taken) < 0.05):
         start = time.perf_counter()
-        classifier.logits(batch)
+        evaluate.scores(batch)
         if batch.is_cuda:
             torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)

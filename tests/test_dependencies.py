@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 DISTRIBUTIONS = {
     "cv2": "opencv-python-headless",
     "PIL": "pillow",
+    "skimage": "scikit-image",
     "yaml": "pyyaml",
     "lightning_fabric": "lightning-fabric",
 }

@@ -1,22 +1,39 @@
 """Promises that every registered method keeps."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
+from torch import nn
 
+from heatcheck.core.errors import ModelError
 from heatcheck.methods import METHODS, build_method
+from heatcheck.methods.registry import Needs
+from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 
 SEEDS = [11, 12, 13, 14]
 
 
-def make(name, images, outputs=3):
-    method = build_method(name, {})
-    if not METHODS[name].wants_priors:
-        return method
-    grid = (8,) * (images.ndim - 2)
-    priors = torch.rand(len(images), outputs, *grid, generator=torch.Generator().manual_seed(1))
-    return replace(method, priors=priors)
+def make(name, images, outputs=3, **settings):
+    """The method with what a study would hand it; of the mask methods the cheapest, because each mask is a pass."""
+    facts = METHODS[name]
+    method = build_method(name, {**(facts.trial if facts.family == "masks" else {}), **settings})
+    generator = torch.Generator().manual_seed(1)
+    if facts.wants_priors:
+        grid = (8,) * (images.ndim - 2)
+        return replace(method, priors=torch.rand(len(images), outputs, *grid, generator=generator))
+    if facts.wants_donors:
+        return replace(method, donors=tuple(torch.rand(len(images), 2, *images.shape[1:], generator=generator)))
+    return method
+
+
+def only(method, name, image):
+    """The method with what a study would hand it for that image alone."""
+    if METHODS[name].wants_priors:
+        return replace(method, priors=method.priors[image : image + 1])
+    if METHODS[name].wants_donors:
+        return replace(method, donors=method.donors[image : image + 1])
+    return method
 
 
 def every(*outputs):
@@ -67,10 +84,7 @@ def test_a_batch_equals_its_images_one_by_one(name, tiny_classifier, tiny_images
     method = make(name, tiny_images)
     batch = method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values
     for i in range(4):
-        single = method
-        if METHODS[name].wants_priors:
-            single = replace(method, priors=method.priors[i : i + 1])
-        alone = single(tiny_classifier, tiny_images[i : i + 1], every(0, 1)[:1], SEEDS[i : i + 1]).values
+        alone = only(method, name, i)(tiny_classifier, tiny_images[i : i + 1], every(0, 1)[:1], SEEDS[i : i + 1]).values
         torch.testing.assert_close(batch[i : i + 1], alone, rtol=1e-4, atol=1e-6)
 
 
@@ -89,6 +103,54 @@ def test_method_leaves_the_model_as_it_was(name, training, tiny_classifier, tiny
     assert not any(part._forward_hooks or part._backward_hooks for part in module.modules())
     assert torch.is_grad_enabled()
     assert not tiny_images.requires_grad
+
+
+def brightest(spatial):
+    """One logit: how bright the brightest place is. The pool lets deconvolution know it, which forgets the image."""
+    conv, pool = (nn.Conv2d, nn.MaxPool2d) if spatial == 2 else (nn.Conv3d, nn.MaxPool3d)
+    features = conv(1, 1, 3, padding=1, bias=False)
+    nn.init.constant_(features.weight, 1 / features.weight.numel())
+    return nn.Sequential(features, nn.ReLU(), pool(16), nn.Flatten())
+
+
+def blob(spatial):
+    """A dim image with a bright blob that fills one cell of a grid of four."""
+    image = 0.05 * torch.rand(1, 1, *(16,) * spatial, generator=torch.Generator().manual_seed(2))
+    image[(0, 0, slice(4, 8), slice(8, 12), slice(4, 8))[: 2 + spatial]] += 1.0
+    return image
+
+
+FINE = {"segments": {"kind": "grid", "cells": 4}, "window": 4, "stride": 4, "samples": 400, "permutations": 2}
+
+
+@pytest.mark.parametrize("name", [name for name, facts in METHODS.items() if not facts.is_floor])
+def test_the_map_peaks_where_a_bright_blob_decides_the_logit(name, spatial):
+    contract = Preprocessing(outputs=("light",), size=(16,) * spatial, mean=(0.0,), std=(1.0,))
+    classifier = NetworkClassifier("bright", brightest(spatial).eval(), contract)
+    image = blob(spatial)
+    known = {setting.name for setting in fields(METHODS[name].settings)}
+    fine = {key: value for key, value in FINE.items() if key in known} if METHODS[name].family == "masks" else {}
+    method = make(name, image, 1, **fine)
+    if METHODS[name].wants_donors:
+        method = replace(method, donors=(0.05 * method.donors[0],))
+    maps = method(classifier, image, torch.tensor([[0]]), [11]).values[0, 0].sum(0)
+    peaks = (maps == maps.max()).nonzero() * 16 // maps.shape[0]
+    inside = torch.tensor([[3, 7, 3][:spatial], [8, 12, 8][:spatial]])  # the convolution reaches one pixel further
+    assert ((peaks >= inside[0]) & (peaks <= inside[1])).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_needs_only_predictions_takes_any_function_and_another_says_that_it_cannot(
+    name, tiny_classifier, tiny_images
+):
+    box = BlackBox("box", tiny_classifier.module, tiny_classifier.preprocessing)
+    method = make(name, tiny_images)
+    if METHODS[name].needs is Needs.INTERNALS:
+        with pytest.raises(ModelError, match="box is known by its predictions only"):
+            method(box, tiny_images, every(0, 1), SEEDS)
+    else:
+        expected = method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values
+        torch.testing.assert_close(method(box, tiny_images, every(0, 1), SEEDS).values, expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)

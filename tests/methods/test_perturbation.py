@@ -3,10 +3,11 @@
 import pytest
 import torch
 from captum.attr import FeatureAblation as PeerAblation
+from captum.attr import FeaturePermutation as PeerPermutation
 from captum.attr import Occlusion as PeerOcclusion
 
-from heatcheck.methods.masking import score_drops
-from heatcheck.methods.perturbation import FeatureAblation, Occlusion, grid_segments
+from heatcheck.methods.perturbation import FeatureAblation, FeaturePermutation, Occlusion
+from heatcheck.methods.segments import Grid, Slic, grid_segments, segments_of
 
 
 def every(*outputs):
@@ -26,7 +27,7 @@ def test_occlusion_equals_captum(tiny_classifier, tiny_images, window, stride):
 
 
 def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
-    ours = FeatureAblation(cells=4)(tiny_classifier, tiny_images, every(1, 2), range(4)).values
+    ours = FeatureAblation(Grid(cells=4))(tiny_classifier, tiny_images, every(1, 2), range(4)).values
     segments = grid_segments(tuple(tiny_images.shape[2:]), 4)
     for place, target in enumerate((1, 2)):
         peer = PeerAblation(tiny_classifier.module).attribute(
@@ -35,43 +36,66 @@ def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
         torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-4, atol=1e-6)
 
 
+def test_feature_ablation_of_superpixels_in_each_channel_equals_captum(tiny_classifier, tiny_images):
+    rule = Slic(count=6, per_channel=True)
+    ours = FeatureAblation(rule)(tiny_classifier, tiny_images, every(1), range(4)).values
+    for image, own in zip(tiny_images, ours, strict=True):
+        labels = segments_of(image, rule).labels
+        peer = PeerAblation(tiny_classifier.module).attribute(image[None], feature_mask=labels[None], target=1)
+        torch.testing.assert_close(own, peer, rtol=1e-4, atol=1e-6)
+
+
+def test_feature_permutation_with_one_donor_equals_captum_with_the_batch_rolled(tiny_classifier, tiny_images):
+    def rolled(batch, mask):
+        return torch.where(mask, batch.roll(1, 0), batch)
+
+    donors = tuple(tiny_images.roll(1, 0).unsqueeze(1))
+    ours = FeaturePermutation(Grid(cells=3), donors=donors)(tiny_classifier, tiny_images, every(2, 0), range(4)).values
+    segments = grid_segments(tuple(tiny_images.shape[2:]), 3)
+    for place, target in enumerate((2, 0)):
+        peer = PeerPermutation(tiny_classifier.module, rolled).attribute(
+            tiny_images, feature_mask=segments[None, None], target=target
+        )
+        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-4, atol=1e-6)
+
+
+def test_feature_permutation_averages_over_its_donors(tiny_classifier, tiny_images):
+    image, pool = tiny_images[:1], tiny_images[1:]
+    targets = every(0, 1)[:1]
+
+    def drops(donors):
+        return FeaturePermutation(Grid(cells=2), donors=(donors,))(tiny_classifier, image, targets, [0]).values
+
+    torch.testing.assert_close(drops(pool), (drops(pool[:1]) + drops(pool[1:2]) + drops(pool[2:])) / 3)
+    assert drops(image).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("donors", [(), (torch.rand(0, 2, 24, 32),)], ids=["none given", "an empty set"])
+def test_without_donors_feature_permutation_says_what_it_needs_before_any_work(donors):
+    with pytest.raises(ValueError, match="needs images of other patients"):
+        FeaturePermutation(donors=donors)(None, torch.rand(1, 2, 24, 32), torch.tensor([[0]]), [0])
+
+
+def test_donors_of_another_size_are_refused():
+    with pytest.raises(ValueError, match=r"images' grid \(2, 24, 32\), got \(2, 12, 12\)"):
+        FeaturePermutation(donors=(torch.rand(1, 2, 12, 12),))(None, torch.rand(1, 2, 24, 32), torch.tensor([[0]]), [0])
+
+
 @pytest.mark.parametrize(
     ("shape", "window", "stride"), [((10, 13), 4, 3), ((8, 8), 8, 8), ((5, 7), 9, 2), ((6, 7, 5), 3, 2)]
 )
-def test_windows_cover_every_pixel(shape, window, stride):
-    covers = Occlusion(window, stride).windows(shape)
+def test_windows_cover_every_pixel_and_spread_as_the_mean_over_them(shape, window, stride):
+    windows = Occlusion(window, stride).windows(shape)
+    covers = windows[:]
+    assert covers.shape == (len(windows), 1, *shape)
     assert covers.any(0).all()
     assert covers.flatten(1).any(1).all()
+    drops = torch.rand(2, len(windows))
+    weights = covers.flatten(1).float()
+    torch.testing.assert_close(windows.spread(drops).flatten(1), drops @ weights / weights.sum(0))
+    assert torch.equal(torch.cat([windows[:3], windows[3:]]), covers)
 
 
 def test_a_stride_that_leaves_gaps_is_refused():
     with pytest.raises(ValueError, match="leaves gaps"):
         Occlusion(3, 5).windows((10, 10))
-
-
-def test_more_segments_than_pixels_are_refused():
-    with pytest.raises(ValueError, match="use fewer"):
-        grid_segments((4, 20), 5)
-
-
-def test_grid_segments_are_numbered_row_by_row_and_nearly_equal():
-    segments = grid_segments((6, 9), 3)
-    assert segments[0, 0] == 0
-    assert segments[0, -1] == 2
-    assert segments[-1, 0] == 6
-    assert set(segments.flatten().bincount().tolist()) == {6}
-
-
-def test_drops_do_not_depend_on_how_many_copies_go_at_a_time():
-    images, fill = torch.rand(1, 1, 6, 6), torch.zeros(1, 1, 6, 6)
-    covers = torch.rand(37, 6, 6) < 0.5
-    sizes = []
-
-    def predict(batch):
-        sizes.append(len(batch))
-        return batch.flatten(1).cumsum(1)[:, -3:]
-
-    (drops,) = score_drops(predict, images, torch.tensor([[2, 0]]), [covers], fill, at_a_time=5)
-    lost = (images[0] * covers.unsqueeze(1)).flatten(1).cumsum(1)[:, -3:]
-    torch.testing.assert_close(drops, lost[:, [2, 0]])
-    assert sizes == [1, 5, 5, 5, 5, 5, 5, 5, 2]

@@ -17,6 +17,8 @@ from safetensors.numpy import load_file
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies import readiness
+from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.registry import RunOptions
 
 
@@ -145,6 +147,13 @@ def test_other_cases_in_the_same_folder_are_refused(undisturbed):
         ({"findings": ["Edema", "Edema"]}, "each once"),
         ({"findings": []}, "at least one finding"),
         ({"source": {"name": ["x"]}}, "a source needs a `name`"),
+        ({"methods": [{"name": "occlusion", "window": 4, "stride": 5}]}, "method occlusion: stride 5 leaves gaps"),
+        ({"methods": [{"name": "lime", "segments": {"kind": "slic", "count": 10**6}}]}, "method lime: .* use fewer"),
+        ({"methods": [{"name": "lime", "segments": {"kind": "slick"}}]}, "method lime: segments"),
+        (
+            {"methods": ["feature_permutation"], "source": {"name": "phantom_chest", "patients": 1, "size": 80}},
+            "feature_permutation needs images of other patients, and all cases are of one",
+        ),
     ],
 )
 def test_what_can_be_known_before_work_is_said_before_work(changes, message, write_spec, tmp_path):
@@ -333,3 +342,54 @@ def test_masks_named_like_no_image_are_refused(own_study, tmp_path):
 def test_a_limited_run_says_so(write_spec, tmp_path):
     outcome = run_study(write_spec(), tmp_path / "run", RunOptions(limit=3))
     assert "Only the first 3 cases were studied" in outcome.report.read_text()
+
+
+MASKS = [
+    {"name": name, "segments": {"kind": "grid", "cells": 6}, **settings}
+    for name, settings in {
+        "feature_ablation": {},
+        "feature_permutation": {},
+        "lime": {"samples": 120},
+        "kernel_shap": {"samples": 120, "max_batch": 5},
+        "shapley_value_sampling": {"permutations": 3},
+    }.items()
+] + [{"name": "occlusion", "window": 4, "stride": 4}]
+
+
+def test_mask_methods_find_what_the_model_sees_and_their_batch_is_found_once(own_study, tmp_path, monkeypatch):
+    own_study.write_text(yaml.safe_dump({**yaml.safe_load(own_study.read_text()), "methods": MASKS}))
+    found = []
+    monkeypatch.setattr(readiness, "best_batch", lambda *_: found.append(3) or 3)
+    made = []
+    explain = Explainer.__call__
+    monkeypatch.setattr(Explainer, "__call__", lambda self, cases: made.append(self) or explain(self, cases))
+    outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
+    assert outcome.n_failed == 0
+    run = read_run(tmp_path / "run")
+    hits = run.scores.query("metric == 'hit' and method != 'human'").groupby("method")["value"].mean()
+    assert set(hits.index) == {part["name"] for part in MASKS}
+    assert hits.min() > 0.8  # a cell that holds the square's edge also holds some of what lies outside
+    assert run.manifest["max_batch"] == 3
+    assert found == [3]
+    assert {name: method.max_batch for name, method in made[0].methods.items()} == {
+        part["name"]: part.get("max_batch", 3) for part in MASKS
+    }
+
+
+def test_a_run_taken_up_again_keeps_its_batch(own_study, tmp_path, monkeypatch):
+    spec = {**yaml.safe_load(own_study.read_text()), "methods": [MASKS[0]]}
+    own_study.write_text(yaml.safe_dump(spec))
+    out, options = tmp_path / "run", RunOptions(trust_code=True)
+    monkeypatch.setattr(readiness, "best_batch", lambda *_: 3)
+    monkeypatch.setattr(RunFolder, "write_estimates", lambda *_: sys.exit("stopped"))
+    with pytest.raises(SystemExit):
+        run_study(own_study, out, options)
+    monkeypatch.undo()
+    monkeypatch.setattr(readiness, "best_batch", lambda *_: pytest.fail("the batch was looked for again"))
+    (out / "parts" / "00001.parquet").unlink()
+    run_study(own_study, out, options)
+    assert read_run(out).manifest["max_batch"] == 3
+
+
+def test_a_run_without_mask_methods_looks_for_no_batch(undisturbed):
+    assert "max_batch" not in read_run(undisturbed[1]).manifest

@@ -10,7 +10,8 @@ import torch
 from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, CaseKey, Point, Reading
 from heatcheck.regions.rule import RegionRule
-from heatcheck.studies.explaining import NO_PRIOR, Explained
+from heatcheck.studies.explaining import Explained
+from heatcheck.studies.priors import NO_PRIOR
 from heatcheck.studies.scoring import CALLED_NEGATIVE, NO_MASK, NOT_OUTLINED, ScoringRule, score_case
 
 RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
@@ -132,7 +133,7 @@ def test_a_reader_who_marks_a_healthy_image_pays_in_the_full_slice_as_a_method_d
 
 def test_a_finding_without_a_prior_is_undefined_for_the_location_prior():
     both = explained({"f": 1}, {"f": TRUTH}, (hot((1, 1, 1.0)),))
-    prior = replace(both, grids={"location_prior": both.grids["grad_cam"]}, without_prior=frozenset({0}))
+    prior = replace(both, grids={"location_prior": both.grids["grad_cam"]}, missing={"location_prior": {0: NO_PRIOR}})
     rows = score_case(prior, ["f"], "model", RULE)
     assert {row.metric for row in rows} == set(RULE.metrics)
     assert all(math.isnan(row.value) and row.reason == NO_PRIOR for row in rows)

@@ -44,7 +44,7 @@ class Classifier(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """The network, in evaluation mode."""
+        """The network, in evaluation mode; raises ModelError where only predictions can be had."""
 
     def prepare(self, images: Sequence[Image]) -> Images:
         """The images on the model's grid, normalised, on the model's device."""

@@ -1,6 +1,15 @@
 """Classifier + images → MapBatch: one file a family; importing this folder fills the registry."""
 
-from heatcheck.methods import cam, deep_lift, floors, gradient, lrp, perturbation, propagation
+from heatcheck.methods import (
+    cam,
+    deep_lift,
+    floors,
+    gradient,
+    lrp,
+    perturbation,
+    propagation,
+    surrogates,
+)
 from heatcheck.methods.registry import METHODS, MethodFacts, build_method
 
 __all__ = [
@@ -14,4 +23,5 @@ __all__ = [
     "lrp",
     "perturbation",
     "propagation",
+    "surrogates",
 ]

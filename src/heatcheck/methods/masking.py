@@ -1,27 +1,153 @@
 """Many partly covered copies of an image through the model; what the model says of them serves every target."""
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
 
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor
 
+from heatcheck.core.contracts import Classifier, Method
+from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits, Targets
+from heatcheck.methods.passes import evaluation_mode
 
-Predict = Callable[[Images], Logits]
-Covers = Bool[Tensor, "masks *space"]  # True where the image is covered
+MaxBatch = Annotated[int, Field(ge=1)] | Literal["found"]  # copies that go through the model together
+OUTSIDE_A_STUDY = 4  # of "found": a few copies are fastest on a CPU
+TRIAL_PASSES = 14.0  # the time that finding the best batch may take, in forward passes of one image
+ACTIVATIONS = 256  # a network rarely needs more than so many times the memory of its input
 
 
-@torch.no_grad()
-def score_drops(
-    predict: Predict, images: Images, targets: Targets, covers: Iterable[Covers], fill: Images, at_a_time: int
-) -> Iterator[Float[Tensor, "masks target"]]:
-    """For each image: how far each of its covers lowers the targets' scores.
+class Covers(Protocol):
+    """Places of an image that are to be covered; pixels are made a few covers at a time."""
 
-    `at_a_time` copies go through the model together. It is fixed, not measured while running, because another number
-    changes the last digits of the scores, and a run that was interrupted must end with the same ones.
+    def __len__(self) -> int:
+        """How many covers there are."""
+
+    def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
+        """Some of them, True where the image is covered; one channel stands for all."""
+
+
+@dataclass
+class Evaluator:
+    """A classifier asked for the scores of all its outputs, never with more than `at_a_time` images at once.
+
+    Their number is fixed, not measured while running, because another one changes the last digits of the scores, and
+    a run that was interrupted must end with the same ones.
     """
-    whole = predict(images)
-    for image, cover, filled, before, wanted in zip(images, covers, fill, whole, targets, strict=True):
-        after = [predict(torch.where(some.unsqueeze(1), filled, image)) for some in torch.split(cover, at_a_time)]
-        yield (before - torch.cat(after))[:, wanted]
+
+    classifier: Classifier
+    at_a_time: int
+    channels_last: bool = False  # how 2D images lie in memory; on a CPU convolutions are about a fifth faster so
+
+    def whole(self, images: Images) -> Logits:
+        """The scores of the images as they are."""
+        return torch.cat([self.scores(some) for some in torch.split(images, self.at_a_time)])
+
+    def covered(
+        self, image: Float[Tensor, "channel *space"], covers: Covers, fill: Float[Tensor, "channel *space"]
+    ) -> Float[Tensor, "cover output"]:
+        """The scores of the image with each cover, under which `fill` is seen."""
+        starts = range(0, len(covers), self.at_a_time)
+        pieces = (covers[start : start + self.at_a_time] for start in starts)
+        return torch.cat([self.scores(torch.where(some, fill, image)) for some in pieces])
+
+    def scores(self, images: Images) -> Logits:
+        """The scores of these images, which go through the model together."""
+        if self.channels_last and images.ndim == 4 and images.device.type == "cpu":
+            laid_out = torch.empty_like(images, memory_format=torch.channels_last).copy_(images)
+            try:
+                return self.classifier.logits(laid_out)
+            except RuntimeError:  # a network that calls `view` wants its images the usual way
+                self.channels_last = False
+        return self.classifier.logits(images)
+
+
+@contextmanager
+def evaluating(classifier: Classifier, max_batch: MaxBatch) -> Iterator[Evaluator]:
+    """An evaluator, with the network (if there is one to be seen) in evaluation mode and without a graph."""
+    at_a_time = OUTSIDE_A_STUDY if max_batch == "found" else max_batch
+    try:
+        module, seen = classifier.module, True
+    except ModelError:  # only its predictions can be had, and they are all that is needed
+        module, seen = torch.nn.Module(), False
+    with evaluation_mode(module), torch.no_grad():
+        yield Evaluator(classifier, at_a_time, channels_last=seen)
+
+
+def score_drops(
+    evaluate: Evaluator, images: Images, targets: Targets, covers: Sequence[Covers], fills: Sequence[Images]
+) -> list[Float[Tensor, "cover target"]]:
+    """For each image: how far each of its covers lowers the targets' scores, on average over what is seen under it."""
+    drops = []
+    for image, own, seen, before, wanted in zip(images, covers, fills, evaluate.whole(images), targets, strict=True):
+        after = torch.stack([evaluate.covered(image, own, fill) for fill in seen]).mean(0)
+        drops.append((before - after)[:, wanted])
+    return drops
+
+
+def leaves_batch_open(method: Method) -> bool:
+    """Whether the method would use the best batch, if it were told."""
+    return getattr(method, "max_batch", None) == "found"
+
+
+def with_batch(method: Method, size: int) -> Method:
+    """The method with that many copies at a time, unless its settings say how many."""
+    return replace(method, max_batch=size) if leaves_batch_open(method) else method  # type: ignore[type-var]
+
+
+def best_batch(classifier: Classifier, images: Images) -> int:
+    """How many images at a time the classifier scores fastest, tried on the first of `images`: 1, 2, 4, 8 and so on.
+
+    A larger batch must be faster per image to be chosen. The trial ends where it is not, where memory might not do,
+    or after the time of some TRIAL_PASSES forward passes.
+    """
+    with evaluating(classifier, 1) as evaluate:
+        evaluate.whole(images[:1])  # the first pass also sets things up
+        single = fastest = _seconds(evaluate, images[:1])
+        best, spent = 1, single
+        for size in itertools.takewhile(lambda size: size <= _most(images), (2**power for power in range(1, 10))):
+            if spent + size * fastest > TRIAL_PASSES * single:
+                break
+            seconds = _seconds(evaluate, images[:1].expand(size, *images.shape[1:]).contiguous())
+            spent += seconds
+            if seconds / size >= 0.98 * fastest:  # less is not more than chance
+                break
+            best, fastest = size, seconds / size
+    return best
+
+
+def _seconds(evaluate: Evaluator, batch: Images) -> float:
+    """The time of one forward pass: the shortest of three where it is short, because chance only ever adds."""
+    taken: list[float] = []
+    while not taken or (len(taken) < 3 and sum(taken) < 0.05):
+        start = time.perf_counter()
+        evaluate.scores(batch)
+        if batch.is_cuda:
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+def _most(images: Images) -> int:
+    """The images that surely fit into half of the free memory."""
+    one = images[0].numel() * images.element_size() * ACTIVATIONS
+    return max(1, _free_memory(images.device) // 2 // one)
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    listed = Path("/proc/meminfo")
+    if listed.exists():
+        for line in listed.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,22 +1,22 @@
 """What the model's scores lose when parts of the image are covered; only predictions are needed."""
 
-import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from jaxtyping import Bool, Float
+from pydantic import ConfigDict, Field
 from torch import Tensor
 
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.masking import score_drops
-from heatcheck.methods.passes import evaluation_mode
+from heatcheck.methods.masking import Evaluator, MaxBatch, evaluating, score_drops
 from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.segments import GRID, SegmentRule, each_alone, notes_of, segments_of
 
 Length = Annotated[int, Field(ge=1)]
 
@@ -41,28 +41,56 @@ class Occlusion:
     window: Length = 40  # pixels along each axis of the model's grid
     stride: Length = 40
     baseline: Baseline = "zero"
-    max_batch: Length = 4  # copies that go through the model together; a few are fastest on a CPU
+    max_batch: MaxBatch = "found"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target, the same for every channel."""
-        covers = self.windows(tuple(images.shape[2:])).to(images.device)
-        weights = covers.flatten(1).float()
-        drops = _drops(self, classifier, images, targets, covers)
-        spread = torch.stack([drop.T @ weights for drop in drops]) / weights.sum(0)
-        return without_error(spread.reshape(*targets.shape, 1, *images.shape[2:]))
+        windows = self.windows(tuple(images.shape[2:]), images.device)
+        fills = baseline_of(images, self.baseline).unsqueeze(1)
+        with evaluating(classifier, self.max_batch) as evaluate:
+            drops = score_drops(evaluate, images, targets, [windows] * len(images), list(fills))
+        return without_error(torch.stack([windows.spread(drop.T) for drop in drops]).unsqueeze(2))
 
-    def windows(self, shape: tuple[int, ...]) -> Bool[Tensor, "windows *space"]:
+    def windows(self, shape: tuple[int, ...], device: torch.device | None = None) -> "Windows":
         """Every position of the window on a grid; together they cover all of it."""
         if self.stride > self.window:
             raise ValueError(f"stride {self.stride} leaves gaps between windows of {self.window}; make it smaller")
-        starts = [
-            range(0, max(1, -(-(size - self.window) // self.stride) * self.stride + 1), self.stride) for size in shape
-        ]
-        places = list(itertools.product(*starts))
-        covers = torch.zeros(len(places), *shape, dtype=torch.bool)
-        for cover, place in zip(covers, places, strict=True):
-            cover[tuple(slice(at, at + self.window) for at in place)] = True
-        return covers
+        rows = []
+        for size in shape:
+            last = max(0, -(-(size - self.window) // self.stride) * self.stride)
+            starts = torch.arange(0, last + 1, self.stride, device=device).unsqueeze(1)
+            place = torch.arange(size, device=device)
+            rows.append((place >= starts) & (place < starts + self.window))
+        return Windows(tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Covers that are boxes: along each axis, which positions each step of the window covers."""
+
+    along: tuple[Bool[Tensor, "step size"], ...]
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.along))
+
+    def __getitem__(self, some: slice) -> Bool[Tensor, "some 1 *space"]:
+        steps = tuple(len(rows) for rows in self.along)
+        numbers = torch.arange(len(self), device=self.along[0].device)[some]
+        boxes = torch.ones(len(numbers), *[1] * len(steps), dtype=torch.bool, device=numbers.device)
+        for axis, at in enumerate(torch.unravel_index(numbers, steps)):
+            rows = self.along[axis][at]
+            boxes = boxes & rows.reshape(
+                len(at), *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
+            )
+        return boxes.unsqueeze(1)
+
+    def spread(self, drops: Float[Tensor, "target window"]) -> Float[Tensor, "target *space"]:
+        """The mean over the windows at each pixel, axis by axis: no window need be drawn for it."""
+        values = drops.reshape(-1, *[len(rows) for rows in self.along])
+        for axis, rows in enumerate(self.along):
+            share = rows.to(values.dtype) / rows.sum(0)
+            values = torch.tensordot(values, share, ([axis + 1], [0])).movedim(-1, axis + 1)
+        return values
 
 
 @method(
@@ -73,55 +101,64 @@ class Occlusion:
     cost="1 a segment",
     summary="How much the finding's score falls when one segment of the image is covered",
     paper="",
-    trial={"cells": 2},
+    trial={"segments": {"kind": "grid", "cells": 2}},
 )
 @dataclass(frozen=True)
 class FeatureAblation:
-    """Each pixel gets the drop of its segment; segments are the cells of a grid."""
+    """Each pixel gets the drop of its segment."""
 
-    cells: Length = 8  # along each axis
+    segments: SegmentRule = GRID
     baseline: Baseline = "zero"
-    max_batch: Length = 4
+    max_batch: MaxBatch = "found"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
-        """One map per image and target, the same for every channel."""
-        segments = grid_segments(tuple(images.shape[2:]), self.cells).to(images.device)
-        covers = _covers(segments)
-        drops = _drops(self, classifier, images, targets, covers)
-        return without_error(torch.stack([_painted(drop, segments) for drop in drops]))
+        """One map per image and target, with a channel for all unless segments are per channel."""
+        fills = baseline_of(images, self.baseline).unsqueeze(1)
+        with evaluating(classifier, self.max_batch) as evaluate:
+            return _segment_drops(evaluate, images, targets, self.segments, list(fills))
 
 
-def _drops(
-    settings: Occlusion | FeatureAblation,
-    classifier: Classifier,
-    images: Images,
-    targets: Targets,
-    covers: Bool[Tensor, "masks *space"],
-) -> list[Float[Tensor, "masks target"]]:
-    """What each cover costs each target, image by image; the same covers serve all images."""
-    fill = baseline_of(images, settings.baseline)
-    every = itertools.repeat(covers, len(images))
-    with evaluation_mode(classifier.module):
-        return list(score_drops(classifier.logits, images, targets, every, fill, settings.max_batch))
+@method(
+    "feature_permutation",
+    label="Feature permutation",
+    family="masks",
+    needs=Needs.PREDICTIONS,
+    cost="1 a segment and donor",
+    summary="How much the finding's score falls when one segment shows what other patients have there",
+    paper="Fisher et al. 2019",
+    wants_donors=True,
+    trial={"segments": {"kind": "grid", "cells": 2}},
+)
+@dataclass(frozen=True)
+class FeaturePermutation:
+    """Each pixel gets the drop of its segment, on average over the donors whose pixels take its place."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
+
+    segments: SegmentRule = GRID
+    max_batch: MaxBatch = "found"
+    donors: tuple[Tensor, ...] = field(default=(), metadata={"from_study": True})  # [donor, channel, *space] an image
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
+        """One map per image and target, with a channel for all unless segments are per channel."""
+        if len(self.donors) != len(images) or not all(map(len, self.donors)):
+            raise ValueError(
+                "feature_permutation needs images of other patients for each image; run it in a study, or give `donors`"
+            )
+        for own in self.donors:
+            if own.shape[1:] != images.shape[1:]:
+                raise ValueError(
+                    f"donors must lie on the images' grid {tuple(images.shape[1:])}, got {tuple(own.shape[1:])}"
+                )
+        with evaluating(classifier, self.max_batch) as evaluate:
+            return _segment_drops(evaluate, images, targets, self.segments, self.donors)
 
 
-def grid_segments(shape: tuple[int, ...], cells: int) -> Int[Tensor, "*space"]:
-    """The number of each pixel's cell in a grid of `cells` along each axis, from 0."""
-    if cells > min(shape):
-        raise ValueError(f"{cells} cells along an axis of {min(shape)} pixels are more than it has; use fewer")
-    numbers = torch.zeros(shape, dtype=torch.long)
-    for axis, size in enumerate(shape):
-        along = torch.arange(size) * cells // size
-        numbers = numbers * cells + along.reshape([-1 if other == axis else 1 for other in range(len(shape))])
-    return numbers
-
-
-def _covers(segments: Int[Tensor, "*space"]) -> Bool[Tensor, "segments *space"]:
-    count = int(segments.max()) + 1
-    return segments == torch.arange(count, device=segments.device).reshape(-1, *[1] * segments.ndim)
-
-
-def _painted(
-    drop: Float[Tensor, "segments target"], segments: Int[Tensor, "*space"]
-) -> Float[Tensor, "target 1 *space"]:
-    return drop.T[:, segments].unsqueeze(1)
+def _segment_drops(
+    evaluate: Evaluator, images: Images, targets: Targets, rule: SegmentRule, fills: Sequence[Images]
+) -> MapBatch:
+    """What hiding each segment costs each target, painted over the segment."""
+    cut = [segments_of(image, rule) for image in images]
+    drops = score_drops(evaluate, images, targets, [each_alone(own) for own in cut], fills)
+    painted = [own.painted(drop.T) for own, drop in zip(cut, drops, strict=True)]
+    return without_error(torch.stack(painted), notes_of(cut))

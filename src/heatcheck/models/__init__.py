@@ -1,6 +1,7 @@
 """Weights → Classifier: a network with its preprocessing contract."""
 
 from heatcheck.models import densenet, inception, resnet, swin, vgg, vit  # noqa: F401 - register their models
+from heatcheck.models.black_box import BlackBox
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
@@ -8,6 +9,7 @@ from heatcheck.models.registry import MODELS, ModelFacts, Shape
 
 __all__ = [
     "MODELS",
+    "BlackBox",
     "ModelFacts",
     "ModelSettings",
     "NetworkClassifier",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import nn
 
 from heatcheck.core.errors import CaseError
@@ -34,27 +35,11 @@ class NetworkClassifier:
 
     def placement(self, image: Image) -> Placement:
         """Where the image lies on the model's grid."""
-        return place(tuple(image.shape[1:]), self.preprocessing.size, self.preprocessing.fit)
+        return placed(image, self.preprocessing)
 
     def prepare(self, images: Sequence[Image]) -> Images:
         """The images on the model's grid, normalised, on the model's device."""
-        return torch.stack([self._prepare(image) for image in images]).to(self.device)
-
-    def _prepare(self, image: Image) -> torch.Tensor:
-        wanted = self.preprocessing
-        tensor = torch.as_tensor(image, dtype=torch.float32)
-        if tensor.shape[0] == 1 and wanted.channels > 1:
-            tensor = tensor.expand(wanted.channels, *tensor.shape[1:])
-        if tensor.shape[0] != wanted.channels:
-            raise CaseError(
-                f"image has {tensor.shape[0]} channels, the model expects {wanted.channels}", stage="prepare"
-            )
-        if tensor.ndim - 1 != len(wanted.size):
-            raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(wanted.size)}", stage="prepare")
-        axes = (-1,) + (1,) * len(wanted.size)
-        mean, std = torch.tensor(wanted.mean).reshape(axes), torch.tensor(wanted.std).reshape(axes)
-        # normalised first, so that padding is the training set's mean grey
-        return image_to_model((tensor - mean) / std, self.placement(image))
+        return torch.stack([prepared(image, self.preprocessing) for image in images]).to(self.device)
 
     def logits(self, images: Images) -> Logits:
         """One logit per image and output."""
@@ -63,4 +48,29 @@ class NetworkClassifier:
 
     def probabilities(self, logits: Logits) -> Logits:
         """Sigmoid or softmax of the logits, as the contract says."""
-        return logits.sigmoid() if self.preprocessing.activation == "sigmoid" else logits.softmax(-1)
+        return activated(logits, self.preprocessing)
+
+
+def placed(image: Image, wanted: Preprocessing) -> Placement:
+    """Where the image lies on the grid that the contract asks for."""
+    return place(tuple(image.shape[1:]), wanted.size, wanted.fit)
+
+
+def prepared(image: Image, wanted: Preprocessing) -> Float[torch.Tensor, "channel *space"]:
+    """The image as the contract asks for it."""
+    tensor = torch.as_tensor(image, dtype=torch.float32)
+    if tensor.shape[0] == 1 and wanted.channels > 1:
+        tensor = tensor.expand(wanted.channels, *tensor.shape[1:])
+    if tensor.shape[0] != wanted.channels:
+        raise CaseError(f"image has {tensor.shape[0]} channels, the model expects {wanted.channels}", stage="prepare")
+    if tensor.ndim - 1 != len(wanted.size):
+        raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(wanted.size)}", stage="prepare")
+    axes = (-1,) + (1,) * len(wanted.size)
+    mean, std = torch.tensor(wanted.mean).reshape(axes), torch.tensor(wanted.std).reshape(axes)
+    # normalised first, so that padding is the training set's mean grey
+    return image_to_model((tensor - mean) / std, placed(image, wanted))
+
+
+def activated(logits: Logits, wanted: Preprocessing) -> Logits:
+    """The probabilities that belong to the logits, as the contract says."""
+    return logits.sigmoid() if wanted.activation == "sigmoid" else logits.softmax(-1)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -10,16 +10,14 @@ from torch import Tensor
 
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import CaseError
-from heatcheck.core.geometry import Placement, image_to_model, map_to_image, place
+from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Case, Map
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
-from heatcheck.studies.priors import GRID, LocationPriors, Prior
-
-NO_PRIOR = "no other patient has this finding"
+from heatcheck.studies.supplies import Supplied, Supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +29,21 @@ class Explained:
     probabilities: tuple[float, ...]
     grids: Mapping[str, Float[Tensor, "finding *grid"]]  # by method, on its own grid
     placement: Placement
-    without_prior: frozenset[int] = frozenset()  # findings that have no location prior
+    missing: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # by method and finding: why it has no map
 
     def map_of(self, method: str, column: int) -> Map | None:
         """The method's map of one finding on the image's grid, resized when asked for: a batch of them is large.
 
         None where the method has nothing to go by.
         """
-        if METHODS[method].wants_priors and column in self.without_prior:
+        if self.why_missing(method, column):
             return None
         resized: Map = to_image(self.grids[method][column : column + 1], self.placement)[0]
         return resized
+
+    def why_missing(self, method: str, column: int) -> str:
+        """Why the method has no map of that finding; empty where it has one."""
+        return self.missing.get(method, {}).get(column, "")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Explainer:
     methods: Mapping[str, Method]
     channels: str
     seed: int
-    priors: LocationPriors | None = None
+    supplies: tuple[Supply, ...] = ()
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
         """Every case explained, and the seconds each method took for the batch."""
@@ -64,12 +66,14 @@ class Explainer:
         if not logits.isfinite().all():
             raise CaseError("the model's output is not finite", stage="model")
         targets = torch.tensor(self._outputs, device=images.device).expand(len(cases), -1)
-        priors = [self.priors.of(case.key.patient) for case in cases] if self.priors else [[] for _ in cases]
         grids: dict[str, Tensor] = {}
+        missing: dict[str, Sequence[Mapping[int, str]]] = {}
         seconds: dict[str, float] = {}
         for name in self.methods:
             start = time.perf_counter()
-            grids[name] = self._grids(name, cases, (images, targets), priors)
+            supplied = self._supplied(name, cases)
+            grids[name] = self._grids(name, cases, (images, targets), supplied)
+            missing[name] = supplied.missing
             seconds[name] = time.perf_counter() - start
         return [
             Explained(
@@ -78,7 +82,7 @@ class Explainer:
                 tuple(probabilities[i, self._outputs].tolist()),
                 {name: values[i] for name, values in grids.items()},
                 self.classifier.placement(case.image),
-                frozenset(column for column, prior in enumerate(priors[i]) if prior is None),
+                {name: by_case[i] for name, by_case in missing.items() if by_case[i]},
             )
             for i, case in enumerate(cases)
         ], seconds
@@ -87,38 +91,21 @@ class Explainer:
     def _outputs(self) -> list[int]:
         return [self.classifier.outputs.index(finding) for finding in self.findings]
 
+    def _supplied(self, name: str, cases: Sequence[Case]) -> Supplied:
+        """What the study hands to the method for these cases; most methods ask for nothing."""
+        for supply in self.supplies:
+            if supply.wanted_by(METHODS[name]):
+                return supply.for_batch(cases, self.classifier)
+        return Supplied({}, [{}] * len(cases))
+
     def _grids(
-        self, name: str, cases: Sequence[Case], inputs: tuple[Images, Targets], priors: list[list[Prior | None]]
+        self, name: str, cases: Sequence[Case], inputs: tuple[Images, Targets], supplied: Supplied
     ) -> Float[Tensor, "batch finding *grid"]:
         method = self.methods[name]
-        if METHODS[name].wants_priors:
-            method = replace(method, priors=self._spread(cases, priors))  # type: ignore[type-var]
+        if supplied.settings:
+            method = replace(method, **supplied.settings)  # type: ignore[type-var]
         seeds = [seed_for(self.seed, case.key.case, name) for case in cases]
         reduced: Tensor = CHANNEL_RULES[self.channels](method(self.classifier, *inputs, seeds).values)
         if not reduced.isfinite().all():
             raise CaseError(f"the map of {name} is not finite", stage="map")
         return reduced.cpu()
-
-    def _spread(self, cases: Sequence[Case], priors: list[list[Prior | None]]) -> Float[Tensor, "batch output *grid"]:
-        """The priors on the model's field of view, by the classifier's outputs, of which the study may use some."""
-        on_image = torch.stack([_stacked(rows, len(self.findings)) for rows in priors])
-        placements = [self.classifier.placement(case.image) for case in cases]
-        if not all(placement.covers_all for placement in placements):
-            on_image = torch.stack([_on_model(p, at) for p, at in zip(on_image, placements, strict=True)])
-        spread = on_image.new_zeros(len(cases), len(self.classifier.outputs), *on_image.shape[2:])
-        spread[:, self._outputs] = on_image
-        return spread
-
-
-def _stacked(priors: list[Prior | None], findings: int) -> Float[Tensor, "finding row column"]:
-    stacked = torch.zeros(findings, GRID, GRID)
-    for column, prior in enumerate(priors):
-        if prior is not None:
-            stacked[column] = torch.from_numpy(prior)
-    return stacked
-
-
-def _on_model(prior: Float[Tensor, "finding *grid"], placement: Placement) -> Float[Tensor, "finding *field"]:
-    """A prior over the image's field as a prior over the model's, which may be wider."""
-    whole = place(placement.image_shape, placement.image_shape, "stretch")
-    return image_to_model(map_to_image(prior, whole), placement)

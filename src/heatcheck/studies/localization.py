@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from heatcheck.core.contracts import Method, Source
@@ -28,9 +26,9 @@ from heatcheck.studies.cases import batches, digest_of, failure, read_cases
 from heatcheck.studies.explaining import Explained, Explainer
 from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
-from heatcheck.studies.priors import gather_priors
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
+from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.studies.registry import STUDIES, RunOptions, StudyFacts
 from heatcheck.studies.scoring import ScoringRule, score_case
 from heatcheck.studies.sources import open_source
@@ -156,12 +154,11 @@ class LocalizationPlan:
         """How many cases that part has."""
         return len(self._keys(shard))
 
-    def begun(self, folder: RunFolder, watcher: Watcher) -> "LocalizationPlan":  # noqa: ARG002 - other studies write here
-        """The plan with its location priors, if a method asks for them."""
-        if not any(METHODS[name].wants_priors for name in self.explainer.methods):
-            return self
-        priors = gather_priors(self.source, self.keys, self.findings, watcher)
-        return replace(self, explainer=replace(self.explainer, priors=priors))
+    def begun(self, folder: RunFolder, watcher: Watcher) -> "LocalizationPlan":
+        """The plan with what its methods ask of the study: usual places, other patients' images, the best batch."""
+        supplies = supplies_for(self.explainer, self.source, self.keys, watcher)
+        methods = methods_with_batch(self.explainer, folder)
+        return replace(self, explainer=replace(self.explainer, supplies=supplies, methods=methods))
 
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases."""
@@ -325,7 +322,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     classifier = load_classifier(body.model, spec.folder, options.device, trust_code=options.trust_code)
     _require_outputs(classifier, findings)
     explainer = Explainer(classifier, findings, methods, body.channels, spec.envelope.seed)
-    _try_out(explainer)
+    require_other_patients(explainer, keys)
+    try_out(explainer)
     if options.pseudonymise:
         source, keys = pseudonymous(source, keys, out)
     return LocalizationPlan(body, spec.envelope, source, keys, explainer, options)
@@ -351,18 +349,6 @@ def _findings(body: LocalizationBody, source: Source, where: str) -> tuple[str, 
         if finding not in source.findings:
             raise SpecError(f"{where}: the source has no finding {finding!r}; {suggest(finding, source.findings)}")
     return body.findings
-
-
-def _try_out(explainer: Explainer) -> None:
-    """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
-    classifier = explainer.classifier
-    wanted = classifier.preprocessing if isinstance(classifier, NetworkClassifier) else None
-    if wanted is None:
-        return
-    blank = classifier.prepare([np.zeros((wanted.channels, *wanted.size), np.float32)])
-    for name, method in explainer.methods.items():
-        if not METHODS[name].wants_priors:
-            method(classifier, blank, torch.zeros(1, 1, dtype=torch.long, device=blank.device), [0])
 
 
 def _require_outputs(classifier: NetworkClassifier, findings: Sequence[str]) -> None:

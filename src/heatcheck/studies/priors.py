@@ -11,14 +11,20 @@ from itertools import islice
 
 import cv2
 import numpy as np
+import torch
 from jaxtyping import Float
+from torch import Tensor
 
-from heatcheck.core.contracts import Source
+from heatcheck.core.contracts import Classifier, Source
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import CaseKey, Mask
+from heatcheck.core.geometry import Placement, image_to_model, map_to_image, place
+from heatcheck.core.records import Case, CaseKey, Mask
+from heatcheck.methods import MethodFacts
 from heatcheck.studies.progress import Watcher
+from heatcheck.studies.supplies import Supplied
 
 GRID = 64
+NO_PRIOR = "no other patient has this finding"
 MOST = 5000  # cases; a mean over more would hardly look different
 
 Prior = Float[np.ndarray, "row column"]
@@ -57,6 +63,22 @@ class LocationPriors:
         masks = np.clip(self.total.masks - own.masks, 0, None)  # sums in another order leave crumbs below 0
         return [masks[i] / others[i] if others[i] else None for i in range(len(self.findings))]
 
+    def wanted_by(self, facts: MethodFacts) -> bool:
+        """Whether the method asks for priors."""
+        return facts.wants_priors
+
+    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:
+        """The priors on the model's field of view, by the classifier's outputs, of which the study may use some."""
+        priors = [self.of(case.key.patient) for case in cases]
+        on_image = torch.stack([_stacked(rows) for rows in priors])
+        placements = [classifier.placement(case.image) for case in cases]
+        if not all(placement.covers_all for placement in placements):
+            on_image = torch.stack([_on_model(p, at) for p, at in zip(on_image, placements, strict=True)])
+        spread = on_image.new_zeros(len(cases), len(classifier.outputs), *on_image.shape[2:])
+        spread[:, [classifier.outputs.index(finding) for finding in self.findings]] = on_image
+        missing = [{column: NO_PRIOR for column, prior in enumerate(rows) if prior is None} for rows in priors]
+        return Supplied({"priors": spread}, missing)
+
 
 def gather_priors(
     source: Source, keys: Sequence[CaseKey], findings: Sequence[str], watcher: Watcher, most: int = MOST
@@ -87,3 +109,14 @@ def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:
 
 def _on_grid(mask: Mask) -> Prior:
     return np.asarray(cv2.resize(mask.astype(np.float32), (GRID, GRID), interpolation=cv2.INTER_AREA), float)
+
+
+def _stacked(priors: Sequence[Prior | None]) -> Float[Tensor, "finding row column"]:
+    nothing = np.zeros((GRID, GRID))
+    return torch.from_numpy(np.stack([nothing if prior is None else prior for prior in priors])).float()
+
+
+def _on_model(prior: Float[Tensor, "finding *grid"], placement: Placement) -> Float[Tensor, "finding *field"]:
+    """A prior over the image's field as a prior over the model's, which may be wider."""
+    whole = place(placement.image_shape, placement.image_shape, "stretch")
+    return image_to_model(map_to_image(prior, whole), placement)

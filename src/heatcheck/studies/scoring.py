@@ -13,7 +13,7 @@ from heatcheck.metrics.human import points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.studies.explaining import NO_PRIOR, Explained
+from heatcheck.studies.explaining import Explained
 
 NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
 NO_MASK = "the finding is present but nobody outlined it"
@@ -52,7 +52,8 @@ def score_case(explained: Explained, findings: Sequence[str], model: str, rule: 
         kept = explained.probabilities[column] >= rule.cutoff
         for method in explained.grids:
             values = explained.map_of(method, column)
-            for name, measured in _method_scores(case, finding, values, rule, kept=kept):
+            given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
+            for name, measured in _method_scores(case, finding, given, rule, kept=kept):
                 rows.append(replace(_row(case, finding, method, name, measured), model=model))
         rows += _human_rows(case, finding, rule)
     return rows
@@ -64,9 +65,12 @@ def _row(case: Case, finding: str, method: str, metric: str, measured: Measured)
 
 
 def _method_scores(
-    case: Case, finding: str, values: Map | None, rule: ScoringRule, *, kept: bool
+    case: Case, finding: str, values: Map | Measured, rule: ScoringRule, *, kept: bool
 ) -> Iterator[tuple[str, Measured]]:
-    """The scores of one map: all of them where the finding was outlined, the full slice's where it is absent."""
+    """The scores of one map: all of them where the finding was outlined, the full slice's where it is absent.
+
+    In place of a map that is missing stands what each of its scores is then: undefined, with the reason.
+    """
     truth = case.truth.get(finding)
     label = case.key.labels.get(finding, math.nan)
     if truth is None and label == 1:
@@ -75,9 +79,9 @@ def _method_scores(
         return
     if truth is None and label != 0:
         return
-    if values is None:
+    if isinstance(values, Measured):
         for name in rule.metrics if truth is not None else ():
-            yield name, Measured(math.nan, NO_PRIOR)
+            yield name, values
         return
     marks = _marks(values, rule, kept=kept)
     absent = truth is None

@@ -1,0 +1,198 @@
+"""The segments of an image: the parts that mask methods cover or show as one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import ConfigDict, Field
+from torch import Tensor
+
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+Pixels = Float[Tensor, "channel *space"]
+Labels = Int[Tensor, "*space"]
+
+_CHECKED = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+CONSTANT = "an image of one value has no {kind} segments; a grid was used instead"
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The number of each pixel's segment, from 0; a segment belongs to one channel only where `labels` has them all."""
+
+    labels: Int[Tensor, "channel *space"]  # one channel where all channels share the segments
+    count: int
+    note: str = ""
+
+    def painted(self, values: Float[Tensor, "target segment"]) -> Float[Tensor, "target channel *space"]:
+        """A map in which each pixel has its segment's value."""
+        return values[:, self.labels]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of a regular grid."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
+
+    kind: Literal["grid"] = "grid"
+    cells: Count = 8  # along each axis
+    per_channel: bool = False  # each channel has features of its own, as MRI sequences need
+
+    def labels(self, image: Pixels) -> Labels:
+        """The cells, numbered row by row."""
+        return grid_segments(tuple(image.shape[1:]), self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Slic:
+    """Superpixels of similar brightness (Achanta et al. 2012), supervoxels in 3D; their number is about `count`."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
+
+    kind: Literal["slic"] = "slic"
+    count: Count = 64
+    compactness: Positive = 0.1  # more makes them squarer; each channel is brought to the range 0 to 1 first
+    per_channel: bool = False
+
+    def labels(self, image: Pixels) -> Labels | None:
+        """The superpixels; None where the image is constant."""
+        pixels = math.prod(image.shape[1:])
+        if self.count > pixels:
+            raise ValueError(f"{self.count} segments are more than the {pixels} pixels of the image; use fewer")
+        scaled = _unit_range(image)
+        if scaled is None:
+            return None
+        from skimage.segmentation import slic
+
+        # squared distances add up over channels: this keeps the setting's meaning whatever their number
+        compactness = self.compactness * math.sqrt(len(scaled))
+        found = slic(
+            np.moveaxis(scaled, 0, -1), self.count, compactness, convert2lab=False, channel_axis=-1, start_label=0
+        )
+        return torch.from_numpy(np.asarray(found, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Quickshift:
+    """Segments by quick shift (Vedaldi and Soatto 2008), with the defaults of the lime package; for 2D images."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
+
+    kind: Literal["quickshift"] = "quickshift"
+    kernel_size: Positive = 4.0  # pixels
+    max_dist: Positive = 200.0
+    ratio: Annotated[float, Field(ge=0, le=1)] = 0.2  # how much brightness, in the range 0 to 100, counts against place
+    per_channel: bool = False
+
+    def labels(self, image: Pixels) -> Labels | None:
+        """The segments; None where the image is constant."""
+        if image.ndim != 3:
+            raise ValueError("quickshift segments are for 2D images only; use slic or grid for volumes")
+        scaled = _unit_range(image)
+        if scaled is None:
+            return None
+        from skimage.segmentation import quickshift
+
+        values = np.moveaxis(scaled, 0, -1) * (100 / math.sqrt(len(scaled)))
+        found = quickshift(  # type: ignore[no-untyped-call]
+            values, self.ratio, self.kernel_size, self.max_dist, convert2lab=False, rng=0, channel_axis=-1
+        )
+        return torch.from_numpy(np.asarray(found, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Segments of your own, such as organs; only from Python."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
+
+    given: Tensor  # a whole number for each pixel of the model's grid
+    kind: Literal["given"] = "given"
+    per_channel: bool = False
+
+    def labels(self, image: Pixels) -> Labels:
+        """The labels as they were given."""
+        if self.given.shape != image.shape[1:]:
+            raise ValueError(
+                f"the given segments have shape {tuple(self.given.shape)}, the model's grid "
+                f"{tuple(image.shape[1:])}; they must be equal"
+            )
+        return self.given
+
+
+SegmentRule = Annotated[Grid | Slic | Quickshift | Given, Field(discriminator="kind")]
+GRID = Grid()
+
+
+def segments_of(image: Pixels, rule: SegmentRule) -> Segments:
+    """The image's segments by that rule, the same each time; where it finds none in a constant image, a grid's."""
+    found = rule.labels(image)
+    note = "" if found is not None else CONSTANT.format(kind=rule.kind)
+    numbers = numbered(_instead(rule, image) if found is None else found).to(image.device).unsqueeze(0)
+    count = int(numbers.max()) + 1
+    if rule.per_channel:
+        first = count * torch.arange(len(image), device=image.device)
+        numbers, count = numbers + first.reshape(-1, *[1] * (image.ndim - 1)), count * len(image)
+    return Segments(numbers, count, note)
+
+
+def numbered(labels: Labels) -> Labels:
+    """The same segments, numbered from 0 without gaps, in the order of their labels."""
+    return torch.unique(labels, return_inverse=True)[1]
+
+
+def grid_segments(shape: tuple[int, ...], cells: int) -> Labels:
+    """The number of each pixel's cell in a grid of `cells` along each axis, from 0."""
+    if cells > min(shape):
+        raise ValueError(f"{cells} cells along an axis of {min(shape)} pixels are more than it has; use fewer")
+    numbers = torch.zeros(shape, dtype=torch.long)
+    for axis, size in enumerate(shape):
+        along = torch.arange(size) * cells // size
+        numbers = numbers * cells + along.reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    return numbers
+
+
+def notes_of(cut: Sequence[Segments]) -> str:
+    """What there is to say of the segments, each thing once."""
+    return "; ".join(dict.fromkeys(segments.note for segments in cut if segments.note))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCovers:
+    """Covers that hide whole segments, kept as lists of segments: as pixels they would not fit into memory."""
+
+    hidden: Bool[Tensor, "cover segment"]
+    segments: Segments
+
+    def __len__(self) -> int:
+        return len(self.hidden)
+
+    def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
+        return self.hidden[some][:, self.segments.labels]
+
+
+def each_alone(segments: Segments) -> SegmentCovers:
+    """As many covers as there are segments, each hiding one."""
+    return SegmentCovers(torch.eye(segments.count, dtype=torch.bool, device=segments.labels.device), segments)
+
+
+def _instead(rule: Grid | Slic | Quickshift | Given, image: Pixels) -> Labels:
+    """A grid of about as many cells as were asked for."""
+    shape = tuple(image.shape[1:])
+    wanted = rule.count if isinstance(rule, Slic) else GRID.cells ** len(shape)
+    return grid_segments(shape, min(max(1, round(wanted ** (1 / len(shape)))), *shape))
+
+
+def _unit_range(image: Pixels) -> Float[np.ndarray, "channel *space"] | None:
+    """Each channel from 0 to 1, a constant one 0; None where all are constant."""
+    values = image.detach().cpu().double().numpy()
+    axes = tuple(range(1, values.ndim))
+    low, high = values.min(axes, keepdims=True), values.max(axes, keepdims=True)
+    if (low == high).all():
+        return None
+    return (values - low) / np.where(high > low, high - low, 1.0)

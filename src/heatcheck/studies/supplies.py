@@ -1,0 +1,27 @@
+"""What a study knows beyond an image and hands to the methods that ask for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.records import Case
+from heatcheck.methods import MethodFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """A method's fields for a batch of cases, and the maps that must not be used because something was missing."""
+
+    settings: Mapping[str, Any]
+    missing: Sequence[Mapping[int, str]]  # for each case: the places of findings without a map, and why
+
+
+class Supply(Protocol):
+    """One kind of knowledge, gathered before the first case."""
+
+    def wanted_by(self, facts: MethodFacts) -> bool:
+        """Whether the method asks for it."""
+
+    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:
+        """What it comes to for these cases; no case is told anything of its own patient."""

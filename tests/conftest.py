@@ -33,6 +33,24 @@ def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:
         )
 
 
+class SmallTransformer(nn.Module):
+    """Patches and a class token through two layers of attention."""
+
+    def __init__(self, spatial: int, channels: int, outputs: int) -> None:
+        super().__init__()
+        conv = nn.Conv2d if spatial == 2 else nn.Conv3d
+        with torch.random.fork_rng():
+            torch.manual_seed(4)
+            self.patches, self.token = conv(channels, 8, 4, 4), nn.Parameter(torch.randn(1, 1, 8))
+            layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, norm_first=True)
+            self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.head = nn.Linear(8, outputs)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        tokens = self.patches(images).flatten(2).transpose(1, 2)
+        return self.head(self.layers(torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1))[:, 0])
+
+
 @pytest.fixture(params=[2, 3], ids=["2D", "3D"])
 def spatial(request: pytest.FixtureRequest) -> int:
     return request.param
@@ -43,6 +61,12 @@ def tiny_classifier(spatial: int) -> NetworkClassifier:
     size = (24, 32) if spatial == 2 else (12, 16, 12)
     contract = Preprocessing(outputs=("a", "b", "c"), size=size, channels=2, mean=(0.0,), std=(1.0,))
     return NetworkClassifier("tiny", small_cnn(spatial, 2, 3).eval(), contract)
+
+
+@pytest.fixture
+def tiny_transformer(tiny_classifier: NetworkClassifier) -> NetworkClassifier:
+    contract = tiny_classifier.preprocessing
+    return NetworkClassifier("tiny", SmallTransformer(len(contract.size), 2, 3).eval(), contract)
 
 
 @pytest.fixture

@@ -40,9 +40,15 @@ def every(*outputs):
     return torch.tensor(outputs).expand(4, -1)
 
 
+@pytest.fixture
+def judged(name, tiny_classifier, tiny_transformer):
+    """A small classifier of the kind that the method is for."""
+    return tiny_transformer if METHODS[name].family == "attention" else tiny_classifier
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_method_returns_one_finite_map_per_image_and_target(name, tiny_classifier, tiny_images):
-    maps = make(name, tiny_images)(tiny_classifier, tiny_images, every(0, 2), SEEDS)
+def test_method_returns_one_finite_map_per_image_and_target(name, judged, tiny_images):
+    maps = make(name, tiny_images)(judged, tiny_images, every(0, 2), SEEDS)
     assert maps.values.shape[:2] == (4, 2)
     assert maps.values.shape[2] in (1, 2)
     assert maps.values.ndim == tiny_images.ndim + 1
@@ -52,50 +58,50 @@ def test_method_returns_one_finite_map_per_image_and_target(name, tiny_classifie
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_method_gives_the_same_map_twice(name, tiny_classifier, tiny_images):
+def test_method_gives_the_same_map_twice(name, judged, tiny_images):
     method = make(name, tiny_images)
     torch.manual_seed(1)
-    first = method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values
+    first = method(judged, tiny_images, every(0, 1), SEEDS).values
     torch.manual_seed(2)
-    assert torch.equal(first, method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values)
+    assert torch.equal(first, method(judged, tiny_images, every(0, 1), SEEDS).values)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_target_of_many_equals_that_target_alone(name, tiny_classifier, tiny_images):
+def test_a_target_of_many_equals_that_target_alone(name, judged, tiny_images):
     method = make(name, tiny_images)
-    together = method(tiny_classifier, tiny_images, every(2, 0, 1), SEEDS).values
+    together = method(judged, tiny_images, every(2, 0, 1), SEEDS).values
     for place, target in enumerate((2, 0, 1)):
-        alone = method(tiny_classifier, tiny_images, every(target), SEEDS).values
+        alone = method(judged, tiny_images, every(target), SEEDS).values
         torch.testing.assert_close(together[:, place], alone[:, 0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_targets_may_differ_between_images(name, tiny_classifier, tiny_images):
+def test_targets_may_differ_between_images(name, judged, tiny_images):
     method = make(name, tiny_images)
     targets = torch.tensor([[0, 1], [2, 1], [1, 0], [2, 0]])
-    mixed = method(tiny_classifier, tiny_images, targets, SEEDS).values
-    everything = method(tiny_classifier, tiny_images, every(0, 1, 2), SEEDS).values
+    mixed = method(judged, tiny_images, targets, SEEDS).values
+    everything = method(judged, tiny_images, every(0, 1, 2), SEEDS).values
     for image in range(4):
         torch.testing.assert_close(mixed[image], everything[image, targets[image]], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_batch_equals_its_images_one_by_one(name, tiny_classifier, tiny_images):
+def test_a_batch_equals_its_images_one_by_one(name, judged, tiny_images):
     method = make(name, tiny_images)
-    batch = method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values
+    batch = method(judged, tiny_images, every(0, 1), SEEDS).values
     for i in range(4):
-        alone = only(method, name, i)(tiny_classifier, tiny_images[i : i + 1], every(0, 1)[:1], SEEDS[i : i + 1]).values
+        alone = only(method, name, i)(judged, tiny_images[i : i + 1], every(0, 1)[:1], SEEDS[i : i + 1]).values
         torch.testing.assert_close(batch[i : i + 1], alone, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("training", [False, True])
-def test_method_leaves_the_model_as_it_was(name, training, tiny_classifier, tiny_images):
-    module = tiny_classifier.module.train(training)
-    module[0].weight.requires_grad_(False)
+def test_method_leaves_the_model_as_it_was(name, training, judged, tiny_images):
+    module = judged.module.train(training)
+    next(module.parameters()).requires_grad_(False)
     state = {key: value.clone() for key, value in module.state_dict().items()}
     before = [p.requires_grad for p in module.parameters()]
-    make(name, tiny_images)(tiny_classifier, tiny_images, every(0, 1), SEEDS)
+    make(name, tiny_images)(judged, tiny_images, every(0, 1), SEEDS)
     assert all(part.training == training for part in module.modules())
     assert [p.requires_grad for p in module.parameters()] == before
     assert all(p.grad is None for p in module.parameters())
@@ -123,7 +129,9 @@ def blob(spatial):
 FINE = {"segments": {"kind": "grid", "cells": 4}, "window": 4, "stride": 4, "samples": 400, "permutations": 2}
 
 
-@pytest.mark.parametrize("name", [name for name, facts in METHODS.items() if not facts.is_floor])
+@pytest.mark.parametrize(
+    "name", [name for name, facts in METHODS.items() if not facts.is_floor and facts.family != "attention"]
+)
 def test_the_map_peaks_where_a_bright_blob_decides_the_logit(name, spatial):
     contract = Preprocessing(outputs=("light",), size=(16,) * spatial, mean=(0.0,), std=(1.0,))
     classifier = NetworkClassifier("bright", brightest(spatial).eval(), contract)
@@ -141,15 +149,15 @@ def test_the_map_peaks_where_a_bright_blob_decides_the_logit(name, spatial):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_that_needs_only_predictions_takes_any_function_and_another_says_that_it_cannot(
-    name, tiny_classifier, tiny_images
+    name, judged, tiny_images
 ):
-    box = BlackBox("box", tiny_classifier.module, tiny_classifier.preprocessing)
+    box = BlackBox("box", judged.module, judged.preprocessing)
     method = make(name, tiny_images)
     if METHODS[name].needs is Needs.INTERNALS:
         with pytest.raises(ModelError, match="box is known by its predictions only"):
             method(box, tiny_images, every(0, 1), SEEDS)
     else:
-        expected = method(tiny_classifier, tiny_images, every(0, 1), SEEDS).values
+        expected = method(judged, tiny_images, every(0, 1), SEEDS).values
         torch.testing.assert_close(method(box, tiny_images, every(0, 1), SEEDS).values, expected, rtol=1e-4, atol=1e-6)
 
 

@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from heatcheck.core.errors import ModelError
 from heatcheck.methods.cam import EigenCam, GradCam, GradCamPlusPlus
-from heatcheck.methods.passes import activations_and_gradients, last_spatial_layer
+from heatcheck.methods.feature_maps import feature_map
+from heatcheck.methods.passes import activations_and_gradients
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 
 
@@ -90,12 +91,13 @@ def test_a_reused_module_is_taken_at_its_last_call():
     torch.manual_seed(1)
     module = Reused()
     images = torch.randn(2, 1, 32, 32)
-    layer = last_spatial_layer(module, images)
+    layer = feature_map(module, images)
     assert (layer.name, layer.call) == ("relu", 1)
     seen = activations_and_gradients(classifier_of(module), images, torch.tensor([[0, 1], [2, 1]]))
     assert seen.values.shape == (2, 5, 7, 7)
     expected = module.head.weight[torch.tensor([[0, 1], [2, 1]])] / 49
-    torch.testing.assert_close(seen.gradients, expected[..., None, None].expand_as(seen.gradients))
+    gradients = torch.stack(list(seen.gradients), 1)
+    torch.testing.assert_close(gradients, expected[..., None, None].expand_as(gradients))
 
 
 def test_an_unknown_layer_is_answered_with_the_nearest():
@@ -122,7 +124,7 @@ def test_ten_targets_run_the_trunk_once():
     module.first.register_forward_hook(lambda *_: calls.append(1))
     classifier = classifier_of(module)
     images = torch.randn(1, 1, 32, 32)
-    last_spatial_layer(module, images)
+    feature_map(module, images)
     calls.clear()
     GradCam()(classifier, images, torch.tensor([[0, 1, 2, 0, 1, 2, 0, 1, 2, 0]]), [0])
     assert len(calls) == 1

@@ -2,12 +2,15 @@
 
 import pytest
 import torch
+from networks import Attending
 from torch import nn
 
+from heatcheck.core.errors import SpecError
 from heatcheck.methods import METHODS, build_method
+from heatcheck.methods.differentiable import backward, differentiable
 from heatcheck.models import NetworkClassifier, Preprocessing
 
-SETTINGS = {"integrated_gradients": {"steps": 3}, "smooth_grad": {"samples": 3}}
+SETTINGS = {"integrated_gradients": {"steps": 3}, "smooth_grad": {"samples": 3}, "gradient_shap": {"samples": 3}}
 DIFFERENTIABLE = [name for name in METHODS if METHODS[name].differentiable]
 
 
@@ -53,8 +56,44 @@ def test_the_gradient_of_a_loss_on_the_map_reaches_the_weights_and_is_right(name
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].differentiable])
-def test_other_methods_do_not_take_the_wish(name):
-    with pytest.raises(TypeError, match="create_graph"):
-        build_method(name, {})(
-            None, torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, dtype=torch.long), [0], create_graph=True
+def test_other_methods_refuse_with_a_reason(name):
+    with pytest.raises(SpecError, match=rf"method {name} cannot be part of a loss: it.*; use one of .*gradient"):
+        differentiable(build_method(name, {}))
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_the_two_pass_form_gives_the_gradient_of_one_graph(name):
+    classifier = smooth_classifier()
+    method = build_method(name, SETTINGS.get(name, {}))
+    images = torch.rand(2, 1, 6, 6, generator=torch.Generator().manual_seed(1)).double()
+    targets = torch.tensor([[0, 1], [1, 0]])
+
+    def loss(values):
+        return (values**2).sum() + (values[:, 0] * values[:, 1]).sum()
+
+    weights = list(classifier.module.parameters())
+    maps = method(classifier, images, targets, [1, 2], create_graph=True).values
+    expected = torch.autograd.grad(loss(maps), weights, allow_unused=True)
+    value, made = backward(method, classifier, (images, targets, [1, 2]), loss)
+    torch.testing.assert_close(made.values, maps.detach())
+    torch.testing.assert_close(value, loss(maps).detach())
+    assert expected[0].abs().max() > 0
+    for weight, slope in zip(weights, expected, strict=True):
+        torch.testing.assert_close(
+            torch.zeros_like(weight) if weight.grad is None else weight.grad,
+            torch.zeros_like(weight) if slope is None else slope,
         )
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_fused_attention_can_be_differentiated_twice(name):
+    contract = Preprocessing(outputs=("a", "b", "c"), size=(12, 12), mean=(0.0,), std=(1.0,))
+    images, targets = torch.rand(1, 1, 12, 12), torch.tensor([[0]])
+    slopes = []
+    for fused in (False, True):
+        module = Attending(fused).eval()
+        method = build_method(name, SETTINGS.get(name, {}))
+        maps = method(NetworkClassifier("vit", module, contract), images, targets, [1], create_graph=True).values
+        slopes.append(torch.autograd.grad((maps**2).sum(), module.qkv.weight)[0])
+    assert slopes[0].abs().max() > 0
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-3, atol=1e-5 * slopes[0].abs().max().item())

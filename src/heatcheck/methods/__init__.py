@@ -1,6 +1,7 @@
 """Classifier + images → MapBatch: one file a family; importing this folder fills the registry."""
 
 from heatcheck.methods import (
+    attention,
     cam,
     deep_lift,
     floors,
@@ -15,6 +16,7 @@ from heatcheck.methods.registry import METHODS, MethodFacts, build_method
 __all__ = [
     "METHODS",
     "MethodFacts",
+    "attention",
     "build_method",
     "cam",
     "deep_lift",

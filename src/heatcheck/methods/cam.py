@@ -1,6 +1,6 @@
 """Class activation maps: feature maps of one layer, weighted for each target."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,7 +41,7 @@ class GradCam:
     ) -> MapBatch:
         """One map per image and target."""
         seen = activations_and_gradients(classifier, images, targets, self.layer, create_graph=create_graph)
-        return without_error(_weighted(seen, seen.gradients.flatten(3).mean(3)))
+        return without_error(_weighted(seen, lambda gradient: gradient.mean(2)))
 
 
 @method(
@@ -65,12 +65,15 @@ class GradCamPlusPlus:
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
         seen = activations_and_gradients(classifier, images, targets, self.layer)
-        gradients = seen.gradients.flatten(3)
-        total = seen.values.flatten(2).sum(2, keepdim=True).unsqueeze(1)
-        square = gradients**2
-        below = 2 * square + gradients**3 * total
-        alpha = torch.where(below != 0, square / torch.where(below != 0, below, torch.ones_like(below)), 0.0)
-        return without_error(_weighted(seen, (alpha * gradients.relu()).sum(3)))
+        total = seen.values.flatten(2).sum(2, keepdim=True)
+
+        def weights(gradient: Tensor) -> Tensor:
+            square = gradient**2
+            below = 2 * square + gradient**3 * total
+            alpha = torch.where(below != 0, square / torch.where(below != 0, below, torch.ones_like(below)), 0.0)
+            return (alpha * gradient.relu()).sum(2)
+
+        return without_error(_weighted(seen, weights))
 
 
 @method(
@@ -100,9 +103,14 @@ class EigenCam:
 
 
 def _weighted(
-    seen: Activations, weights: Float[Tensor, "batch target feature"]
+    seen: Activations,
+    weights: Callable[[Float[Tensor, "batch feature place"]], Float[Tensor, "batch feature"]],
 ) -> Float[Tensor, "batch target 1 *grid"]:
-    return torch.einsum("btk,bk...->bt...", weights, seen.values).relu().unsqueeze(2)
+    """For each target the sum of the feature maps, weighted by what its gradient says of them."""
+    maps = [
+        torch.einsum("bk,bk...->b...", weights(gradient.flatten(2)), seen.values).relu() for gradient in seen.gradients
+    ]
+    return torch.stack(maps, 1).unsqueeze(2)
 
 
 def _principal(features: Float[Tensor, "feature *grid"]) -> Float[Tensor, "*grid"]:

@@ -99,7 +99,7 @@ class InputTimesGradient(OverPoints):
     trial={"steps": 1},
 )
 @dataclass(frozen=True)
-class IntegratedGradients:
+class IntegratedGradients(OverPoints):
     """(x − x′) ⊙ mean of the gradients on the straight line from the baseline x′ to x.
 
     The error is |Σ map − (f(x) − f(x′))|: how far the map is from explaining the whole score.
@@ -170,10 +170,11 @@ class SmoothGrad(OverPoints):
     cost="samples × gradient",
     summary="The gradient averaged over random points between the image and a random dark image",
     paper="Lundberg and Lee 2017",
+    differentiable=True,
     trial={"samples": 1},
 )
 @dataclass(frozen=True)
-class GradientShap:
+class GradientShap(OverPoints):
     """The mean of (x − x′) ⊙ gradient at random points on the line from random baselines x′ to noisy copies of x."""
 
     samples: Samples = 20
@@ -191,10 +192,6 @@ class GradientShap:
             share = torch.stack([torch.rand((), generator=g) for g in generators]).to(images.device)
             end, begin = images + self.noise * noise, self.baseline_noise * start
             yield Point(begin + _per_image(images, share) * (end - begin), (end - begin) / self.samples)
-
-    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:
-        """One map per image and target."""
-        return without_error(summed(self.points(images, seeds), classifier, targets))
 
 
 def summed(

@@ -1,37 +1,34 @@
 """The passes through a network that several methods share; each leaves the network as it found it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
-from heatcheck.core.registry import suggest
 from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.feature_maps import feature_map
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One call of one module: a module used several times is told apart by the number of the call."""
-
-    name: str
-    call: int
+def attention_for(*, create_graph: bool) -> AbstractContextManager[None]:
+    """Attention that can be differentiated twice where that is asked for: the fused kernels cannot."""
+    return sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """A feature map and the gradients of the targets' logits with respect to it."""
+    """A feature map and the gradients of the targets' logits with respect to it.
+
+    The gradients come one target at a time: together they would be as many copies of the feature map.
+    """
 
     values: Float[Tensor, "batch feature *space"]
-    gradients: Float[Tensor, "batch target feature *space"]
-
-
-_LAST_SPATIAL: WeakKeyDictionary[nn.Module, Layer] = WeakKeyDictionary()
+    gradients: Iterator[Float[Tensor, "batch feature *space"]]
 
 
 @contextmanager
@@ -53,10 +50,12 @@ def activations_and_gradients(
 
     The trunk runs without a graph and the gradients stop at the layer, so that ten targets cost hardly more than
     one; with `create_graph` the trunk is recorded too, and both can be differentiated with respect to the weights.
-    Without a name the last spatial feature map is taken, as the head sees it.
+    Without a name the last spatial feature map is taken, as the head sees it; a transformer's tokens are put back on
+    their grid.
     """
     module = classifier.module
-    chosen = _named_layer(module, layer) if layer else last_spatial_layer(module, images)
+    with evaluation_mode(module):
+        chosen = feature_map(module, images, layer)
     captured: list[Tensor] = []
     calls = 0
 
@@ -71,17 +70,22 @@ def activations_and_gradients(
 
     hook = module.get_submodule(chosen.name).register_forward_hook(capture)
     try:
-        with evaluation_mode(module), torch.set_grad_enabled(create_graph):
+        with (
+            evaluation_mode(module),
+            attention_for(create_graph=create_graph),
+            torch.set_grad_enabled(create_graph),
+        ):
             logits = classifier.logits(images).gather(1, targets)
     finally:
         hook.remove()
     if not captured or not logits.requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")
-    gradients = [
+    values = captured[0] if create_graph else captured[0].detach()
+    gradients = (
         torch.autograd.grad(column.sum(), captured[0], retain_graph=True, create_graph=create_graph)[0]
         for column in logits.unbind(1)
-    ]
-    return Activations(captured[0] if create_graph else captured[0].detach(), torch.stack(gradients, 1))
+    )
+    return Activations(chosen.features(values), map(chosen.features, gradients))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,8 @@ def input_gradients(
     """
     with evaluation_mode(classifier.module), torch.enable_grad():
         inputs = images.detach().requires_grad_()
-        logits = classifier.logits(inputs.clone())  # the network may work in place on its input
+        with attention_for(create_graph=create_graph):
+            logits = classifier.logits(inputs.clone())  # the network may work in place on its input
         logits = logits.gather(1, targets)
         gradients = [
             torch.autograd.grad(column.sum(), inputs, retain_graph=True, create_graph=create_graph)[0]
@@ -114,36 +119,3 @@ def input_gradients(
         ]
     values = torch.stack(gradients, 1)
     return InputGradients(values, logits) if create_graph else InputGradients(values, logits.detach())
-
-
-def last_spatial_layer(module: nn.Module, images: Images) -> Layer:
-    """The last call, in the order of execution, whose output is a map with more than one position."""
-    if module in _LAST_SPATIAL:
-        return _LAST_SPATIAL[module]
-    found: list[Layer] = []
-    counts: dict[str, int] = {}
-
-    def look(name: str, output: object) -> None:
-        counts[name] = counts.get(name, -1) + 1
-        if isinstance(output, Tensor) and output.ndim == images.ndim and max(output.shape[2:]) > 1:
-            found.append(Layer(name, counts[name]))
-
-    leaves = [(name, part) for name, part in module.named_modules() if name and not list(part.children())]
-    hooks = [part.register_forward_hook(lambda _, __, out, name=name: look(name, out)) for name, part in leaves]
-    try:
-        with evaluation_mode(module), torch.no_grad():
-            module(images[:1])
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if not found:
-        raise ModelError("the model has no spatial feature map; Grad-CAM and its relatives cannot be used on it")
-    _LAST_SPATIAL[module] = found[-1]
-    return found[-1]
-
-
-def _named_layer(module: nn.Module, name: str) -> Layer:
-    names = dict(module.named_modules())
-    if name not in names:
-        raise ModelError(f"the model has no layer {name!r}; {suggest(name, filter(None, names))}")
-    return Layer(name, 0)

@@ -1,0 +1,94 @@
+"""What a transformer's attention gathers, layer upon layer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from heatcheck.core.batches import MapBatch, without_error
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.errors import ModelError
+from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.feature_maps import FeatureMap, feature_map
+from heatcheck.methods.operations import attention, multi_head_attention
+from heatcheck.methods.passes import evaluation_mode
+from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.tape import Decomposition, Tape, gradient
+
+DECOMPOSED: Mapping[str, Decomposition] = {
+    "scaled_dot_product_attention": attention,
+    "multi_head_attention_forward": multi_head_attention,
+}
+NONE = "the network has no attention over all its patches, which attention_rollout follows; use another method"
+
+
+@method(
+    "attention_rollout",
+    label="Attention rollout",
+    family="attention",
+    needs=Needs.INTERNALS,
+    cost="1",
+    summary="Where a transformer's attention gathers from, followed through all layers, whatever the finding",
+    paper="Abnar and Zuidema 2020",
+    same_for_all_targets=True,
+    models="transformers in which every patch attends to all",
+)
+@dataclass(frozen=True)
+class AttentionRollout:
+    """The product over the layers of (1 − skip)·attention + skip·identity, attention joined over the heads.
+
+    A row of the product says where a token's content came from: the class token's row is shown, or the mean row where
+    the network reads its answer from all patches.
+    """
+
+    heads: Literal["mean", "max"] = "mean"
+    skip: Annotated[float, Field(ge=0, lt=1)] = 0.5  # the share of the residual connection
+
+    def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
+        """The same map for every target of an image."""
+        place = self._place(classifier, images)
+        rollout: Tensor | None = None
+        for weights in self._layers(classifier, images, place):
+            joined = weights.mean(1) if self.heads == "mean" else weights.amax(1)
+            step = (1 - self.skip) * joined + self.skip * torch.eye(joined.shape[-1], device=joined.device)
+            step = step / step.sum(-1, keepdim=True)
+            rollout = step if rollout is None else step @ rollout
+        if rollout is None:
+            raise ModelError(NONE)
+        row = rollout[:, 0] if place.extra_tokens else rollout.mean(1)
+        maps = row[:, place.extra_tokens :].reshape(len(images), 1, 1, *place.grid)
+        return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]))
+
+    def check(self, classifier: Classifier, images: Images) -> None:
+        """Raise ModelError where the network does not attend over all its patches."""
+        place = self._place(classifier, images)
+        if not self._layers(classifier, images[:1], place):
+            raise ModelError(NONE)
+
+    def _place(self, classifier: Classifier, images: Images) -> FeatureMap:
+        with evaluation_mode(classifier.module):
+            return feature_map(classifier.module, images)
+
+    def _layers(
+        self, classifier: Classifier, images: Images, place: FeatureMap
+    ) -> list[Float[Tensor, "batch head token token"]]:
+        """The attention weights of every layer that attends over all tokens of the map."""
+        if not place.channels_last:
+            raise ModelError(NONE)
+        tape = Tape({}, DECOMPOSED, otherwise=gradient)
+        tape.record(classifier, images)
+        tokens = torch.Size(place.grid).numel() + place.extra_tokens
+        every = [node.value for node in tape.nodes if node.operation == "softmax"]
+        if not all(_is_whole(weights, len(images), tokens) for weights in every):
+            raise ModelError(NONE)
+        return [weights.reshape(len(images), -1, tokens, tokens) for weights in every]
+
+
+def _is_whole(weights: Tensor, images: int, tokens: int) -> bool:
+    """Whether each token attends to all, and not to a window; the heads may share the first axis with the images."""
+    batches = weights.shape[0] == images if weights.ndim == 4 else weights.shape[0] % images == 0
+    return batches and weights.shape[-2:] == (tokens, tokens)

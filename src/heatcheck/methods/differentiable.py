@@ -1,0 +1,80 @@
+"""Maps as a part of a loss: what a change of the weights does to them."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heatcheck.core.batches import MapBatch
+from heatcheck.core.contracts import Classifier, Method
+from heatcheck.core.errors import SpecError
+from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.gradient import OverPoints
+from heatcheck.methods.passes import input_gradients
+from heatcheck.methods.registry import METHODS, MethodFacts, Needs
+
+Loss = Callable[[Float[Tensor, "batch target channel *space"]], Float[Tensor, ""]]
+
+
+class DifferentiableMethod(Protocol):
+    """A method whose maps can carry the graph that made them."""
+
+    def __call__(
+        self,
+        classifier: Classifier,
+        images: Images,
+        targets: Targets,
+        seeds: Sequence[int],
+        *,
+        create_graph: bool = False,
+    ) -> MapBatch:
+        """One map per image and target."""
+
+
+def differentiable(method: Method) -> DifferentiableMethod:
+    """The method, for use in a loss; refused with the reason where that cannot be."""
+    facts = next((facts for facts in METHODS.values() if facts.settings is type(method)), None)
+    if facts is None or not facts.differentiable:
+        able = ", ".join(name for name, other in METHODS.items() if other.differentiable)
+        name = facts.name if facts else type(method).__name__
+        raise SpecError(f"method {name} cannot be part of a loss: {_reason(facts)}; use one of {able}")
+    return cast("DifferentiableMethod", method)
+
+
+def _reason(facts: MethodFacts | None) -> str:
+    if facts is None:
+        return "it is not registered"
+    return {
+        Needs.NOTHING: "it does not look at the model",
+        Needs.PREDICTIONS: "it compares predictions for many covered images, which has no useful gradient in one step",
+        Needs.INTERNALS: "its map has no second derivative here",
+    }[facts.needs]
+
+
+def backward(
+    method: Method, classifier: Classifier, inputs: tuple[Images, Targets, Sequence[int]], loss: Loss
+) -> tuple[Float[Tensor, ""], MapBatch]:
+    """The loss of the maps, and the maps; the loss's gradient is added to the weights' `.grad`.
+
+    A method that sums over many points is walked twice: once without a graph, to know what the loss asks of the map,
+    and once more point by point, each point's graph freed before the next. Memory then does not grow with the number
+    of points, and the sum is that of `loss(maps).backward()` with one graph over all.
+    """
+    images, targets, seeds = inputs
+    if not isinstance(method, OverPoints):
+        made = differentiable(method)(classifier, images, targets, seeds, create_graph=True)
+        value = loss(made.values)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value.detach(), MapBatch(made.values.detach(), made.error.detach(), made.note)
+    differentiable(method)
+    made = method(classifier, images, targets, seeds)
+    leaf = made.values.detach().requires_grad_()
+    value = loss(leaf)
+    (wanted,) = torch.autograd.grad(value, leaf)
+    for point in method.points(images, seeds):
+        factor = point.factor.unsqueeze(1) if isinstance(point.factor, Tensor) else point.factor
+        gradients = input_gradients(classifier, point.images, targets, create_graph=True).values
+        (gradients * factor * wanted).sum().backward()  # type: ignore[no-untyped-call]
+    return value.detach(), made

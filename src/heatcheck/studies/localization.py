@@ -18,6 +18,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.keep import for_keeping
 from heatcheck.methods import METHODS, build_method
+from heatcheck.methods.checks import in_one_sentence, require_fit
 from heatcheck.metrics import METRICS
 from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, load_classifier
 from heatcheck.regions.rule import RegionRule
@@ -361,8 +362,10 @@ def _try_out(explainer: Explainer) -> None:
         return
     blank = classifier.prepare([np.zeros((wanted.channels, *wanted.size), np.float32)])
     for name, method in explainer.methods.items():
+        require_fit(name, method, classifier, blank)
         if not METHODS[name].wants_priors:
-            method(classifier, blank, torch.zeros(1, 1, dtype=torch.long, device=blank.device), [0])
+            with in_one_sentence(name, classifier):
+                method(classifier, blank, torch.zeros(1, 1, dtype=torch.long, device=blank.device), [0])
 
 
 def _require_outputs(classifier: NetworkClassifier, findings: Sequence[str]) -> None:

@@ -1,4 +1,6 @@
-"""`heatcheck explain` as a newcomer types it."""
+"""`heatcheck explain` and `heatcheck preflight` as a newcomer types them."""
+
+import json
 
 import nibabel
 import numpy as np
@@ -190,3 +192,17 @@ def test_a_checkpoint_with_its_contract_needs_nothing_else(heatcheck, film, tmp_
     save_classifier(NetworkClassifier("mine", shipped.module, shipped.preprocessing), tmp_path / "w.safetensors")
     words = ("--model", "densenet_compact", "--weights", tmp_path / "w.safetensors", "--methods", "grad_cam")
     assert heatcheck("explain", film, *words, "-o", tmp_path / "out")[0] == 0
+
+
+def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
+    file = tmp_path / "p.json"
+    code, out, _ = heatcheck("preflight", "densenet_compact", "--size", "32", "--json", file)
+    assert code == 0
+    assert "random weights" in out
+    assert "methods run" in out
+    facts = json.loads(file.read_text())
+    assert facts["size"] == [32, 32]
+    assert {row["method"] for row in facts["methods"]} >= {"grad_cam", "occlusion"}
+    code, _, err = heatcheck("preflight", "densenet_compct")
+    assert (code, err.count("\n")) == (2, 1)
+    assert heatcheck("preflight", "densenet_compact", "--json", "p.txt")[0] == 2

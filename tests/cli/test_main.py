@@ -37,7 +37,7 @@ def test_version(heatcheck):
     assert heatcheck("--version") == (0, f"heatcheck {__version__}\n", "")
 
 
-@pytest.mark.parametrize("verb", ["demo", "explain", "run", "report", "compare", "init", "list", "train"])
+@pytest.mark.parametrize("verb", ["demo", "explain", "preflight", "run", "report", "compare", "init", "list", "train"])
 def test_every_verb_has_help_with_an_example(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0

@@ -1,0 +1,18 @@
+"""Networks without a contract, to find out what can be done with them."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from heatcheck.models.load import PYTHON_PREFIX, _user_module
+from heatcheck.models.registry import MODELS
+
+
+def untrained(name: str, channels: int, outputs: int, *, trusted: bool = False) -> nn.Module:
+    """The named network with random weights, the same at every call; a factory of the user's decides for itself."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        if name.startswith(PYTHON_PREFIX):
+            return _user_module(name, Path(), trusted=trusted)
+        return MODELS[name].build(channels, outputs)

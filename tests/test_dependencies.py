@@ -15,7 +15,8 @@ DISTRIBUTIONS = {
 }
 
 PLUGINS = {  # asked for, but never imported by us: what finds and loads them, and for what
-    "python-gdcm": "pydicom decodes JPEG, JPEG lossless and JPEG-LS pixels with it",
+    "python-gdcm": "pydicom decodes JPEG lossless and JPEG-LS pixels with it",
+    "pylibjpeg": "pydicom finds pylibjpeg-openjpeg through it, which does not ask for it",
     "pylibjpeg-openjpeg": "pydicom decodes JPEG 2000 pixels with it",
 }
 

@@ -278,3 +278,42 @@ def test_a_picture_too_large_to_be_meant_is_refused(tmp_path):
 def test_wrong_tags_are_refused_in_one_sentence(tmp_path):
     refusal(written(tmp_path / "a.dcm", PhotometricInterpretation="NONSENSE", SamplesPerPixel=3))
     refusal(written(tmp_path / "b.dcm", BitsAllocated=13))
+
+
+@pytest.mark.parametrize(
+    "name", ["MR_small.dcm", "MR_small_RLE.dcm", "MR_small_jp2klossless.dcm", "SC_rgb_jpeg_dcmtk.dcm"]
+)
+def test_damaged_bytes_are_read_or_refused_and_nothing_else(tmp_path, name):
+    whole = sample(name).read_bytes()
+    generator = np.random.default_rng(len(whole))
+    path = tmp_path / "a.dcm"
+    for _ in range(25):
+        damaged = bytearray(whole)
+        for place in generator.integers(132, len(whole), 12):
+            damaged[place] = generator.integers(256)
+        path.write_bytes(damaged)
+        try:
+            image = read_image(path, "case 1")
+        except CaseError as error:
+            assert "case 1" in str(error)  # noqa: PT017 - either is right
+        else:
+            assert np.isfinite(image).all()
+
+
+def test_a_decoder_that_ends_its_process_refuses_one_file_only(tmp_path, monkeypatch):
+    from heatcheck.sources import decoding
+
+    monkeypatch.setattr(decoding, "_CHILD", "import os; os.abort()")
+    path = tmp_path / "a.dcm"
+    shutil.copy(sample("MR_small_jpeg_ls_lossless.dcm"), path)
+    assert "JPEG-LS Lossless Image Compression, cannot be read" in refusal(path)
+
+
+def test_a_decoder_that_hangs_refuses_one_file_only(tmp_path, monkeypatch):
+    from heatcheck.sources import decoding
+
+    monkeypatch.setattr(decoding, "_CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(decoding, "_SECONDS", 0.5)
+    path = tmp_path / "a.dcm"
+    shutil.copy(sample("MR_small_jpeg_ls_lossless.dcm"), path)
+    assert "TimeoutExpired" in refusal(path)

@@ -215,6 +215,14 @@ def test_a_notebook_shows_an_image_a_row_and_a_target_a_column():
     assert html.count("<td") == html.count("</td>")
 
 
+def test_a_notebook_of_many_images_shows_the_first_and_says_so():
+    explained = heatcheck.explain(Blob(), IMAGES[[0] * 10], targets=0)
+    html = explained._repr_html_()
+    assert html.count("<tr>") == 8
+    assert "The first 8 of 10 images are shown" in html
+    assert repr(explained) == "<grad_cam on Blob: 10 images, 1 targets each>"
+
+
 def test_npz_holds_everything_without_pickles(tmp_path):
     explained = heatcheck.explain(Blob(), IMAGES, "integrated_gradients", settings={"steps": 3})
     with np.load(explained.save(tmp_path / "a.npz"), allow_pickle=False) as file:

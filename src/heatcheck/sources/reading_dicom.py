@@ -15,11 +15,11 @@ from jaxtyping import Float
 from PIL import Image as Pictures
 from pydicom import Dataset, dcmread
 from pydicom.pixels.processing import apply_color_lut, apply_modality_lut, apply_voi
-from pydicom.pixels.utils import pixel_array
 from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Image
+from heatcheck.sources.decoding import decoded
 
 Range = tuple[float, float]
 Grey = Float[np.ndarray, "row column"]
@@ -32,8 +32,11 @@ def is_dicom(path: Path) -> bool:
     """Whether the file says it is DICOM, whatever its ending; the index of a disc is not an image."""
     if path.name.upper() == "DICOMDIR":
         return False
-    with path.open("rb") as file:
-        return file.read(_MAGIC + 4)[_MAGIC:] == b"DICM"
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAGIC + 4)[_MAGIC:] == b"DICM"
+    except OSError:
+        return False
 
 
 def read_dicom(path: Path, name: str, colour: str, value_range: Range | None) -> Image:
@@ -44,7 +47,7 @@ def read_dicom(path: Path, name: str, colour: str, value_range: Range | None) ->
     dataset = _opened(path, name, pixels=True)
     _require_one_picture(dataset, name)
     with _explained(name, f"its pixels, {_syntax(dataset)}, cannot be read"):
-        stored = pixel_array(dataset)
+        stored = decoded(dataset, path)
         if dataset.get("SamplesPerPixel", 1) > 1:
             return _coloured(stored, _white(dataset, stored), colour)
         if dataset.PhotometricInterpretation == "PALETTE COLOR":
@@ -168,7 +171,7 @@ def _window(values: Grey, centre: float, width: float, function: str) -> Grey:
     if function == "SIGMOID":
         sigmoid: Grey = 1 / (1 + np.exp(np.clip(-4 * (values - centre) / width, -700, 700)))
         return sigmoid
-    if function == "LINEAR":
+    if function != "LINEAR_EXACT":  # LINEAR, also where the file names none
         centre, width = centre - 0.5, width - 1
     if width <= 0:  # a window of one value is a step
         return (values > centre).astype(np.float64)

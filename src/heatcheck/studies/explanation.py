@@ -22,6 +22,7 @@ from heatcheck.methods import METHODS
 from heatcheck.report.explanation import Sheet, Strip, Tile, as_html, as_picture
 from heatcheck.report.overlays import bare, draw
 
+NOTEBOOK_ROWS = 8  # images that a notebook shows: each picture is a part of its file
 _ERROR_MEANING = "error: how far the sum of the map is from the score it should explain"
 
 
@@ -35,7 +36,7 @@ class Shown:
     affine: Float[np.ndarray, "4 4"] | None = None  # from voxels to millimetres in the patient
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # tensors have no single truth, and too much to print
 class Explanation:
     """One method's maps of some images; a notebook shows it as pictures.
 
@@ -55,6 +56,10 @@ class Explanation:
     note: str = ""
     seed: int = 0
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        images, targets = self.targets.shape
+        return f"<{self.method} on {self.model}: {images} images, {targets} targets each>"
 
     def __len__(self) -> int:
         """How many images there are."""
@@ -154,13 +159,15 @@ class Explanation:
         return nifti_bytes(maps, self.shown.affine, compressed=compressed, about=f"heatcheck {self.method}")
 
     def _repr_html_(self) -> str:
-        return as_html(self._sheet())
+        return as_html(self._sheet(NOTEBOOK_ROWS))
 
-    def _sheet(self) -> Sheet:
+    def _sheet(self, most: int | None = None) -> Sheet:
         maps = self.on_image()
-        has_error = bool(self.errors.isfinite().any())
-        remarks = [text for text in (self.note, _ERROR_MEANING if has_error else "") if text]
-        strips = [self._strip(number, maps[number]) for number in range(len(self))]
+        remarks = [self.note, _ERROR_MEANING if self.errors.isfinite().any() else ""]
+        if most is not None and len(self) > most:
+            remarks.append(f"The first {most} of {len(self)} images are shown; take others by number.")
+        remarks = [remark for remark in remarks if remark]
+        strips = [self._strip(number, maps[number]) for number in range(len(self))[:most]]
         return Sheet(METHODS[self.method].label, self.model, tuple(strips), tuple(remarks))
 
     def _strip(self, number: int, maps: np.ndarray) -> Strip:
@@ -183,7 +190,7 @@ class Explanation:
         return [*facts, f"error {error:.3g}"] if np.isfinite(error) else facts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Explanations(Mapping[str, Explanation]):
     """Several methods on the same images, by name; a notebook shows them one below the other."""
 
@@ -202,7 +209,7 @@ class Explanations(Mapping[str, Explanation]):
         return len(self.by_method)
 
     def _repr_html_(self) -> str:
-        return "\n".join(as_html(each._sheet()) for each in self.by_method.values())  # noqa: SLF001 - a sibling
+        return "\n".join(as_html(each._sheet(NOTEBOOK_ROWS)) for each in self.by_method.values())  # noqa: SLF001
 
 
 def stacked(parts: list[Tensor]) -> Tensor:

@@ -86,3 +86,14 @@ def test_the_bare_image_of_a_volume_is_its_middle_slice():
     volume = np.zeros((6, 6, 9), np.float32)
     volume[:, :, 4] = np.linspace(0, 1, 6)
     assert np.asarray(bare(volume, RAS)).max() == 255
+
+
+def test_of_an_empty_map_the_middle_is_shown():
+    empty = np.zeros((6, 6, 24), np.float32)
+    assert "slices 10, 13, 16 of 24" in draw(empty, empty, RAS).slices
+
+
+@pytest.mark.parametrize(("peak", "shown"), [(0, "1, 2, 3 of 9"), (8, "7, 8, 9 of 9"), (4, "4, 5, 6 of 9")])
+def test_a_peak_at_the_end_still_shows_three_slices(peak, shown):
+    volume = np.zeros((6, 6, 9), np.float32)
+    assert f"slices {shown}" in draw(volume, hot_at((6, 6, 9), (2, 2, peak)), RAS).slices

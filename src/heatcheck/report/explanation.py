@@ -73,14 +73,24 @@ def as_html(sheet: Sheet) -> str:
 
 
 def _bare(strip: Strip) -> Markup:
-    below = tag("div", tag("b", strip.name))
+    below = tag("div", tag("b", strip.name), style=_no_wider_than(strip.bare))
     return tag("th", _image(strip.bare, f"{strip.name}, without a map"), below, scope="row")
 
 
 def _cell(tile: Tile, image: str) -> Markup:
     facts = Markup("<br>").join(tile.facts)
-    below = tag("div", tag("b", tile.title), Markup("<br>"), tag("span", facts, class_="few"))
+    below = tag(
+        "div",
+        tag("b", tile.title),
+        Markup("<br>"),
+        tag("span", facts, class_="few"),
+        style=_no_wider_than(tile.picture),
+    )
     return tag("td", _image(tile.picture, f"Map for {tile.title} over {image}: {tile.words}"), below)
+
+
+def _no_wider_than(picture: Image.Image) -> str:
+    return f"max-width:{picture.width}px;overflow-wrap:anywhere"
 
 
 def _image(picture: Image.Image, words: str) -> Markup:

@@ -95,9 +95,10 @@ def _sized(colours: Colours, pixel: tuple[float, float]) -> Image.Image:
 
 
 def _slices(heat: np.ndarray) -> list[int]:
-    """The slice with the peak and its neighbours at an eighth of the volume, in order."""
+    """The slice with the peak and its neighbours at an eighth of the volume, in order; the middle of an empty map."""
     depth = len(heat)
-    peak = int(heat.reshape(depth, -1).max(1).argmax())
+    hottest = heat.reshape(depth, -1).max(1)
+    peak = int(hottest.argmax()) if hottest.max() > 0 else depth // 2
     step = max(1, depth // 8)
     start = min(max(peak - step, 0), max(0, depth - 1 - step * (SLICES - 1)))
     around = {start + step * n for n in range(SLICES)} | {peak}

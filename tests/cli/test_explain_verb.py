@@ -60,10 +60,12 @@ def test_a_film_is_explained_out_of_the_box(heatcheck, film, tmp_path):
     assert "maps" in err
     assert "probability" in printed
     assert "0.5" in printed
+    assert "has seen drawn films only" in " ".join(printed.split())
     assert sorted(path.name for path in out.iterdir()) == [
         f"film.{method}.{kind}" for method in ("grad_cam", "random") for kind in ("npz", "png")
     ]
     with np.load(out / "film.grad_cam.npz", allow_pickle=False) as file:
+        assert "drawn films only" in str(file["note"])
         with Image.open(film) as picture:
             assert file["on_image"].shape[2:] == picture.size[::-1], "on the film's own grid"
         assert file["on_image"].shape[2:] == file["image"].shape[2:]

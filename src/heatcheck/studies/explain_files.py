@@ -23,6 +23,7 @@ from heatcheck.studies.progress import Silent, Watcher
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown unless findings are named
+DRAWN = "phantom_"  # how the names of classifiers begin that have seen drawn images only
 _FAR = 20.0  # standard deviations: no training image lies so far from the training set's mean
 
 
@@ -69,7 +70,8 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     if len(set(order.methods)) < len(order.methods) or not order.methods:
         raise InputError("methods must be named at least once, and each once")
     stems = _stems(order.images)
-    remarks: list[str] = []
+    warning = _warning(classifier)
+    remarks = [warning] if warning else []
     questions = [_question(classifier, path, order, remarks) for path in order.images]
     questions = _with_donors(questions)
     for asked in questions:
@@ -84,12 +86,20 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     for stem, asked in pairs:
         made = []
         for name in order.methods:
-            made.append(answer(asked, name, {}))
+            explanation = answer(asked, name, {})
+            note = "; ".join(filter(None, (explanation.note, warning)))
+            made.append(replace(explanation, note=note))  # a picture travels without the table
             watcher.advance(note=name)
         order.out.mkdir(parents=True, exist_ok=True)
         for explanation in made:
             rows += _written(order.out, stem, asked, explanation)
     return Explained(tuple(rows), tuple(remarks))
+
+
+def _warning(classifier: NetworkClassifier) -> str:
+    if not classifier.name.startswith(DRAWN):
+        return ""
+    return f"{classifier.name} has seen drawn films only: on other images its answers mean nothing"
 
 
 def _stems(paths: Sequence[Path]) -> list[str]:

@@ -9,6 +9,7 @@ import yaml
 
 from heatcheck.cli.main import app
 from heatcheck.models import Preprocessing
+from heatcheck.studies.explain_models import FACTS
 from heatcheck.studies.localization import LocalizationBody
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +47,21 @@ def test_the_how_to_shows_a_valid_spec():
     body = {key: value for key, value in values.items() if key not in {"study", "title"}}
     checked = LocalizationBody.model_validate(body)
     assert isinstance(checked.model.contract, Preprocessing)
+
+
+def test_the_notebook_of_the_how_to_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "how-to" / "explain-one-image.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "explain-one-image.md", "exec"), names)  # noqa: S102 - our own page
+    assert {path.name for path in tmp_path.iterdir()} == {"maps.npz", "maps.png", "one.nii.gz"}
+    assert names["explained"].on_image().shape == (2, 2, 64, 64)
+
+
+def test_the_contract_of_the_how_to_says_every_fact():
+    text = (ROOT / "docs" / "how-to" / "explain-one-image.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    values = yaml.safe_load(block)
+    assert set(values) == set(FACTS)
+    Preprocessing.model_validate(values)

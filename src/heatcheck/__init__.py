@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from heatcheck.runs.store import read_run
+    from heatcheck.studies.explain import explain
     from heatcheck.studies.registry import RunOptions
     from heatcheck.studies.run import run_study
 
 __version__ = "0.1.0"
-__all__ = ["RunOptions", "__version__", "read_run", "run_study"]
+__all__ = ["RunOptions", "__version__", "explain", "read_run", "run_study"]
 
 _HOMES = {
     "RunOptions": "heatcheck.studies.registry",
+    "explain": "heatcheck.studies.explain",
     "run_study": "heatcheck.studies.run",
     "read_run": "heatcheck.runs.store",
 }

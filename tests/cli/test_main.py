@@ -9,30 +9,11 @@ import yaml
 
 from heatcheck import __version__
 from heatcheck.cli.list_parts import Kind
-from heatcheck.cli.main import main
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRICS
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources import SOURCES
-
-
-@pytest.fixture
-def heatcheck(monkeypatch, capsys):
-    """A function that runs the command in this process and returns its exit code, stdout and stderr."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["heatcheck", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as exit_:
-            code = exit_.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
 
 SPEC = {
     "study": "localization",
@@ -56,7 +37,7 @@ def test_version(heatcheck):
     assert heatcheck("--version") == (0, f"heatcheck {__version__}\n", "")
 
 
-@pytest.mark.parametrize("verb", ["demo", "run", "report", "compare", "init", "list", "train"])
+@pytest.mark.parametrize("verb", ["demo", "explain", "preflight", "run", "report", "compare", "init", "list", "train"])
 def test_every_verb_has_help_with_an_example(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0

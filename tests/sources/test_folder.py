@@ -406,3 +406,20 @@ def test_a_misspelt_folder_of_masks_is_refused(tmp_path):
     settings = FolderSettings(images=tmp_path / "images", labels=tmp_path / "labels.csv", masks=tmp_path / "masks")
     with pytest.raises(InputError, match="did you mean 'Cardiomegaly'"):
         FolderSource(settings)
+
+
+def test_dicom_and_nifti_are_images_too(tmp_path):
+    import nibabel
+    from pydicom import examples
+
+    (tmp_path / "images" / "sub").mkdir(parents=True)
+    shutil.copy(examples.get_path("mr"), tmp_path / "images" / "1.2.840.dcm")
+    shutil.copy(examples.get_path("ct"), tmp_path / "images" / "sub" / "IM0001")
+    volume = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    nibabel.save(nibabel.Nifti1Image(volume, np.eye(4)), tmp_path / "images" / "head.nii.gz")
+    (tmp_path / "labels.csv").write_text("image,Edema\n1.2.840.dcm,1\nhead,0\nsub/IM0001,1\n")
+    source = FolderSource(FolderSettings(images=tmp_path / "images", labels=tmp_path / "labels.csv"))
+    keys = source.index()
+    assert [key.case for key in keys] == ["1.2.840", "head", "sub/IM0001"]
+    shapes = [source.load(key).image.shape for key in keys]
+    assert shapes == [(1, 64, 64), (1, 3, 4, 5), (1, 128, 128)]

@@ -4,7 +4,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -15,9 +15,8 @@ from pydantic import Field
 from torch import Tensor
 
 from heatcheck.core.contracts import Classifier, Method
-from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits, Targets
-from heatcheck.methods.passes import evaluation_mode
+from heatcheck.methods.passes import evaluation_mode, module_of
 
 MaxBatch = Annotated[int, Field(ge=1)] | Literal["found"]  # copies that go through the model together
 OUTSIDE_A_STUDY = 4  # of "found": a few copies are fastest on a CPU
@@ -74,12 +73,9 @@ class Evaluator:
 def evaluating(classifier: Classifier, max_batch: MaxBatch) -> Iterator[Evaluator]:
     """An evaluator, with the network (if there is one to be seen) in evaluation mode and without a graph."""
     at_a_time = OUTSIDE_A_STUDY if max_batch == "found" else max_batch
-    try:
-        module, seen = classifier.module, True
-    except ModelError:  # only its predictions can be had, and they are all that is needed
-        module, seen = torch.nn.Module(), False
-    with evaluation_mode(module), torch.no_grad():
-        yield Evaluator(classifier, at_a_time, channels_last=seen)
+    module = module_of(classifier)
+    with evaluation_mode(module) if module else nullcontext(), torch.no_grad():
+        yield Evaluator(classifier, at_a_time, channels_last=module is not None)
 
 
 def score_drops(

@@ -15,6 +15,14 @@ from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import feature_map
 
 
+def module_of(classifier: Classifier) -> nn.Module | None:
+    """The network, or None where only its predictions can be had."""
+    try:
+        return classifier.module
+    except ModelError:
+        return None
+
+
 def attention_for(*, create_graph: bool) -> AbstractContextManager[None]:
     """Attention that can be differentiated twice where that is asked for: the fused kernels cannot."""
     return sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext()

@@ -57,7 +57,7 @@ def load_classifier(
             "std and activation to the spec, or a YAML file of the same name beside the weights"
         )
     if settings.name.startswith(PYTHON_PREFIX):
-        module = _user_module(settings.name, folder, trusted=trust_code)
+        module = user_module(settings.name, folder, trusted=trust_code)
     else:
         if weights is None:
             raise ModelError(f"model {settings.name} comes without weights; name a file under `weights:`, or train it")
@@ -139,7 +139,7 @@ def _briefly(error: Exception) -> str:
     return text if len(text) <= 300 else f"{text[:300]}…"
 
 
-def _user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
+def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
     """The network made by `python:package.module:factory`."""
     place, _, factory_name = name.removeprefix(PYTHON_PREFIX).partition(":")
     if not place or not factory_name:

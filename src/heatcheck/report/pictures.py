@@ -12,7 +12,7 @@ MAP_SIDE = 160
 _LEVELS = 64  # more is not seen through the image, and packs worse
 
 # Dark violet over red to pale yellow: brightness rises all the way, so it reads without colour vision too.
-_RAMP = ((20, 11, 53), (101, 21, 110), (188, 55, 84), (237, 105, 37), (252, 194, 60), (252, 255, 164))
+RAMP = ((20, 11, 53), (101, 21, 110), (188, 55, 84), (237, 105, 37), (252, 194, 60), (252, 255, 164))
 
 
 class PictureError(Exception):
@@ -51,8 +51,8 @@ def _opened(folder: Path, name: str, side: int) -> Image.Image:
 
 def _palette() -> tuple[bytes, bytes]:
     place = np.linspace(0, 1, _LEVELS)
-    stops = np.linspace(0, 1, len(_RAMP))
-    colours = np.stack([np.interp(place, stops, channel) for channel in zip(*_RAMP, strict=True)], axis=1)
+    stops = np.linspace(0, 1, len(RAMP))
+    colours = np.stack([np.interp(place, stops, channel) for channel in zip(*RAMP, strict=True)], axis=1)
     alphas = 255 * np.clip((place - 0.12) * 1.7, 0, 1)
     return colours.round().astype(np.uint8).tobytes(), alphas.round().astype(np.uint8).tobytes()
 

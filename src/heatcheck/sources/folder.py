@@ -18,7 +18,15 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical, spellings
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading
 from heatcheck.core.registry import suggest
-from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_shape, read_image, read_mask
+from heatcheck.sources.reading import (
+    IMAGE_SUFFIXES,
+    Colour,
+    image_shape,
+    is_image,
+    read_image,
+    read_mask,
+    without_ending,
+)
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 _LABELS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "": math.nan, "-1": math.nan, "-1.0": math.nan, "nan": math.nan}
@@ -107,8 +115,8 @@ class FolderSource:
         for path in sorted(root.rglob("*")):
             below = path.relative_to(root)
             hidden = any(part.startswith(".") for part in below.parts)  # what file managers and notebooks leave behind
-            if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file() and not hidden:
-                case = below.with_suffix("").as_posix()
+            if not hidden and is_image(path):
+                case = without_ending(below.as_posix())
                 if case in images:
                     raise InputError(f"{images[case].name} and {path.name} are two images with one id; rename one")
                 images[case] = path
@@ -246,9 +254,7 @@ def _point(row: Mapping[str, str], where: str) -> Point:
 
 def _case_id(name: str) -> str:
     """The id of the image a table names with or without its ending."""
-    name = name.strip()
-    suffix = Path(name).suffix
-    return name.removesuffix(suffix) if suffix.lower() in IMAGE_SUFFIXES else name
+    return without_ending(name.strip())
 
 
 def read_csv(path: Path) -> tuple[list[str], dict[int, dict[str, str]]]:
@@ -286,6 +292,6 @@ SOURCES.add(
         settings=FolderSettings,
         open=FolderSource,
         summary="Your own images, with labels in a CSV and one mask file per image and finding",
-        needs="a folder of PNG, JPEG, TIFF, BMP or .npy images",
+        needs="a folder of PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI images",
     ),
 )

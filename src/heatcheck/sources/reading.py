@@ -14,8 +14,12 @@ from PIL import ImageOps, UnidentifiedImageError
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Image, Mask
+from heatcheck.sources.reading_dicom import dicom_shape, is_dicom, read_dicom
+from heatcheck.sources.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shape, read_nifti
 
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
+DICOM_SUFFIXES = (".dcm", ".dicom")
+IMAGE_SUFFIXES = (*PICTURE_SUFFIXES, *DICOM_SUFFIXES, *NIFTI_SUFFIXES)
 Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
 Stored = Num[np.ndarray, "channel row column"]  # as the file has it
@@ -24,12 +28,15 @@ _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than
 
 
 def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Range | None = None) -> Image:
-    """The image as float32 [channel, row, column]: integers scaled to [0, 1], floats as they are.
+    """The image as float32 [channel, *space]: integers scaled to [0, 1], floats as they are.
 
     `name` is what errors call the file, so that no absolute path leaves this machine. `value_range` says which
-    stored values become 0 and 1; a 12-bit film in a 16-bit file is all but black without it.
+    stored values become 0 and 1; a 12-bit film in a 16-bit file is all but black without it. DICOM comes through its
+    own window unless a range is given; NIfTI keeps its own units (Hounsfield, say) unless a range is given.
     """
-    values = _read(path, name, colour)
+    if _holds_dicom(path, name):
+        return _finite(read_dicom(path, name, colour, value_range), name)
+    values = read_nifti(path, name) if is_nifti(path) else _read(path, name, colour)
     if values.size == 0:
         raise CaseError(f"{name} has no pixels; repair or remove it")
     if value_range is not None:
@@ -43,6 +50,25 @@ def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Rang
     return _finite(scaled, name)
 
 
+def is_image(path: Path) -> bool:
+    """Whether the file can be read as an image, by its ending; one without an ending must say that it is DICOM."""
+    known = path.name.lower().endswith(IMAGE_SUFFIXES)
+    return path.is_file() and (known or (not path.suffix and is_dicom(path)))
+
+
+def without_ending(name: str) -> str:
+    """The name without the ending of an image file; other dots in it stay."""
+    ending = next((ending for ending in reversed(IMAGE_SUFFIXES) if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)]
+
+
+def _holds_dicom(path: Path, name: str) -> bool:
+    """Whether the file is to be read as DICOM: by its ending, or without a known one by what it says of itself."""
+    _require_content(path, name)
+    lower = path.name.lower()
+    return lower.endswith(DICOM_SUFFIXES) or (not lower.endswith(IMAGE_SUFFIXES) and is_dicom(path))
+
+
 def read_mask(path: Path, name: str, shape: tuple[int, ...]) -> Mask:
     """The pixels above 0, which must lie on the image's grid."""
     values = _finite(_read(path, name, "grey"), name)
@@ -54,7 +80,11 @@ def read_mask(path: Path, name: str, shape: tuple[int, ...]) -> Mask:
 
 
 def image_shape(path: Path, name: str) -> tuple[int, ...]:
-    """Rows and columns of an image, from its header alone."""
+    """Rows and columns of an image, or the axes of a volume, from its header alone."""
+    if _holds_dicom(path, name):
+        return dicom_shape(path, name)
+    if is_nifti(path):
+        return nifti_shape(path, name)
     if path.suffix.lower() == ".npy":
         return tuple(_read_array(path, name).shape[1:])
     with _opened(path, name) as picture:

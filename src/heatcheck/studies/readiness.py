@@ -11,6 +11,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.tensors import Images
 from heatcheck.methods import METHODS
+from heatcheck.methods.checks import in_one_sentence, require_fit
 from heatcheck.methods.masking import best_batch, leaves_batch_open, with_batch
 from heatcheck.methods.registry import Needs
 from heatcheck.models import BlackBox, NetworkClassifier
@@ -40,13 +41,9 @@ def try_out(explainer: Explainer) -> None:
         if facts.wants_priors:
             continue
         asked = replace(method, donors=(blank,)) if facts.wants_donors else method  # type: ignore[type-var]
-        if facts.needs is not Needs.PREDICTIONS:
-            asked(classifier, blank, target, [0])
-            continue
-        try:
-            asked(silent, blank, target, [0])
-        except ValueError as error:
-            raise SpecError(f"method {name}: {error}") from error
+        require_fit(name, method, classifier, blank)
+        with in_one_sentence(name, classifier):
+            asked(silent if facts.needs is Needs.PREDICTIONS else classifier, blank, target, [0])
 
 
 def require_other_patients(explainer: Explainer, keys: Sequence[CaseKey]) -> None:

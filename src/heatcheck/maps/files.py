@@ -1,0 +1,56 @@
+"""Maps as files that other programs read; each is written whole or not at all."""
+
+import io
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import nibabel
+import numpy as np
+
+from heatcheck.core.errors import InputError
+
+
+def npz_bytes(**arrays: Any) -> bytes:  # noqa: ANN401 - whatever NumPy can hold without pickling
+    """The named arrays and texts as a compressed .npz file that `numpy.load` opens without pickles."""
+    plain = {name: np.asarray(value) for name, value in arrays.items()}
+    for name, value in plain.items():
+        if value.dtype.hasobject:
+            raise TypeError(f"{name} would need a pickle; give numbers or text")
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **plain)
+    return buffer.getvalue()
+
+
+def nifti_bytes(values: np.ndarray, affine: np.ndarray | None, *, compressed: bool, about: str = "") -> bytes:
+    """Maps as a NIfTI file on the image's grid: [*space], or [*space, target] for several targets.
+
+    A 2D grid gets a third axis of length 1, as single slices have. Without an affine, voxels are 1 mm wide.
+    """
+    file = nibabel.Nifti1Image(np.asarray(values, np.float32), np.eye(4) if affine is None else affine)
+    file.header.set_xyzt_units("mm")
+    file.header["descrip"] = about.encode("ascii", "replace")[:79]
+    plain: bytes = file.to_bytes()
+    if not compressed:
+        return plain
+    import gzip
+
+    return gzip.compress(plain, mtime=0)  # the same map is the same file
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put the content under its name in one step; an interrupted write leaves nothing behind."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: no such folder; make it first")
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.close()
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(file.name).chmod(0o666 & ~umask)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,128 @@
+"""What is asked before a method works: each wrong input is one sentence with its remedy, and costs one forward pass."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from heatcheck.core.contracts import Classifier, Method
+from heatcheck.core.errors import HeatcheckError, InputError, ModelError
+from heatcheck.core.tensors import Images, Logits, Targets
+from heatcheck.methods.passes import evaluation_mode, module_of
+from heatcheck.methods.registry import METHODS, Needs
+
+
+def require_images(images: Tensor) -> Images:
+    """The same images, which must be finite float32 of [batch, channel, *space], with two or three space axes."""
+    shape = tuple(images.shape)
+    if images.ndim not in (4, 5) or 0 in shape:
+        raise InputError(f"images must be [batch, channel, *space] in 2D or 3D and not empty, got {shape}")
+    if images.dtype in (torch.float16, torch.bfloat16):
+        raise InputError(f"images are {_kind(images)}, too coarse for maps; call images.float() and model.float()")
+    if not images.is_floating_point():
+        raise InputError(f"images are {_kind(images)}; normalise them as for training and call images.float()")
+    if images.dtype != torch.float32:
+        raise InputError(f"images are {_kind(images)}; call images.float()")
+    bad = [number for number, image in enumerate(images) if not image.isfinite().all()]
+    if bad:
+        raise InputError(f"images {_numbers(bad)} of {len(images)} hold NaN or infinity; repair or remove them")
+    return images
+
+
+def require_logits(classifier: Classifier, images: Images) -> Logits:
+    """The logits of the images in evaluation mode, which must be finite and one for each named output."""
+    module, name = module_of(classifier), classifier.name
+    weights = next(module.parameters(), None) if module else None
+    if weights is not None and weights.dtype != images.dtype:
+        raise ModelError(f"model {name} holds {_kind(weights)}, the images {_kind(images)}; call model.float()")
+    if weights is not None and weights.device != images.device:
+        raise ModelError(f"model {name} is on {weights.device}, the images on {images.device}; move one of them")
+    try:
+        with evaluation_mode(module) if module else nullcontext(), torch.no_grad():
+            logits = classifier.logits(images)
+    except HeatcheckError:
+        raise
+    except Exception as error:
+        hint = (_channel_hint(module, images) if module else "") or "give images of the size it was trained on"
+        raise ModelError(f"model {name} fails on images of {tuple(images.shape)} ({briefly(error)}); {hint}") from error
+    expected = (len(images), len(classifier.outputs))
+    if not isinstance(logits, Tensor) or tuple(logits.shape) != expected:
+        got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ModelError(f"model {name} gives {got}, expected [batch, outputs] = {expected}; wrap it so that it does")
+    if not logits.isfinite().all():
+        raise ModelError(f"model {name} gives NaN or infinite scores; check its weights and the images' range")
+    return logits
+
+
+def require_targets(targets: Tensor, classifier: Classifier) -> Targets:
+    """The same targets, each of which must be the number of an output."""
+    count = len(classifier.outputs)
+    if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 2 or targets.shape[1] == 0:
+        raise InputError(
+            f"targets must be whole numbers of [batch, target], got {_kind(targets)} of {tuple(targets.shape)}"
+        )
+    wrong = sorted({int(number) for number in targets[(targets < 0) | (targets >= count)]})
+    if wrong:
+        raise InputError(
+            f"target {_numbers(wrong)} does not exist: model {classifier.name} has {count} outputs, 0 to {count - 1}"
+        )
+    return targets
+
+
+def require_fit(name: str, method: Method, classifier: Classifier, images: Images) -> None:
+    """Refuse a method that cannot be used on this model; a method with a `check` of its own is asked too."""
+    if METHODS[name].needs is Needs.INTERNALS and module_of(classifier) is None:
+        usable = ", ".join(key for key, facts in METHODS.items() if facts.needs is Needs.PREDICTIONS)
+        raise ModelError(
+            f"method {name} looks inside the model, but of {classifier.name} only predictions are known; "
+            f"use one of {usable}"
+        )
+    check = getattr(method, "check", None)
+    if check is not None:
+        check(classifier, images)
+
+
+def require_company(name: str, method: Method) -> None:
+    """Refuse a method that lacks what only a caller can give: other images, or the usual place of a finding."""
+    facts = METHODS[name]
+    if facts.wants_priors and getattr(method, "priors", None) is None:
+        raise InputError(f"method {name} needs the truth masks of other cases; run it in a study that has masks")
+    if facts.wants_donors and not getattr(method, "donors", ()):
+        raise InputError(f"method {name} replaces parts of the image by those of other images; give some as donors")
+
+
+@contextmanager
+def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
+    """A block in which a method works; what stops it is said in one sentence that names both."""
+    try:
+        yield
+    except HeatcheckError:
+        raise
+    except ValueError as error:  # a setting that does not fit these images
+        raise InputError(f"method {name}: {briefly(error)}") from error
+    except (RuntimeError, TypeError, NotImplementedError, IndexError) as error:
+        raise ModelError(f"method {name} does not run on model {classifier.name} ({briefly(error)})") from error
+
+
+def briefly(error: Exception) -> str:
+    """What torch says, which may be pages, as a part of one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _channel_hint(module: nn.Module, images: Images) -> str:
+    """What to do about the number of channels, if that may be what is wrong."""
+    first = next((part for part in module.modules() if isinstance(getattr(part, "in_channels", None), int)), None)
+    if first is None or first.in_channels == images.shape[1]:
+        return ""
+    return f"they have {images.shape[1]} channels, its first convolution takes {first.in_channels}"
+
+
+def _kind(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:5]))
+    return f"{shown} …" if len(numbers) > 5 else shown

@@ -1,0 +1,88 @@
+"""NIfTI images in their own units and their own voxel order; nothing is turned or resampled."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+from jaxtyping import Float
+from nibabel.spatialimages import SpatialImage
+
+from heatcheck.core.errors import CaseError
+
+NIFTI_SUFFIXES = (".nii", ".nii.gz")
+Affine = Float[np.ndarray, "4 4"]
+
+
+@dataclass(frozen=True, slots=True)
+class VoxelGrid:
+    """Where voxels lie in the patient: what a map needs to be laid over its image in any viewer."""
+
+    shape: tuple[int, ...]  # as the file has it, channels left out
+    affine: Affine
+
+
+def is_nifti(path: Path) -> bool:
+    """Whether the file's name ends like a NIfTI image's."""
+    return path.name.lower().endswith(NIFTI_SUFFIXES)
+
+
+def read_nifti(path: Path, name: str) -> np.ndarray:
+    """The voxels as float [channel, *space] after slope and intercept, in the order in which they are stored.
+
+    A fourth axis holds the channels. Axes of length 1 after the second are left out, so that a single slice is a
+    2D image.
+    """
+    with _explained(name):
+        file = _loaded(path, name)
+        values = np.asarray(file.get_fdata(dtype=np.float32, caching="unchanged"))
+    spatial = _spatial(file.shape, name)
+    channels = int(np.prod(file.shape[3:]))
+    moved = values.reshape(*file.shape[:3], channels)
+    return np.ascontiguousarray(np.moveaxis(moved, -1, 0).reshape(channels, *spatial))
+
+
+def nifti_shape(path: Path, name: str) -> tuple[int, ...]:
+    """The lengths of the spatial axes, from the header alone."""
+    with _explained(name):
+        shape = _loaded(path, name).shape
+    return _spatial(shape, name)
+
+
+def voxel_grid(path: Path, name: str) -> VoxelGrid:
+    """The grid on which a map of this image must be saved."""
+    with _explained(name):
+        file = _loaded(path, name)
+        return VoxelGrid(tuple(file.shape[:3]), np.asarray(file.affine, np.float64))
+
+
+def _loaded(path: Path, name: str) -> SpatialImage:
+    file: Any = nibabel.load(path)
+    if not isinstance(file, SpatialImage):
+        raise CaseError(f"{name} holds no volume; export it as NIfTI again")
+    if file.get_data_dtype().kind not in "iuf":
+        raise CaseError(f"{name} holds {file.get_data_dtype()}, not plain numbers; save each channel as numbers")
+    return file
+
+
+def _spatial(shape: tuple[int, ...], name: str) -> tuple[int, ...]:
+    if len(shape) < 2 or (len(shape) > 4 and int(np.prod(shape[3:])) != max(shape[3:])):
+        raise CaseError(f"{name} has {len(shape)} axes; save two or three of space and at most one of channels")
+    space = shape[:3]
+    return space[:2] if len(space) == 3 and space[2] == 1 else space
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd headers do not concern the reader
+            yield
+    except CaseError:
+        raise
+    except Exception as error:  # damaged bytes make nibabel and zlib raise anything
+        raise CaseError(f"{name} cannot be read as NIfTI ({type(error).__name__}); copy or export it again") from error

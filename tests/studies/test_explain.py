@@ -16,6 +16,7 @@ import heatcheck
 from heatcheck.core.errors import InputError, ModelError
 from heatcheck.core.seeds import seed_for
 from heatcheck.methods import METHODS, build_method
+from heatcheck.models import MODELS
 from heatcheck.studies.explain_inputs import ALL_UP_TO
 
 
@@ -139,7 +140,7 @@ def test_a_plain_function_is_explained_by_its_predictions():
     assert explained.model == "predict"
     assert set(seen) == {np.ndarray}
     assert np.unravel_index(explained.on_image()[0, 0].argmax(), (24, 36))[1] >= 24
-    with pytest.raises(ModelError, match="grad_cam looks inside the model, but predict is a plain function"):
+    with pytest.raises(ModelError, match="grad_cam looks inside the model, but of predict only predictions are known"):
         heatcheck.explain(predict, IMAGES)
 
 
@@ -174,7 +175,7 @@ def test_a_loaded_classifier_has_probabilities():
         ({"method": "location_prior"}, "truth masks"),
         ({"settings": {"layer": "lok"}}, "did you mean 'look'"),
         ({"settings": {"layr": "look"}}, "did you mean 'layer'"),
-        ({"method": "feature_ablation", "settings": {"cells": 30}}, "more than it has"),
+        ({"method": "feature_ablation", "settings": {"segments": {"kind": "grid", "cells": 30}}}, "more than it has"),
         ({"method": "occlusion", "settings": {"window": 2, "stride": 3}}, "leaves gaps"),
         ({"affine": np.eye(3)}, "4 × 4"),
     ],
@@ -278,8 +279,9 @@ def test_one_image_can_be_taken_out():
 
 @pytest.mark.parametrize("name", sorted(name for name, facts in METHODS.items() if not facts.wants_priors))
 def test_every_method_can_be_explained_with(name):
-    if METHODS[name].wants_donors:
-        explained = heatcheck.explain(Blob(), IMAGES, name, settings=METHODS[name].trial, donors=IMAGES.flip(0))
-    else:
-        explained = heatcheck.explain(Blob(), IMAGES, name, settings=METHODS[name].trial)
+    model, images = Blob(), IMAGES
+    if METHODS[name].family == "attention":
+        model, images = MODELS["vit_compact"].build(1, 3), torch.rand(2, 1, 64, 64)
+    donors = images.flip(0) if METHODS[name].wants_donors else None
+    explained = heatcheck.explain(model, images, name, settings=METHODS[name].trial, donors=donors)
     assert explained._repr_html_()

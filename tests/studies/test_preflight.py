@@ -1,14 +1,10 @@
 """Preflight: every method is tried, and what fails says why."""
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import pytest
-import torch
 import yaml
-from pydantic import ConfigDict
 
-from heatcheck.core.batches import without_error
 from heatcheck.core.errors import InputError, ModelError
 from heatcheck.methods import METHODS
 from heatcheck.studies.explain_models import NamedModel
@@ -106,21 +102,7 @@ def test_a_method_that_breaks_does_not_stop_the_others(monkeypatch):
     assert rows["random"].runs
 
 
-@dataclass(frozen=True)
-class Wanting:
-    """A method that wants other images."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
-
-    donors: torch.Tensor | None = field(default=None, metadata={"from_study": True})
-
-    def __call__(self, _, images, targets, __):
-        return without_error(self.donors.expand(*targets.shape, *images.shape[1:]))
-
-
-def test_donors_get_a_stand_in_and_it_is_said(monkeypatch):
-    facts = replace(METHODS["edge"], settings=Wanting, wants_donors=True)
-    monkeypatch.setitem(METHODS._parts, "edge", facts)
+def test_donors_get_a_stand_in_and_it_is_said():
     rows = {row.method: row for row in preflight(NamedModel("densenet_compact"), Input(side=32)).methods}
-    assert rows["edge"].runs
-    assert "random image as donor" in rows["edge"].reason
+    assert rows["feature_permutation"].runs
+    assert "random image as donor" in rows["feature_permutation"].reason

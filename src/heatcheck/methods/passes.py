@@ -13,6 +13,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import feature_map
+from heatcheck.methods.quick import QuickBackward
 
 
 def module_of(classifier: Classifier) -> nn.Module | None:
@@ -118,7 +119,7 @@ def input_gradients(
     """
     with evaluation_mode(classifier.module), torch.enable_grad():
         inputs = images.detach().requires_grad_()
-        with attention_for(create_graph=create_graph):
+        with attention_for(create_graph=create_graph), QuickBackward(weights=create_graph):
             logits = classifier.logits(inputs.clone())  # the network may work in place on its input
         logits = logits.gather(1, targets)
         gradients = [

@@ -21,6 +21,7 @@ from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits
 from heatcheck.methods.operations import PARAMETERS, out_of_place
 from heatcheck.methods.passes import evaluation_mode
+from heatcheck.methods.quick import QuickBackward
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ class Tape:
             return asked.function(*positional, **named)
 
         inputs = tuple(followed(parent.value, self.create_graph) for parent in parents)
-        with torch.enable_grad():
+        with torch.enable_grad(), QuickBackward(weights=self.create_graph):
             answer = call(*inputs)
         same = {id(value): leaves[place] for place, value in zip(places, inputs, strict=True)}
         arguments = tree.tree_unflatten(_filled(leaves, places, [parent.value for parent in parents]), shape)

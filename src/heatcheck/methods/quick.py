@@ -1,0 +1,149 @@
+"""Two operations whose way back torch makes too long on a CPU, with a shorter one.
+
+The gradient at a first convolution's input, which has few channels, takes ten times as long as the convolution itself:
+one matrix product and a fold do the same. BatchNorm in evaluation is a fixed scale per channel, yet its backward also
+gathers what only training needs. Both are exact and can be differentiated again.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.grad import conv2d_weight
+from torch.overrides import TorchFunctionMode
+
+from heatcheck.methods.operations import PARAMETERS
+
+FEW = 4  # input channels
+
+
+class QuickBackward(TorchFunctionMode):
+    """A block in which networks are recorded with the shorter ways back; what they compute stays the same.
+
+    Gradients reach the weights only where `weights` says so: torch does not tell a function of our own that nobody
+    asked for them.
+    """
+
+    def __init__(self, *, weights: bool) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        """The operation's own answer, with another way back for two of them."""
+        quick = _QUICK.get(func)
+        if quick is not None and torch.is_grad_enabled():
+            named = dict(zip(PARAMETERS[func.__name__], args, strict=False)) | (kwargs or {})
+            if not self.weights:
+                named |= {key: named[key].detach() for key in ("weight", "bias") if isinstance(named.get(key), Tensor)}
+            answer = quick(**named)
+            if answer is not None:
+                return answer
+        return func(*args, **(kwargs or {}))
+
+
+def _convolution(  # noqa: PLR0913, PLR0917 - torch's own parameters
+    input: Tensor,  # noqa: A002 - torch's name
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: str | int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor | None:
+    """The convolution where the shorter way fits, else None."""
+    plain = type(input) is Tensor and input.device.type == "cpu" and input.requires_grad and input.ndim == 4
+    if not plain or weight.shape[1] > FEW or groups != 1 or isinstance(padding, str) or weight[0, 0].numel() == 1:
+        return None
+    steps = [(each, each) if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]
+    answer: Tensor = _FewChannels.apply(input, weight, bias, steps)  # type: ignore[no-untyped-call]
+    return answer
+
+
+def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
+    input: Tensor,  # noqa: A002 - torch's name
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,  # noqa: ARG001 - nothing is learned here
+    eps: float = 1e-5,
+) -> Tensor | None:
+    """BatchNorm in evaluation, else None."""
+    if type(input) is not Tensor or training or running_mean is None or running_var is None or not input.requires_grad:
+        return None
+    scale = (running_var + eps).rsqrt() if weight is None else weight * (running_var + eps).rsqrt()
+    shift = -running_mean * scale if bias is None else bias - running_mean * scale
+    norm = partial(
+        functional.batch_norm, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias, eps=eps
+    )
+    answer: Tensor = _FixedScale.apply(input, scale, shift, norm)  # type: ignore[no-untyped-call]
+    return answer
+
+
+_QUICK: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
+    torch.conv2d: _convolution,
+    functional.batch_norm: _batch_norm,
+}
+
+
+class _FewChannels(torch.autograd.Function):
+    """A 2D convolution whose input gradient is a matrix product and a fold."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor | None, steps: list[Any]) -> Tensor:  # noqa: ANN401
+        """The convolution."""
+        ctx.steps, ctx.biased = steps, bias is not None
+        ctx.save_for_backward(images, weight)
+        return torch.conv2d(images, weight, bias, *steps)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:  # noqa: ANN401
+        """The gradients of what needs one."""
+        images, weight = ctx.saved_tensors
+        stride, padding, dilation = ctx.steps
+        arriving = gradients[0]
+        at_images = at_weight = at_bias = None
+        if ctx.needs_input_grad[0]:
+            columns = torch.matmul(weight.flatten(1).t(), arriving.flatten(2))
+            size, kernel = tuple(images.shape[2:]), tuple(weight.shape[2:])
+            folded = functional.fold(columns, size, kernel, dilation, padding, stride)
+            at_images = folded.clone()  # torch folds into memory as large as the columns, and would keep it
+        if ctx.needs_input_grad[1]:
+            at_weight = conv2d_weight(images, weight.shape, arriving, stride, padding, dilation)  # type: ignore[no-untyped-call]
+        if ctx.biased and ctx.needs_input_grad[2]:
+            at_bias = arriving.sum((0, 2, 3))
+        return at_images, at_weight, at_bias, None
+
+
+class _FixedScale(torch.autograd.Function):
+    """An answer that is scale · values + shift, channel by channel."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, scale: Tensor, shift: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:  # noqa: ANN401, ARG004
+        """What the norm answers, which is the same and quicker."""
+        ctx.save_for_backward(values, scale)
+        return norm(values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:  # noqa: ANN401
+        """The gradients of what needs one."""
+        values, scale = ctx.saved_tensors
+        arriving = gradients[0]
+        others = [axis for axis in range(arriving.ndim) if axis != 1]
+        spread = scale.reshape([1, -1, *[1] * (arriving.ndim - 2)])
+        return (
+            arriving * spread if ctx.needs_input_grad[0] else None,
+            (arriving * values).sum(others) if ctx.needs_input_grad[1] else None,
+            arriving.sum(others) if ctx.needs_input_grad[2] else None,
+            None,
+        )

@@ -1,0 +1,90 @@
+"""The shorter ways back lead to the same gradients, once and twice."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from heatcheck.methods.quick import QuickBackward
+
+STEPS = [
+    {},
+    {"stride": 2, "padding": 3},
+    {"stride": (2, 1), "padding": (0, 2)},
+    {"dilation": 2, "padding": 1},
+    {"kernel_size": (3, 5), "stride": 3},
+]
+
+
+def convolution(channels, steps):
+    torch.manual_seed(0)
+    return nn.Conv2d(channels, 5, **({"kernel_size": 4} | steps)).double()
+
+
+def norm():
+    torch.manual_seed(1)
+    made = nn.BatchNorm2d(3).double().eval()
+    nn.init.normal_(made.weight)
+    nn.init.normal_(made.bias)
+    made.running_mean.normal_()
+    made.running_var.uniform_(0.5, 2)
+    return made
+
+
+def through(module, images, *, quick):
+    if not quick:
+        return module(images)
+    with QuickBackward(weights=True):
+        return module(images)
+
+
+MODULES = [convolution(channels, steps) for channels in (1, 3) for steps in STEPS] + [norm()]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_values_and_gradients_are_those_of_torch(module):
+    channels = module.weight.shape[1] if module.weight.ndim > 1 else 3
+    images = torch.randn(2, channels, 11, 12, dtype=torch.float64, requires_grad=True)
+    answers = [through(module, images, quick=quick) for quick in (False, True)]
+    assert "FewChannels" in answers[1].grad_fn.name() or "FixedScale" in answers[1].grad_fn.name()
+    torch.testing.assert_close(answers[0], answers[1])
+    arriving = torch.randn_like(answers[0])
+    wanted = [images, *module.parameters()]
+    slopes = [torch.autograd.grad(answer, wanted, arriving, create_graph=True) for answer in answers]
+    for plain, quick in zip(*slopes, strict=True):
+        torch.testing.assert_close(plain, quick)
+    again = [torch.autograd.grad(sum((s**2).sum() for s in slope), wanted) for slope in slopes]
+    for plain, quick in zip(*again, strict=True):
+        torch.testing.assert_close(plain, quick)
+
+
+def test_a_relu_in_place_may_follow():
+    images = torch.randn(1, 3, 8, 8, dtype=torch.float64, requires_grad=True)
+    module = nn.Sequential(norm(), nn.ReLU(inplace=True))
+    slopes = [torch.autograd.grad(through(module, images, quick=quick).sum(), images)[0] for quick in (False, True)]
+    torch.testing.assert_close(slopes[0], slopes[1])
+
+
+def test_weights_get_no_gradient_unless_asked_for():
+    images = torch.randn(1, 1, 8, 8, dtype=torch.float64, requires_grad=True)
+    module = convolution(1, {})
+    with QuickBackward(weights=False):
+        answer = module(images)
+    assert torch.autograd.grad(answer.sum(), module.weight, allow_unused=True) == (None,)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: functional.conv2d(x, torch.ones(2, 1, 3, 3).double(), padding="same"),
+        lambda x: functional.conv2d(x, torch.ones(2, 1, 1, 1).double()),
+        lambda x: functional.batch_norm(x, None, None, training=True),
+    ],
+)
+def test_other_calls_are_left_to_torch(call):
+    images = torch.randn(2, 1, 8, 8, dtype=torch.float64, requires_grad=True)
+    with QuickBackward(weights=True):
+        answer = call(images)
+    assert "FewChannels" not in answer.grad_fn.name()
+    assert "FixedScale" not in answer.grad_fn.name()
+    torch.testing.assert_close(answer, call(images))

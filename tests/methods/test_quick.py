@@ -53,7 +53,7 @@ def test_values_and_gradients_are_those_of_torch(module):
     slopes = [torch.autograd.grad(answer, wanted, arriving, create_graph=True) for answer in answers]
     for plain, quick in zip(*slopes, strict=True):
         torch.testing.assert_close(plain, quick)
-    again = [torch.autograd.grad(sum((s**2).sum() for s in slope), wanted) for slope in slopes]
+    again = [torch.autograd.grad(sum((s**2).sum() for s in slope), wanted[:2]) for slope in slopes]
     for plain, quick in zip(*again, strict=True):
         torch.testing.assert_close(plain, quick)
 

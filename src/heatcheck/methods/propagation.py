@@ -84,6 +84,7 @@ class Deconvolution:
     "guided_grad_cam",
     label="Guided Grad-CAM",
     family="modified backward",
+    models="networks with a feature map",
     needs=Needs.INTERNALS,
     cost="2 + 1 backward a finding",
     summary="Guided backprop's detail where Grad-CAM is hot",

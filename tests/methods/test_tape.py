@@ -1,12 +1,15 @@
 """Walking back by the chain rule gives what autograd gives, however the network spells its operations."""
 
+import gc
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 from heatcheck.core.errors import ModelError
-from heatcheck.methods.tape import Tape, gradient
+from heatcheck.methods import build_method
+from heatcheck.methods.tape import Node, Tape, gradient
 from heatcheck.models import NetworkClassifier, Preprocessing
 
 
@@ -166,3 +169,16 @@ def test_scripted_code_is_refused_and_not_silently_taken_for_a_constant():
 
     with pytest.raises(ModelError, match="cannot be followed"):
         Tape({}, otherwise=gradient).record(classifier_of(Net(Scripted.apply)), torch.rand(1, 1, 8, 8))
+
+
+@pytest.mark.parametrize("name", ["guided_backprop", "lrp", "deep_lift"])
+def test_a_tape_is_freed_at_once_and_does_not_wait_for_the_collector(name):
+    gc.collect()
+    gc.disable()
+    try:
+        method, images = build_method(name, {}), torch.rand(1, 1, 8, 8)
+        classifier = classifier_of(Net(nn.ReLU(inplace=True)))
+        method(classifier, images, torch.tensor([[0, 1]]), [0])
+        assert not [each for each in gc.get_objects() if type(each) in (Tape, Node)]
+    finally:
+        gc.enable()

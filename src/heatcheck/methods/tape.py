@@ -214,18 +214,20 @@ class Tape:
             return self.decompositions[asked.name](*asked.positional, **asked.named)
         leaves, shape = tree.tree_flatten((asked.positional, asked.named))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, StandIn)]
-        parents = tuple(leaves[place].node for place in places)
+        stand_ins = [leaves[place] for place in places]
+        parents = tuple(each.node for each in stand_ins)
         _refuse_overwritten(parents, asked.name)
+        function, constants = asked.function, _filled(leaves, places, [None] * len(places))
 
-        def call(*values: Tensor) -> Any:  # noqa: ANN401
-            positional, named = tree.tree_unflatten(_filled(leaves, places, values), shape)
-            return asked.function(*positional, **named)
+        def call(*values: Tensor) -> Any:  # noqa: ANN401 - it must not hold a stand-in, or the tape would hold itself
+            positional, named = tree.tree_unflatten(_filled(constants, places, values), shape)
+            return function(*positional, **named)
 
         inputs = tuple(followed(parent.value, self.create_graph) for parent in parents)
         with torch.enable_grad(), QuickBackward(weights=self.create_graph):
             answer = call(*inputs)
-        same = {id(value): leaves[place] for place, value in zip(places, inputs, strict=True)}
-        arguments = tree.tree_unflatten(_filled(leaves, places, [parent.value for parent in parents]), shape)
+        same = {id(value): each for each, value in zip(stand_ins, inputs, strict=True)}
+        arguments = tree.tree_unflatten(_filled(constants, places, [parent.value for parent in parents]), shape)
 
         def stand_in(output: object, index: int | None = None) -> object:
             if not isinstance(output, Tensor) or not output.requires_grad:

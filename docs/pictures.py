@@ -3,6 +3,7 @@
 python docs/pictures.py [RUN_FOLDER]
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,12 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from heatcheck.report import overlays
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
 
 IMAGES = Path(__file__).parent / "images"
 TILE, LINE = 400, 19
+SMALL, ACROSS = 200, 6  # tiles of the methods' picture
 COLOURS = {
     "Airspace Opacity": "#f2c14e",
     "Atelectasis": "#ff7f50",
@@ -72,8 +75,57 @@ def report(run: Path) -> None:
     picture.save(IMAGES / "report.png", optimize=True)
 
 
+def methods(run: Path, finding: str) -> Image.Image:
+    """One case of a run's gallery with that finding: the film with its outline, then every method's map over it."""
+    folder = run / "gallery"
+    entrants = json.loads((run / "run.json").read_text())["methods"]
+    items = json.loads((folder / "index.json").read_text())["items"]
+    item = next(item for item in items if item["finding"] == finding)
+    film = np.asarray(Image.open(folder / item["image"]).convert("L"), np.float32) / 255
+    outlines = [np.array(outline, np.int32) for outline in item["truth"]]
+    files = {each["method"]: each["file"] for each in item["maps"]}
+    families: dict[str, list[dict[str, str]]] = {}
+    for entrant in entrants:
+        if entrant["name"] in files:
+            families.setdefault(entrant["family"], []).append(entrant)
+    tiles = [
+        _tile(
+            overlays.draw(film, np.zeros_like(film)).picture,
+            outlines,
+            film.shape,
+            (finding, "the outline is the truth"),
+        )
+    ]
+    for family, members in families.items():
+        for entrant in members:
+            heat = Image.open(folder / files[entrant["name"]]).convert("L").resize(film.shape[::-1])
+            drawn = overlays.draw(film, np.asarray(heat, np.float32)).picture
+            tiles.append(_tile(drawn, outlines, film.shape, (entrant["label"].replace("×", "x"), family)))
+    blank = np.zeros_like(tiles[0])
+    rows = [[*tiles[i : i + ACROSS], *[blank] * ACROSS][:ACROSS] for i in range(0, len(tiles), ACROSS)]
+    return Image.fromarray(np.vstack([np.hstack(row) for row in rows]))
+
+
+def _tile(
+    picture: Image.Image, outlines: list[np.ndarray], shape: tuple[int, ...], words: tuple[str, str]
+) -> np.ndarray:
+    scale = SMALL / max(shape)
+    size = (round(shape[1] * scale), round(shape[0] * scale))
+    drawn = np.asarray(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)).copy()
+    for outline in outlines:
+        cv2.polylines(drawn, [np.round(outline * scale).astype(np.int32)], True, (111, 214, 255), 1, cv2.LINE_AA)
+    tile = Image.new("RGB", (SMALL, size[1] + 44), "black")
+    tile.paste(Image.fromarray(drawn), ((SMALL - size[0]) // 2, 0))
+    draw = ImageDraw.Draw(tile)
+    for text, top, colour, points in ((words[0], 2, "white", 15), (words[1], 21, "#a5afb9", 13)):
+        draw.text((SMALL / 2, size[1] + top), text, fill=colour, font=ImageFont.load_default(points), anchor="ma")
+    return np.asarray(tile)
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    phantom((20, 27, 50, 58, 61, 66)).save(IMAGES / "phantom.png", optimize=True)
+    phantom((20, 27, 50, 58, 61, 66)).quantize(96).save(IMAGES / "phantom.png", optimize=True)
     if len(sys.argv) > 1:
         report(Path(sys.argv[1]))
+        sheet = methods(Path(sys.argv[1]), "Pleural Effusion").quantize(192)
+        sheet.save(IMAGES / "methods.png", optimize=True)

@@ -72,6 +72,7 @@ def test_run_report_and_compare(heatcheck, spec, tmp_path):
     assert heatcheck("report", out)[0] == 0
     assert (out / "report.html").exists()
     code, printed, _ = heatcheck("compare", out, out)
+    assert "…" not in printed.replace(" … ", "")  # no name is cut
     assert code == 0
     assert "The specs are the same." in printed
     rows = json.loads(heatcheck("compare", out, out, "--json")[1])["rows"]

@@ -9,6 +9,8 @@ import typer
 
 from heatcheck.cli.options import AsJson, Debug
 
+MOST = 1000  # columns of a table
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
@@ -29,6 +31,7 @@ def compare(
         typer.echo(json.dumps(asdict(comparison), indent=1))
         return
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     console = Console()
@@ -43,4 +46,5 @@ def compare(
         table.add_row(
             row.metric, row.finding, row.method, *values, f"{row.difference:+.3f}", interval, str(row.n_cases)
         )
-    console.print(table)
+    whole = Measurement.get(console, console.options.update(width=MOST), table).maximum
+    Console(width=max(console.width, whole)).print(table)  # a long line is better than a cut name

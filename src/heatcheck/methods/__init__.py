@@ -11,7 +11,7 @@ from heatcheck.methods import (
     propagation,
     surrogates,
 )
-from heatcheck.methods.registry import METHODS, MethodFacts, build_method
+from heatcheck.methods.registry import METHODS, MethodFacts, build_method, changed_settings
 
 __all__ = [
     "METHODS",
@@ -19,6 +19,7 @@ __all__ = [
     "attention",
     "build_method",
     "cam",
+    "changed_settings",
     "deep_lift",
     "floors",
     "gradient",

@@ -1,7 +1,7 @@
 """The saliency methods a study can name, and what a user should know of each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -77,3 +77,28 @@ def build_method(name: str, settings: Mapping[str, Any]) -> Method:
         message = problem["msg"].removeprefix("Value error, ")
         raise SpecError(f"method {name}: {place + ': ' if place else ''}{message}, got {problem['input']!r}") from error
     return built
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting:
+    """A setting that is not what the method has when nothing is said; both as JSON can hold them."""
+
+    name: str
+    value: Any
+    usual: Any
+
+
+def changed_settings(name: str, method: Method) -> list[ChangedSetting]:
+    """The settings in which the method differs from its defaults; what the study itself supplies does not count."""
+    usual = METHODS[name].settings()
+    settable = (setting for setting in fields(METHODS[name].settings) if setting.init)
+    pairs = (
+        (setting.name, getattr(method, setting.name), getattr(usual, setting.name))
+        for setting in settable
+        if not setting.metadata.get("from_study")
+    )
+    return [ChangedSetting(key, _plain(value), _plain(default)) for key, value, default in pairs if value != default]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any setting
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

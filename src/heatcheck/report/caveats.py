@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
-from heatcheck.report.numbers import count, listed
+from heatcheck.report.numbers import count, few, listed
 from heatcheck.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
 from heatcheck.report.words import plain
 
@@ -17,7 +17,8 @@ MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (_failed(evidence), _weak_model(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence))
+    made = (_failed(evidence), _weak_model(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence),
+            _smaller_settings(evidence))  # fmt: skip
     return tuple(sentence for sentence in made if sentence)
 
 
@@ -36,6 +37,17 @@ def _failed(evidence: Evidence) -> str:
         return ""
     total = len(evidence.run.cases)
     return f"{failed:,} of {count(total, 'case')} failed and took no part; the section on gaps lists them with reasons."
+
+
+def _smaller_settings(evidence: Evidence) -> str:
+    """How many methods were cut short: they might do better with their usual settings."""
+    cut = [method.label for method in evidence.methods if method.saves_time]
+    if not cut:
+        return ""
+    were, they = ("was", "it") if len(cut) == 1 else ("were", "they")
+    return (
+        f"{few(cut)} {were} run with smaller settings than usual to save time, and {they} might do better with those."
+    )
 
 
 def _rare(evidence: Evidence) -> str:
@@ -89,9 +101,5 @@ def _doubts(leader: Leader, first: Estimate, rivals: Mapping[str, Estimate]) -> 
         return [f"{label} has no interval"]
     near = [name for name, row in rivals.items() if row.high >= first.low]
     without = [name for name, row in rivals.items() if lacks_interval(row)]
-    doubts = [f"the interval of {label} overlaps that of {_few(near)}"] if near else []
-    return doubts + ([f"{_few(without)} {'has' if len(without) == 1 else 'have'} no interval"] if without else [])
-
-
-def _few(names: list[str]) -> str:
-    return listed(names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"])
+    doubts = [f"the interval of {label} overlaps that of {few(near)}"] if near else []
+    return doubts + ([f"{few(without)} {'has' if len(without) == 1 else 'have'} no interval"] if without else [])

@@ -9,6 +9,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.privacy import run_without_paths
+from heatcheck.report.settings import in_words, is_smaller
 from heatcheck.runs.store import Run
 
 Key = tuple[str, str, str, str, str]  # statistic, metric, finding, method, other_method
@@ -24,6 +25,8 @@ class Entrant:
     family: str = ""
     note: str = ""
     summary: str = ""
+    changed: tuple[str, ...] = ()  # settings that are not the usual ones, in words
+    saves_time: bool = False  # some of them are smaller numbers
 
 
 READERS = Entrant(HUMAN, "Human readers", "human")
@@ -113,7 +116,9 @@ def _entrants(manifest: Mapping[str, Any], rows: list[Estimate]) -> list[Entrant
 
 def _entrant(facts: Mapping[str, Any]) -> Entrant:
     words = {key: str(facts.get(key) or "") for key in ("family", "note", "summary")}
-    return Entrant(facts["name"], facts.get("label") or facts["name"], facts.get("kind") or "method", **words)
+    changed = facts.get("changed") or []
+    label, kind = facts.get("label") or facts["name"], facts.get("kind") or "method"
+    return Entrant(facts["name"], label, kind, **words, changed=in_words(changed), saves_time=is_smaller(changed))
 
 
 def _findings(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[str, ...]:

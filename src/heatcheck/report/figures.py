@@ -50,7 +50,9 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
 def against_readers(evidence: Evidence, metric: str) -> PanelGroup | None:
     """One plot per method: its score and the readers' on every finding, with the highest floor as a tick."""
     order = (ALL_FINDINGS, *_telling_order(evidence, metric))
-    drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in evidence.methods}
+    ranked = [entrant for entrant, _ in _highest_first(evidence.methods, evidence, metric)]
+    best = [*ranked, *(m for m in evidence.methods if m not in ranked)]
+    drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in best}
     drawn = {m: rows for m, rows in drawn.items() if any(row.marks for row in rows)}
     if not drawn:
         return None

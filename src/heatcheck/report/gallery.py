@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heatcheck.report.evidence import Evidence
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, count, number
 from heatcheck.report.outlines import Frame, frame_for, path_data
-from heatcheck.report.pictures import PictureError, image_uri, map_uri
+from heatcheck.report.pictures import RAMP, PictureError, image_uri, map_uri
+
+MANY = 8  # methods that one choice can show at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class Gallery:
     left_out: tuple[str, ...] = ()
 
     @property
+    def ramp(self) -> str:
+        """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
+        return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
+
+    @property
     def findings(self) -> list[str]:
         """The findings that have a card."""
         return sorted({card.finding for card in self.cards})
@@ -74,7 +82,7 @@ class Gallery:
 def gallery_of(evidence: Evidence, budget: int) -> Gallery:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
     items = evidence.run.gallery.get("items", [])
-    labels = {e.name: e.label for e in (*evidence.methods, *evidence.floors)}
+    labels = {e.name: e.label for e in _in_order(evidence)}
     cards: list[Card] = []
     broken = used = 0
     for item in items:
@@ -88,6 +96,22 @@ def gallery_of(evidence: Evidence, budget: int) -> Gallery:
         used += card.weight
         cards.append(card)
     return Gallery(tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget)))
+
+
+def _in_order(evidence: Evidence) -> list[Entrant]:
+    """Methods before floors; where they are too many to see at once, the highest overlap comes first."""
+    if len(evidence.methods) <= MANY:
+        return [*evidence.methods, *evidence.floors]
+
+    def place(entrant: Entrant) -> float:
+        value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+        return math.inf if math.isnan(value) else -value
+
+    return [*sorted(evidence.methods, key=place), *evidence.floors]
+
+
+def _best_first(maps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
+    return sorted(maps, key=lambda each: names.index(each["method"]) if each["method"] in names else len(names))
 
 
 def _sentences(over: int, broken: int, budget: int) -> list[str]:
@@ -117,7 +141,9 @@ def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> C
         truth=path_data(item.get("truth", []), frame),
         readers="".join(path_data(reader.get("contours", []), frame) for reader in readers),
         reader_points=tuple(frame.place(point) for reader in readers for point in reader.get("points", [])),
-        overlays=tuple(_overlay(each, folder, frame, labels) for each in item.get("maps", [])),
+        overlays=tuple(
+            _overlay(each, folder, frame, labels) for each in _best_first(item.get("maps", []), list(labels))
+        ),
     )
 
 

@@ -1,11 +1,12 @@
 """The localization study's page: do the maps point where the radiologists do?"""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import reliability, words
+from heatcheck.report import cost, reliability, words
 from heatcheck.report.caveats import caveats
 from heatcheck.report.downloads import Download, download
 from heatcheck.report.evidence import READERS, Evidence
@@ -14,6 +15,7 @@ from heatcheck.report.gallery import gallery_of
 from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map, undefined_scores
 from heatcheck.report.matrix import Matrix, by_finding, by_floor
 from heatcheck.report.modelcard import model_card
+from heatcheck.report.numbers import count, listed
 from heatcheck.report.page import Section, StudyPage, description, record_of
 from heatcheck.report.verdict import verdict
 
@@ -36,6 +38,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
             _overview(evidence),
             _findings(evidence),
             _floors(evidence),
+            _cost(evidence),
             Section("cases", "Cases to look at", "Cases", "gallery.html",
                     {"gallery": gallery_of(evidence, max(0, min(PICTURES, room)))}),
             Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
@@ -83,7 +86,7 @@ def _explained(
 def _floors(evidence: Evidence) -> Section:
     tested = [m for m in evidence.measures_of("test") if m in evidence.measures]
     overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == "test" and key[2] == ALL_FINDINGS]
-    families = {key[1]: row.family for key, row in overall if row.family}
+    made = Counter(row.family for _, row in overall if row.family)
     content = {
         "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
         "detail": [
@@ -95,9 +98,31 @@ def _floors(evidence: Evidence) -> Section:
         "floors": evidence.floors,
         "floor_sentence": words.FLOOR,
         "test_sentence": words.TEST,
-        "families": sorted(set(families.values())),
+        "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(made.items())],
     }
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "floors.html", content)
+
+
+def _cost(evidence: Evidence) -> Section:
+    shown = [metric for metric in MAIN if metric in evidence.measures]
+    plots = [(plain(evidence, m), plot) for m in shown if (plot := cost.cost_plot(evidence, m))]
+    entrants = (*evidence.methods, *evidence.floors)
+    content = {
+        "plots": plots,
+        "machine": cost.machine(evidence),
+        "families": cost.family_classes(evidence),
+        "has_floors": bool(evidence.floors),
+        "rows": cost.costs(evidence, shown),
+        "measures": [plain(evidence, m) for m in shown],
+        "changed": [(entrant.label, listed(entrant.changed)) for entrant in entrants if entrant.changed],
+        "changed_sentence": words.SMALLER if any(e.saves_time for e in entrants) else words.CHANGED,
+    }
+    return Section("cost", "What does a map cost?", "Cost", "cost.html", content)
+
+
+def plain(evidence: Evidence, metric: str) -> str:
+    """The metric's short name."""
+    return words.plain(evidence.measures[metric]).name
 
 
 def _model(evidence: Evidence) -> Mapping[str, object]:

@@ -83,6 +83,11 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def few(names: Sequence[str], last: str = "and") -> str:
+    """The names when they are few, else the first two and how many more: a sentence must not become a list."""
+    return listed(names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"], last)
+
+
 def moment(text: str) -> str:
     """An ISO time to the minute, or the text itself when it is none."""
     try:

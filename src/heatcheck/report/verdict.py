@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.distance import from_readers
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import count, listed, number
+from heatcheck.report.numbers import count, few, listed, number
 from heatcheck.report.words import floor_phrase, plain
 
 LEVEL = 0.05
@@ -75,7 +75,7 @@ def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
     if same and len(leaders[0].entrants) == 1:
         text = f"{_opening(evidence, leaders)}: {told}"
     elif same and len(leaders) > 1:
-        names = listed([entrant.label for entrant in leaders[0].entrants])
+        names = few([entrant.label for entrant in leaders[0].entrants])
         text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {told}"
     else:
         named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
@@ -93,7 +93,7 @@ def _opening(evidence: Evidence, leaders: Sequence[Leader]) -> str:
 
 
 def _crowned(leader: Leader) -> str:
-    names = listed([entrant.label for entrant in leader.entrants])
+    names = few([entrant.label for entrant in leader.entrants])
     alone, tied = _PRAISE[leader.metric]
     return f"{names} {alone if len(leader.entrants) == 1 else tied}"
 
@@ -147,7 +147,7 @@ def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
     for metric, by_entrant in outcomes.items():
         for outcome in dict.fromkeys(by_entrant.values()):
             sharers = [entrant.label for entrant, theirs in by_entrant.items() if theirs == outcome]
-            subject = "it" if len(named) == 1 else listed(sharers)
+            subject = "it" if len(named) == 1 else few(sharers)
             claims.append(f"{_ON[metric]} {'each of ' if len(sharers) > 1 else ''}{subject} {outcome}")
     return claims
 

@@ -59,6 +59,11 @@ TEST = (
     "A method beats a floor when their difference is too large to be chance: p below 0.05 after correcting for the "
     "number of tests made together (Holm)."
 )
+SMALLER = (
+    "To save time, some methods were given less to work with than usual: fewer samples, steps or segments. Their maps "
+    "are coarser or noisier than they could be."
+)
+CHANGED = "These settings are not what the method has when nothing is said."
 DECREASE = (
     "How much lower the method scores than the readers, in percent of the readers\u2019 score; it swings wildly where "
     "that score is near 0."

@@ -1,7 +1,7 @@
 """Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -17,7 +17,7 @@ from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.explaining import Explained, Explainer
+from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.progress import Watcher
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
@@ -51,10 +51,10 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
     items: list[dict[str, Any]] = []
     kept: dict[str, Map] = {}
     for number, choice in enumerate(choices):
-        explained = rule.explainer([rule.source.load(rule.keys[choice.case])])[0][0]
-        drawn = _drawn_maps(explained, rule.explainer.findings.index(choice.finding))
-        items.append(_item(folder, f"{number:03d}", choice, explained.case, drawn, rule.region))
-        items[-1]["probability"] = explained.probabilities[rule.explainer.findings.index(choice.finding)]
+        case = rule.source.load(rule.keys[choice.case])
+        drawn, probability = _drawn_maps(rule.explainer, case, choice.finding)
+        items.append(_item(folder, f"{number:03d}", choice, case, drawn, rule.region))
+        items[-1]["probability"] = probability
         if rule.keep_maps:
             kept |= {
                 f"{choice.case}/{choice.finding}/{method}": for_keeping(values) for method, values in drawn.items()
@@ -65,10 +65,21 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
     folder.write_gallery({"items": items})
 
 
-def _drawn_maps(explained: Explained, column: int) -> dict[str, Map]:
-    """The maps of one finding, of the methods that have one."""
-    maps = {method: explained.map_of(method, column) for method in explained.grids}
-    return {method: values for method, values in maps.items() if values is not None}
+def _drawn_maps(explainer: Explainer, case: Case, finding: str) -> tuple[dict[str, Map], float]:
+    """The maps of one finding, of the methods that have one, in the study's order; and how likely the model thinks it.
+
+    A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
+    finding among all, so they are asked for all.
+    """
+    floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
+    others = {name: method for name, method in explainer.methods.items() if name not in floors}
+    alone = replace(explainer, methods=others, findings=(finding,))([case])[0][0]
+    among_all = replace(explainer, methods=floors)([case])[0][0]
+    maps = {
+        name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
+        for name in explainer.methods
+    }
+    return {name: values for name, values in maps.items() if values is not None}, alone.probabilities[0]
 
 
 def choose(folder: RunFolder, methods: Sequence[str], most: int) -> list[Choice]:

@@ -1,9 +1,10 @@
 """Study: do the maps point where the radiologists do?"""
 
+import gc
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from heatcheck.core.records import Case, CaseKey, CaseRecord, Estimate, Map, Pre
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.keep import for_keeping
-from heatcheck.methods import METHODS, build_method
+from heatcheck.methods import METHODS, build_method, changed_settings
 from heatcheck.metrics import METRICS
 from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, load_classifier
 from heatcheck.regions.rule import RegionRule
@@ -128,7 +129,7 @@ class LocalizationPlan:
         return {
             "preset": self.body.preset,
             "findings": list(self.findings),
-            "methods": [_method_facts(method) for method in self.explainer.methods],
+            "methods": [_method_facts(*each) for each in self.explainer.methods.items()],
             "metrics": [_metric_facts(metric) for metric in self.body.metrics],
             "source": {"name": self.body.source["name"], "description": SOURCES[self.body.source["name"]].summary},
             "model": {"name": name, "description": summary, "outputs": list(self._classifier.outputs)},
@@ -166,6 +167,7 @@ class LocalizationPlan:
         read = read_cases(self.source, self._keys(shard), self.options.workers)
         for batch in batches(collected.usable(read), self.envelope.batch_size):
             self._explain(batch, collected)
+        gc.collect()  # methods that record the network leave rings of large tensors, which nothing else frees in time
         return collected.tables()
 
     def _explain(self, batch: list[Case], collected: "_Collected") -> None:
@@ -278,7 +280,7 @@ def _score_order(row: Score) -> tuple[str, ...]:
     return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
 
 
-def _method_facts(name: str) -> dict[str, str]:
+def _method_facts(name: str, method: Method) -> dict[str, Any]:
     facts = METHODS[name]
     note = "the same map for every finding" if facts.same_for_all_targets else ""
     kind = "floor" if facts.is_floor else "method"
@@ -289,6 +291,7 @@ def _method_facts(name: str) -> dict[str, str]:
         "kind": kind,
         "note": note,
         "summary": facts.summary,
+        "changed": [asdict(setting) for setting in changed_settings(name, method)],
     }
 
 

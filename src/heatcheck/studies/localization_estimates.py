@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,7 @@ class EstimateRule:
         return generator_for(self.seed, "estimates", *purpose)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: every estimate asks for the same patients and rows
 class Values:
     """One metric's values: per finding a row a case and a column a method (and the readers, where there are any)."""
 
@@ -57,17 +57,27 @@ class Values:
     columns: tuple[str, ...]
     by_finding: dict[str, pd.DataFrame]
 
-    @property
-    def patients(self) -> pd.Series:
+    @cached_property
+    def _index(self) -> pd.Index:
+        """Every case that any finding has."""
+        joined = np.concatenate([table.index.to_numpy(object) for table in self.by_finding.values()])
+        return pd.Index(np.unique(joined), dtype=object)
+
+    @cached_property
+    def patients(self) -> np.ndarray:
         """The patient of each case that any finding has."""
-        both = pd.concat([table["patient"] for table in self.by_finding.values()])
-        return both[~both.index.duplicated()].sort_index()
+        known = dict(pair for table in self.by_finding.values() for pair in table["patient"].items())
+        return np.array([known[case] for case in self._index], str)
+
+    @cached_property
+    def _rows(self) -> dict[str, Float[np.ndarray, "cases method"]]:
+        columns = list(self.columns)
+        return {f: table[columns].reindex(self._index).to_numpy(float) for f, table in self.by_finding.items()}
 
     def over_findings(self, columns: list[str], findings: list[str]) -> Float[np.ndarray, "method cases finding"]:
         """The values of those columns for every case and finding, NaN where a case does not have the finding."""
-        index = self.patients.index
-        per_finding = [self.by_finding[f].reindex(index)[columns].to_numpy(float).T for f in findings]
-        return np.stack(per_finding, axis=-1)
+        places = [self.columns.index(column) for column in columns]
+        return np.stack([self._rows[finding][:, places].T for finding in findings], axis=-1)
 
 
 def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
@@ -109,8 +119,9 @@ def _wide(rows: pd.DataFrame, column_of: Int[np.ndarray, " rows"], columns: tupl
     cases, first, row_of = np.unique(rows["case"].to_numpy(str), return_index=True, return_inverse=True)
     matrix = np.full((len(cases), len(columns)), np.nan)
     matrix[row_of, column_of] = rows["value"].to_numpy()
-    wide = pd.DataFrame(matrix, index=cases, columns=list(columns))
-    wide["patient"] = rows["patient"].to_numpy(str)[first]
+    # plain objects: pandas' own kind of text is slow to take apart, and every estimate does so
+    wide = pd.DataFrame(matrix, index=pd.Index(cases, dtype=object), columns=list(columns))
+    wide["patient"] = pd.Series(rows["patient"].to_numpy(str)[first], wide.index, dtype=object)
     return wide
 
 
@@ -148,7 +159,7 @@ def _macro(
         if not findings:
             return
     takes_part = ~np.isnan(cube).all((0, 2))
-    patients = values.patients.to_numpy(str)[takes_part]
+    patients = values.patients[takes_part]
     flat = np.moveaxis(cube[:, takes_part], 0, 1).reshape(len(patients), -1)
     totals = cluster_totals(flat, patients).joined
     generator = rule.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
@@ -188,13 +199,15 @@ def _scaled(estimate: Estimate, scale: float) -> Estimate:
 def _paired(
     table: pd.DataFrame, finding: str, blank: Estimate, rule: EstimateRule, statistic: Callable[..., np.ndarray]
 ) -> Estimate:
-    common = table.dropna(subset=[blank.other_method, blank.method])
-    totals = cluster_totals(common[[blank.other_method, blank.method]].to_numpy(float), common["patient"].to_numpy(str))
+    both = table[[blank.other_method, blank.method]].to_numpy(float)
+    common = ~np.isnan(both).any(1)
+    patients = table["patient"].to_numpy(str)[common]
+    totals = cluster_totals(both[common], patients)
     generator = rule.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
     one = bca_interval(totals.joined, statistic, rule.draws, generator)[0]
     return replace(
-        blank, finding=finding, value=one.value, low=one.low, high=one.high, n_cases=len(common), reason=one.reason,
-        n_patients=common["patient"].nunique(), n_undefined=len(table) - len(common),
+        blank, finding=finding, value=one.value, low=one.low, high=one.high, n_cases=len(patients), reason=one.reason,
+        n_patients=len(np.unique(patients)), n_undefined=len(table) - len(patients),
     )  # fmt: skip
 
 
@@ -228,7 +241,7 @@ def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> 
     cube = values.over_findings([floor, method], list(values.by_finding))
     differences = macro_weighted(cube[1] - cube[0])
     generator = rule.generator("flip", values.metric, ALL, method, floor)
-    flip = sign_flip_test(differences, values.patients.to_numpy(str), rule.flips, generator)
+    flip = sign_flip_test(differences, values.patients, rule.flips, generator)
     return replace(found, p_value=flip.p_value)
 
 
@@ -258,7 +271,7 @@ def _ratio(counts: list[Values], findings: list[str], blank: Estimate, rule: Est
     """The part's share of part and rest, averaged over the findings."""
     part, rest = (values.over_findings([blank.method], findings)[0] for values in counts)
     defined = ~(np.isnan(part) | np.isnan(rest)).any(1)
-    patients = counts[0].patients.to_numpy(str)[defined]
+    patients = counts[0].patients[defined]
     totals = cluster_totals(np.hstack([part, rest])[defined], patients).sums
     generator = rule.generator("ratio", blank.metric, blank.finding, blank.method)
     one = bca_interval(totals, mean_share, rule.draws, generator)[0]

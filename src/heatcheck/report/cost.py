@@ -1,0 +1,187 @@
+"""What a map costs and what it is worth: seconds per map against the score, one named point a method."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report import svg
+from heatcheck.report.axes import Axis, limits_around, tick_label
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.gaps import seconds_per_map
+from heatcheck.report.numbers import SPACE, Unit, count, interval, number
+from heatcheck.report.words import plain
+
+WIDTH = 460.0
+_LEFT, _RIGHT, _NAMES = 34.0, 300.0, 318.0  # the plot's sides, and where the names begin
+_TOP, _STEP = 12.0, 15.5  # of a name
+_COLOURS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One row of the table: a method, its seconds and its scores in words."""
+
+    entrant: Entrant
+    seconds: str
+    scores: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    entrant: Entrant
+    seconds: float
+    score: Estimate
+
+
+def family_classes(evidence: Evidence) -> dict[str, str]:
+    """A colour's class for every family, in the order of the run; floors have their own."""
+    families = dict.fromkeys(e.family for e in evidence.methods)
+    return {family: f"family{i % _COLOURS}" for i, family in enumerate(families)}
+
+
+def seconds_by_method(evidence: Evidence) -> dict[str, float]:
+    """Seconds per map: one image and one finding. Nothing for a run without times."""
+    table = seconds_per_map(evidence.run)
+    return dict(zip(table["method"].astype(str), table["seconds_per_map"].to_numpy(float).tolist(), strict=True))
+
+
+def costs(evidence: Evidence, metrics: Sequence[str]) -> list[Cost]:
+    """Every method and floor, family by family, the quickest of each first."""
+    seconds = seconds_by_method(evidence)
+    families = list(dict.fromkeys(e.family for e in (*evidence.methods, *evidence.floors)))
+
+    def place(entrant: Entrant) -> tuple[bool, int, float]:
+        taken = seconds.get(entrant.name, math.nan)
+        return entrant.kind == "floor", families.index(entrant.family), math.inf if math.isnan(taken) else taken
+
+    entrants = sorted((*evidence.methods, *evidence.floors), key=place)
+    return [
+        Cost(e, brief(seconds.get(e.name, math.nan)), tuple(_told(evidence, m, e) for m in metrics)) for e in entrants
+    ]
+
+
+def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
+    """Seconds on a logarithmic axis, the score with its interval above them; names stand apart so that none collide."""
+    seconds = seconds_by_method(evidence)
+    spots = [
+        _Spot(e, seconds[e.name], row)
+        for e in (*evidence.methods, *evidence.floors)
+        if seconds.get(e.name, math.nan) > 0
+        and (row := evidence.find("mean", metric, ALL_FINDINGS, e.name))
+        and not math.isnan(row.value)
+    ]
+    if not spots:
+        return None
+    human = evidence.value("mean", metric, ALL_FINDINGS, HUMAN)
+    words = plain(evidence.measures[metric])
+    ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
+    bottom = _TOP + max(_STEP * len(spots), 180)
+    across = _log_axis([s.seconds for s in spots])
+    up = Axis(*limits_around([*ends, human]), bottom, _TOP)
+    parts = [*_grid(across, up, words.unit), *_human_line(human, up, words.unit)]
+    classes = family_classes(evidence)
+    for spot, middle in zip(_by_height(spots), _name_places(len(spots), bottom), strict=True):
+        parts += _spot(spot, (across.at(math.log10(spot.seconds)), up), middle, classes, words.unit)
+    parts.append(svg.words((_LEFT + _RIGHT) / 2, bottom + 33, "seconds per map", "axis-title", "middle"))
+    title = f"{words.name} against seconds per map"
+    sentences = " ".join(f"{_sentence(spot, words.unit)}." for spot in _by_height(spots))
+    return svg.picture((WIDTH, bottom + 42), title, sentences, parts)
+
+
+def brief(seconds: float) -> str:
+    """A length of time in two digits that matter, in milliseconds where it is short."""
+    if math.isnan(seconds):
+        return number(seconds)
+    milliseconds = seconds < 0.1
+    value = seconds * 1000 if milliseconds else seconds
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 2)}f}{SPACE}{'ms' if milliseconds else 's'}"
+
+
+def _told(evidence: Evidence, metric: str, entrant: Entrant) -> str:
+    row = evidence.find("mean", metric, ALL_FINDINGS, entrant.name)
+    return number(row.value if row else math.nan, plain(evidence.measures[metric]).unit)
+
+
+def _by_height(spots: Sequence[_Spot]) -> list[_Spot]:
+    return sorted(spots, key=lambda spot: -spot.score.value)
+
+
+def _name_places(names: int, bottom: float) -> list[float]:
+    step = (bottom - _TOP) / names
+    return [_TOP + step * (i + 0.5) for i in range(names)]
+
+
+def _log_axis(seconds: Sequence[float]) -> Axis:
+    low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
+    return Axis(low, max(high, low + 1), _LEFT + 8, _RIGHT - 8)
+
+
+def _grid(across: Axis, up: Axis, unit: Unit) -> list[Markup]:
+    parts = []
+    decades = range(int(across.low), int(across.high) + 1)
+    for decade in decades:
+        x = across.at(decade)
+        parts.append(svg.line(x, up.end, x, up.start, "grid"))
+        if decade % (2 if len(decades) > 5 else 1) == 0:
+            parts.append(svg.words(x, up.start + 15, _decade(decade), "tick", "middle"))
+    for tick in up.ticks():
+        parts.append(svg.line(_LEFT, up.at(tick), _RIGHT, up.at(tick), "grid"))
+        parts.append(svg.words(_LEFT - 5, up.at(tick) + 4, tick_label(tick, unit), "tick", "end"))
+    return parts
+
+
+def _decade(power: int) -> str:
+    for unit, exponent in ((f"{SPACE}µs", -6), (f"{SPACE}ms", -3), (f"{SPACE}s", 0)):
+        if power < exponent + 3 or exponent == 0:
+            return f"{10.0 ** (power - exponent):g}{unit}"
+    return ""
+
+
+def _human_line(value: float, up: Axis, unit: Unit) -> list[Markup]:
+    if math.isnan(value):
+        return []
+    told = f"Human readers {number(value, unit)}"
+    y = up.at(value)
+    return [
+        svg.group(told, svg.line(_LEFT, y, _RIGHT, y, "human-line")),
+        svg.words(_LEFT + 4, y - 4 if y > _TOP + 12 else y + 13, told, "human-name"),
+    ]
+
+
+def _spot(spot: _Spot, at: tuple[float, Axis], name_y: float, classes: dict[str, str], unit: Unit) -> list[Markup]:
+    x, up = at
+    y = up.at(spot.score.value)
+    floor = spot.entrant.kind == "floor"
+    colour = "family-floor" if floor else classes[spot.entrant.family]
+    parts = [svg.path([(x, y), (_RIGHT + 4, name_y), (_NAMES - 9, name_y)], "leader")]
+    if not math.isnan(spot.score.low) and not math.isnan(spot.score.high):
+        parts.append(svg.line(x, up.at(spot.score.low), x, up.at(spot.score.high), f"whisker {colour}"))
+    parts += [_shape(x, y, colour, floor=floor), _shape(_NAMES - 6, name_y, colour, floor=floor)]
+    name = svg.words(_NAMES + 2, name_y + 4, svg.shortened(spot.entrant.label, 22), "name")
+    return [svg.group(_sentence(spot, unit), *parts, name)]
+
+
+def _shape(x: float, y: float, colour: str, *, floor: bool) -> Markup:
+    if floor:
+        return svg.path([(x - 3.6, y - 3.6), (x + 3.6, y - 3.6), (x + 3.6, y + 3.6), (x - 3.6, y + 3.6)],
+                        f"point {colour}", closed=True)  # fmt: skip
+    return svg.circle(x, y, 4.2, f"point {colour}")
+
+
+def _sentence(spot: _Spot, unit: Unit) -> str:
+    between = interval(spot.score.low, spot.score.high, unit)
+    told = f"{number(spot.score.value, unit)}" + (f" ({between})" if between else "")
+    return f"{spot.entrant.label}: {brief(spot.seconds)} per map, {told}"
+
+
+def machine(evidence: Evidence) -> str:
+    """What the times were measured on, as far as the run recorded it."""
+    manifest = evidence.run.manifest
+    threads, device = manifest.get("threads"), manifest.get("device")
+    parts = [str(device or ""), count(int(threads), "thread") if threads else "", str(manifest.get("machine") or "")]
+    batch = manifest.get("batch_size")
+    return ", ".join([*(part for part in parts if part), *([f"{batch} images at a time"] if batch else [])])

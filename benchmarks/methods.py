@@ -79,7 +79,8 @@ class Clock:
 
     def cost(self, call: Callable[[], object], rounds: int) -> list[float]:
         """The call's time in forward passes, round by round."""
-        call()  # what is found once and remembered is not counted
+        if rounds > 1:
+            call()  # what is found once and remembered is not counted; of a long call it is nothing
         costs = []
         for _ in range(rounds):
             around = [self.forward() for _ in range(3)]
@@ -186,8 +187,9 @@ def measured(names: list[str], model: str, *, with_peers: bool) -> list[Row]:
     clock = Clock(module, image)
     ours = {}
     for name in names:
-        dear = BUDGETS.get(name, 0) > 30
-        ours[name] = clock.cost(prepared(name, classifier, image), 3 if dear else 7)
+        dearness = BUDGETS.get(name, 0)
+        rounds = 7 if dearness < 30 else 3 if dearness < 100 else 1
+        ours[name] = clock.cost(prepared(name, classifier, image), rounds)
         print(f"  {name}: {statistics.median(ours[name]):.2f}", file=sys.stderr, flush=True)
     known = peers(without_writing_in_place(module), image) if with_peers else {}
     rows = []

@@ -70,10 +70,8 @@ class GradCamPlusPlus:
         total = seen.values.flatten(2).sum(2, keepdim=True)
 
         def weights(gradient: Tensor) -> Tensor:
-            square = gradient**2
-            below = 2 * square + gradient**3 * total
-            alpha = torch.where(below != 0, square / torch.where(below != 0, below, torch.ones_like(below)), 0.0)
-            return (alpha * gradient.relu()).sum(2)
+            below = gradient * total + 2  # of α, whose common factor g² cancels
+            return (gradient.relu() / below.masked_fill(below == 0, torch.inf)).sum(2)
 
         return without_error(_weighted(seen, weights))
 
@@ -119,7 +117,11 @@ def _weighted(
 def _principal(features: Float[Tensor, "feature *grid"]) -> Float[Tensor, "*grid"]:
     rows = features.flatten(1).T  # a row a position
     centred = (rows - rows.mean(0)).double()
-    _, _, directions = torch.linalg.svd(centred, full_matrices=False)
-    projected = centred @ directions[0]
+    if len(rows) <= rows.shape[1]:  # the smaller of the two squares has the same first direction
+        sizes, directions = torch.linalg.eigh(centred @ centred.T)
+        projected = directions[:, -1] * sizes[-1].clamp(min=0).sqrt()
+    else:
+        _, directions = torch.linalg.eigh(centred.T @ centred)
+        projected = centred @ directions[:, -1]
     rises = (projected * centred.mean(1)).sum() >= 0
     return (projected if rises else -projected).float().reshape(features.shape[1:])

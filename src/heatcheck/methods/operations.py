@@ -37,6 +37,8 @@ ACTIVATIONS = _names(
 )
 ELEMENTWISE = _names("exp log log1p sqrt rsqrt square pow reciprocal abs sin cos erf")
 
+SIMPLE = CONVOLUTIONS | AVERAGES | _names("linear batch_norm cat add flatten reshape view")  # the dear and the frequent
+
 OTHER_NAMES = {
     "multiply": "mul",
     "true_divide": "div",

@@ -8,8 +8,8 @@ autograd graph throughout, so that what a rule computes can be differentiated wi
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,28 +19,54 @@ from torch.utils import _pytree as tree
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.methods.operations import PARAMETERS, out_of_place
+from heatcheck.methods.operations import PARAMETERS, SIMPLE, out_of_place
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.methods.quick import QuickBackward
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """One differentiable step from some inputs to an output."""
 
     inputs: tuple[Tensor, ...]
     output: Tensor
     create_graph: bool
+    simple: bool = False  # torch's own functions on the way back have one output each and can be called directly
 
     def pull(self, arriving: Tensor) -> tuple[Tensor, ...]:
         """The vector-Jacobian product: what arrives at the output, as seen from each input; 0 where nothing does."""
-        shares = torch.autograd.grad(
-            self.output, self.inputs, arriving, retain_graph=True, create_graph=self.create_graph, allow_unused=True
-        )
+        shares: tuple[Tensor | None, ...]
+        if self.create_graph or not self.simple or not self._way_back:
+            shares = torch.autograd.grad(
+                self.output, self.inputs, arriving, retain_graph=True, create_graph=self.create_graph, allow_unused=True
+            )
+        else:
+            shares = (arriving,)
+            for function, places in self._way_back:
+                answer = function(shares[0])
+                shares = (answer,) if isinstance(answer, Tensor) else tuple(answer[place] for place in places)
         return tuple(
             torch.zeros_like(value) if share is None else share
             for value, share in zip(self.inputs, shares, strict=True)
         )
+
+    @cached_property
+    def _way_back(self) -> tuple[tuple[Any, list[int]], ...]:
+        """Torch's own functions from the output straight to the inputs, with the places of what they answer.
+
+        Called one after the other they cost a fraction of what the autograd engine needs to start. None where the way
+        branches.
+        """
+        way, function = [], self.output.grad_fn
+        while function is not None:
+            before = [(place, step[0]) for place, step in enumerate(function.next_functions) if step[0] is not None]
+            call = function if callable(function) else function.apply  # type: ignore[attr-defined]  # one of ours
+            way.append((call, [place for place, _ in before]))
+            ends = [getattr(step, "variable", None) for _, step in before]
+            if len(ends) == len(self.inputs) and all(a is b for a, b in zip(ends, self.inputs, strict=True)):
+                return tuple(way)
+            function = before[0][1] if len(before) == 1 else None
+        return ()
 
 
 @dataclass(eq=False, slots=True)
@@ -52,10 +78,15 @@ class Node:
     piece: Piece
     call: Callable[..., Tensor]  # the output for other values of the tracked inputs
     function: Callable[..., Any]
-    arguments: tuple[tuple[Any, ...], dict[str, Any]]  # as called, with true values
+    arrange: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]  # tracked values → all arguments of the call
     position: int
     overwritten: bool = False  # a later operation wrote into memory that it shares
     kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the operation was called with, positional and named, with true values."""
+        return self.arrange(*(parent.value for parent in self.parents))
 
     @property
     def value(self) -> Tensor:
@@ -176,7 +207,7 @@ class Tape:
         """Take the images through the classifier; the logits."""
         start = images.detach().requires_grad_()
         source = self._node(
-            Node("input", (), Piece((), start, self.create_graph), Tensor.clone, Tensor.clone, ((), {}), 0)
+            Node("input", (), Piece((), start, self.create_graph), Tensor.clone, Tensor.clone, _nothing, 0)
         )
         with evaluation_mode(classifier.module):
             logits = classifier.logits(StandIn.of(self, source))
@@ -188,7 +219,7 @@ class Tape:
     def back(self, arriving: Logits) -> Images:
         """What the input gets when `arriving` starts at the logits."""
         waiting = {self._end.position: arriving}
-        with torch.enable_grad() if self.create_graph else nullcontext():
+        with torch.set_grad_enabled(self.create_graph):
             for node in reversed(self.nodes[1 : self._end.position + 1]):
                 here = waiting.pop(node.position, None)
                 if here is None:
@@ -217,17 +248,20 @@ class Tape:
         stand_ins = [leaves[place] for place in places]
         parents = tuple(each.node for each in stand_ins)
         _refuse_overwritten(parents, asked.name)
-        function, constants = asked.function, _filled(leaves, places, [None] * len(places))
+        function, constants = asked.function, self._constants(leaves)
 
-        def call(*values: Tensor) -> Any:  # noqa: ANN401 - it must not hold a stand-in, or the tape would hold itself
+        def arrange(*values: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
             positional, named = tree.tree_unflatten(_filled(constants, places, values), shape)
+            return positional, named
+
+        def call(*values: Tensor) -> Any:  # noqa: ANN401 - whatever the operation returns
+            positional, named = arrange(*values)
             return function(*positional, **named)
 
         inputs = tuple(followed(parent.value, self.create_graph) for parent in parents)
         with torch.enable_grad(), QuickBackward(weights=self.create_graph):
             answer = call(*inputs)
         same = {id(value): each for each, value in zip(stand_ins, inputs, strict=True)}
-        arguments = tree.tree_unflatten(_filled(constants, places, [parent.value for parent in parents]), shape)
 
         def stand_in(output: object, index: int | None = None) -> object:
             if not isinstance(output, Tensor) or not output.requires_grad:
@@ -238,14 +272,21 @@ class Tape:
                 return same[id(output)]
             self._rule(asked.name)  # refused now rather than on the way back
             do = call if index is None else lambda *values: call(*values)[index]
-            piece = Piece(inputs, output, self.create_graph)
-            node = self._node(Node(asked.name, parents, piece, do, asked.function, arguments, len(self.nodes)))
+            piece = Piece(inputs, output, self.create_graph, simple=asked.name in SIMPLE)
+            node = self._node(Node(asked.name, parents, piece, do, function, arrange, len(self.nodes)))
             return StandIn.of(self, node) if asked.target is None else self._rewritten(asked.target, node)
 
         if isinstance(answer, (tuple, list)):
             made = [stand_in(output, index) for index, output in enumerate(answer)]
             return made if isinstance(answer, list) else tuple(made)
         return stand_in(answer)
+
+    def _constants(self, leaves: list[Any]) -> list[Any]:
+        """The arguments without stand-ins, which would make the tape hold itself; weights have a graph if asked for."""
+        return [None if isinstance(leaf, StandIn) else self._constant(leaf) for leaf in leaves]
+
+    def _constant(self, leaf: object) -> object:
+        return leaf.detach() if isinstance(leaf, Tensor) and leaf.requires_grad and not self.create_graph else leaf
 
     def _node(self, node: Node) -> Node:
         self.nodes.append(node)
@@ -265,6 +306,10 @@ def _filled(leaves: list[Any], places: list[int], values: Iterable[Any]) -> list
     for place, value in zip(places, values, strict=True):
         filled[place] = value
     return filled
+
+
+def _nothing(*_: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (), {}
 
 
 def _refuse_overwritten(parents: tuple[Node, ...], name: str) -> None:

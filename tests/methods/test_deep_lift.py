@@ -87,7 +87,20 @@ def test_max_pooling_after_a_relu_by_hand():
     torch.testing.assert_close(got.values[:, 0], expected, rtol=1e-4, atol=1e-7)
 
 
+class Quotients(nn.Module):
+    """Divisions of every kind between a convolution and its head."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(1, 4, 3), nn.Linear(4, 3)
+
+    def forward(self, images):
+        x = self.conv(images)
+        return self.head((1 / (2 + x.abs()) + x / (1 + x.square()) + (3 - x) / 2).mean((2, 3)))
+
+
 COMPLETE = {
+    "quotients": Quotients,
     "residual": Residual,
     "attention": lambda: Attending(False),
     "fused attention": lambda: Attending(True),

@@ -158,6 +158,45 @@ def test_its_derivative_with_respect_to_the_weights_equals_finite_differences(ne
         torch.testing.assert_close((slope * direction).sum(), (above - below) / 2e-6, rtol=1e-4, atol=1e-6)
 
 
+class ByHand(nn.Module):
+    """A LayerNorm written out, between patches and a head."""
+
+    def __init__(self, *, written_out):
+        super().__init__()
+        torch.manual_seed(9)
+        self.written_out = written_out
+        self.patches, self.norm, self.head = nn.Conv2d(1, 6, 4, 4), nn.LayerNorm(6), nn.Linear(6, 3)
+        nn.init.normal_(self.norm.weight)
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        if not self.written_out:
+            return self.head(self.norm(x).mean(1))
+        centred = x - x.mean(-1, keepdim=True)
+        spread = (centred.pow(2).mean(-1, keepdim=True) + self.norm.eps).sqrt()
+        return self.head((self.norm.weight * centred / spread).mean(1))
+
+
+def test_a_layer_norm_written_out_is_followed_with_its_denominator_constant():
+    images, targets = torch.randn(1, 1, 12, 12).double(), torch.tensor([[0, 1, 2]])
+    apart, whole = (
+        Lrp(epsilon=1e-12)(classifier_of(ByHand(written_out=how).double()), images, targets, [0]).values
+        for how in (True, False)
+    )
+    torch.testing.assert_close(apart, whole, rtol=1e-6, atol=1e-9)
+
+
+def test_an_operation_that_relevance_never_reaches_needs_no_rule():
+    class Weighed(nn.Module):
+        def forward(self, images):
+            flat = images.flatten(1)[:, :3]
+            return flat * flat.cumsum(1).softmax(1)
+
+    images = torch.rand(1, 1, 12, 12)
+    got = Lrp()(classifier_of(Weighed()), images, torch.tensor([[1]]), [0])
+    torch.testing.assert_close(got.error, torch.zeros(1, 1), rtol=0, atol=1e-4)
+
+
 def test_an_operation_without_a_rule_is_named_by_the_check():
     class Odd(nn.Module):
         def forward(self, images):

@@ -75,6 +75,7 @@ MIDDLES = {
     "tensors written into": written_part,
     "sums in place": summed_in_place,
     "operators": lambda x: -(2 - x / 3) * x + x**2,
+    "quotients": lambda x: 1 / (2 + x.abs()) + x / (1 + x.square()) + (3 - x) / 2,
     "attention": mixed_attention,
     "fused attention": lambda x: functional.scaled_dot_product_attention(x, x, x),
     "chunks": chunks,
@@ -132,7 +133,9 @@ def test_the_multi_head_attention_of_torch_can_be_taken_apart(batch_first):
 
 def test_an_operation_without_a_rule_is_named_before_the_way_back():
     with pytest.raises(ModelError, match="'cumsum', for which this method has no rule; choose another"):
-        Tape({"conv2d": gradient}).record(classifier_of(Net(lambda x: x.cumsum(2))), torch.rand(1, 1, 8, 8))
+        Tape(dict.fromkeys(("conv2d", "mean", "linear"), gradient)).record(
+            classifier_of(Net(lambda x: x.cumsum(2))), torch.rand(1, 1, 8, 8)
+        )
 
 
 def test_memory_written_through_another_view_is_refused():

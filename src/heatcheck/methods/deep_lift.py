@@ -22,6 +22,7 @@ from heatcheck.methods.operations import (
     SUMS,
     attention,
     group_norm,
+    inverse_quotient,
     layer_norm,
     multi_head_attention,
     quotient,
@@ -35,6 +36,7 @@ DECOMPOSED: Mapping[str, Decomposition] = {
     "layer_norm": layer_norm,
     "group_norm": group_norm,
     "div": quotient,
+    "rdiv": inverse_quotient,
 }
 NO_DIFFERENCE = 1e-10  # below it a quotient of differences is replaced by the slope
 

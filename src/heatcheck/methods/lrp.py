@@ -18,15 +18,19 @@ from heatcheck.methods.operations import (
     MAXIMA,
     PRODUCTS,
     ROUTING,
-    SCALINGS,
     SUMS,
     attention,
+    inverse_quotient,
     multi_head_attention,
+    quotient,
 )
 from heatcheck.methods.registry import Needs, method
 from heatcheck.methods.tape import Decomposition, Node, Piece, Rule, Shares, Tape, followed, gradient, passed
 
+CONSTANT = frozenset({"softmax", "sqrt", "rsqrt", "reciprocal", "var", "std", "norm"})  # weights and denominators
 DECOMPOSED: Mapping[str, Decomposition] = {
+    "div": quotient,
+    "rdiv": inverse_quotient,
     "scaled_dot_product_attention": attention,
     "multi_head_attention_forward": multi_head_attention,
 }
@@ -50,7 +54,8 @@ class Lrp:
     Linear layers, averages and LayerNorm (its denominator held constant) follow the ε rule, convolutions the one
     chosen; a BatchNorm right after a convolution or linear layer is folded into it, any other passes relevance on, as
     activations and added constants do. Two summands share in proportion, two factors by halves. Attention weights are
-    held constant, so that relevance takes the value path. Biases and ε keep a part: the error is |Σ map − logit|.
+    held constant, so that relevance takes the value path, and so are denominators. Biases and ε keep a part: the error
+    is |Σ map − logit|.
     """
 
     convolutions: Literal["zplus", "epsilon", "gamma"] = "zplus"
@@ -80,13 +85,13 @@ class Lrp:
 
     def tape(self, *, create_graph: bool = False) -> Tape:
         """An empty tape with the rules, on which attention weights are constants."""
-        return Tape(self.rules(), DECOMPOSED, constant=frozenset({"softmax"}), create_graph=create_graph)
+        return Tape(self.rules(), DECOMPOSED, constant=CONSTANT, create_graph=create_graph)
 
     def rules(self) -> Mapping[str, Rule]:
         """What each operation does with the relevance that arrives at its output."""
         return {
             **dict.fromkeys(ROUTING, gradient),
-            **dict.fromkeys(ACTIVATIONS | SCALINGS, passed),
+            **dict.fromkeys(ACTIVATIONS | {"neg"}, passed),
             **dict.fromkeys(CONVOLUTIONS, self._convolution),
             **dict.fromkeys(AVERAGES, self._in_proportion),
             **dict.fromkeys(SUMS, self._sum),

@@ -29,7 +29,6 @@ AVERAGES = _names(
 )
 MAXIMA = _names("max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d")
 PRODUCTS = _names("mul matmul mm bmm einsum")  # linear in each factor
-SCALINGS = _names("div neg")  # by a constant; a quotient of two tracked values is a product
 SUMS = _names("add sub rsub")
 ACTIVATIONS = _names(
     "relu relu6 leaky_relu prelu rrelu elu selu celu gelu silu mish hardswish hardsigmoid hardtanh softplus softsign "
@@ -49,6 +48,7 @@ OTHER_NAMES = {
     "concat": "cat",
     "concatenate": "cat",
     "clip": "clamp",
+    "rtruediv": "rdiv",
     "radd": "add",
     "rmul": "mul",
     "rmatmul": "matmul",
@@ -171,6 +171,11 @@ def group_norm(
 def quotient(input: Tensor, other: Any, **_: object) -> Tensor:  # noqa: A002, ANN401 - torch's name; a tensor or a number
     """A quotient as a product."""
     return input * (other.reciprocal() if isinstance(other, Tensor) else 1 / other)
+
+
+def inverse_quotient(input: Tensor, other: Any, **_: object) -> Tensor:  # noqa: A002, ANN401 - as above
+    """A constant divided by a tensor, as a product."""
+    return input.reciprocal() * other
 
 
 def _standardised(value: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:

@@ -214,6 +214,7 @@ class Tape:
         if not isinstance(logits, StandIn):
             raise ModelError(f"the outputs of {classifier.name} cannot be traced back to its input")
         self._end = logits.node
+        self._require_rules()
         return self._end.value
 
     def back(self, arriving: Logits) -> Images:
@@ -228,6 +229,14 @@ class Tape:
                     before = waiting.get(parent.position)
                     waiting[parent.position] = share if before is None else before + share
         return waiting.get(0, torch.zeros_like(self.nodes[0].value))
+
+    def _require_rules(self) -> None:
+        """Refuse a network with an operation on the way back that has no rule; the others do not matter."""
+        reached = {self._end.position}
+        for node in reversed(self.nodes[1 : self._end.position + 1]):
+            if node.position in reached:
+                self._rule(node.operation)
+                reached.update(parent.position for parent in node.parents)
 
     def _rule(self, operation: str) -> Rule:
         rule = self.rules.get(operation) or self.otherwise
@@ -270,7 +279,6 @@ class Tape:
                 return output if self.create_graph else output.detach()
             if id(output) in same:
                 return same[id(output)]
-            self._rule(asked.name)  # refused now rather than on the way back
             do = call if index is None else lambda *values: call(*values)[index]
             piece = Piece(inputs, output, self.create_graph, simple=asked.name in SIMPLE)
             node = self._node(Node(asked.name, parents, piece, do, function, arrange, len(self.nodes)))

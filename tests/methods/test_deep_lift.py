@@ -99,7 +99,22 @@ class Quotients(nn.Module):
         return self.head((1 / (2 + x.abs()) + x / (1 + x.square()) + (3 - x) / 2).mean((2, 3)))
 
 
+class Masked(nn.Module):
+    """A causal mask of −inf on the attention, and ReLUs written as choices."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(12, 2, 16, batch_first=True)
+        self.head = nn.Linear(12, 3)
+
+    def forward(self, images):
+        mask = nn.Transformer.generate_square_subsequent_mask(12, dtype=images.dtype)
+        x = self.layer(images[:, 0], src_mask=mask)
+        return self.head(torch.where(x > 0, x, 0.1 * x.detach() * 0).mean(1))
+
+
 COMPLETE = {
+    "masks and choices": Masked,
     "quotients": Quotients,
     "residual": Residual,
     "attention": lambda: Attending(False),
@@ -120,6 +135,16 @@ def test_the_shares_add_up_to_the_difference(net):
     assert difference.abs().min() > 1e-4
     torch.testing.assert_close(got.values.sum((2, 3, 4)), difference, rtol=1e-6, atol=1e-8)
     torch.testing.assert_close(got.error, torch.zeros_like(got.error), rtol=0, atol=1e-8)
+
+
+def test_a_choice_of_places_by_the_values_is_refused():
+    class Sorted(nn.Module):
+        def forward(self, images):
+            flat = images.flatten(1)
+            return flat.gather(1, flat.argsort(1))[:, -3:]
+
+    with pytest.raises(ModelError, match="chooses with 'gather' by its own values"):
+        DeepLift("blurred")(classifier_of(Sorted()), torch.rand(1, 1, 12, 12), torch.tensor([[0]]), [0])
 
 
 def test_a_network_that_takes_another_way_for_the_empty_image_is_refused():

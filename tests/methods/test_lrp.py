@@ -94,7 +94,9 @@ NETS = {"residual": Residual, "attention": lambda: Attending(False), "fused atte
 
 
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
-@pytest.mark.parametrize("settings", [{}, {"convolutions": "epsilon"}, {"max_pooling": "average"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"convolutions": "epsilon"}, {"convolutions": "gamma"}, {"max_pooling": "average"}], ids=str
+)
 def test_nothing_is_lost_where_there_are_no_biases(net, settings):
     images = torch.randn(2, 1, 12, 12, generator=torch.Generator().manual_seed(3)).double()
     classifier = classifier_of(net().double())
@@ -156,6 +158,40 @@ def test_its_derivative_with_respect_to_the_weights_equals_finite_differences(ne
             below = loss()
             weight.add_(-behind * direction)
         torch.testing.assert_close((slope * direction).sum(), (above - below) / 2e-6, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gamma_rule_keeps_its_sums_away_from_zero():
+    """Outputs of either sign: what an output has more of counts more, so no share is larger than the whole."""
+    net = nn.Sequential(nn.Conv2d(1, 2, (1, 2), bias=False), nn.Flatten(), nn.Linear(2, 1, bias=False))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[[[1.0, -0.9]]], [[[0.9, -1.0]]]]))
+        net[2].weight.copy_(torch.tensor([[1.0, 1.0]]))
+    got = Lrp("gamma", epsilon=1e-12, gamma=1.0)(
+        classifier_of(net, (1, 2), 1), torch.tensor([[[[1.0, 1.5]]]]), torch.tensor([[0]]), [0]
+    )
+    # outputs −0.35 and −0.6, logit −0.95; sums −0.35 − 1.35 = −1.7 and −0.6 − 1.5 = −2.1
+    first = -0.35 * torch.tensor([1.0, -2.7]) / -1.7
+    second = -0.6 * torch.tensor([0.9, -3.0]) / -2.1
+    torch.testing.assert_close(got.values[0, 0, 0, 0], first + second)
+    torch.testing.assert_close(got.error, torch.zeros(1, 1), rtol=0, atol=1e-6)
+
+
+def test_a_batch_norm_that_cannot_be_folded_is_a_scale_with_a_bias():
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm2d(1, eps=0.0)
+            with torch.no_grad():
+                self.norm.weight.fill_(2.0)
+                self.norm.bias.fill_(1.0)
+
+        def forward(self, images):
+            return self.norm(images).flatten(1)
+
+    # 2·3 + 1 = 7 is the logit, of which the bias keeps 1
+    got = Lrp(epsilon=1e-12)(classifier_of(Norm(), (1, 1), 1), torch.full((1, 1, 1, 1), 3.0), torch.tensor([[0]]), [0])
+    torch.testing.assert_close(got.values.flatten(), torch.tensor([6.0]))
+    torch.testing.assert_close(got.error, torch.ones(1, 1))
 
 
 class ByHand(nn.Module):

@@ -136,3 +136,25 @@ def test_the_logits_are_those_of_the_untouched_network():
     before = module(images)
     OURS["guided"](classifier_of(module, (12, 12), 2), images, torch.tensor([[0], [1]]), [0, 0])
     assert torch.equal(before, module(images))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_clamping_at_zero_is_a_relu_and_a_network_without_one_is_noted(name):
+    class Net(nn.Module):
+        def __init__(self, activation):
+            super().__init__()
+            torch.manual_seed(5)
+            self.conv, self.second, self.activation = nn.Conv2d(1, 4, 3), nn.Conv2d(4, 3, 3), activation
+
+        def forward(self, images):
+            return self.second(self.activation(self.conv(images))).mean((2, 3))
+
+    images, targets = torch.randn(1, 1, 12, 12), torch.tensor([[0, 1]])
+    maps = [
+        OURS[name](classifier_of(Net(activation), (12, 12), 3), images, targets, [0])
+        for activation in (torch.relu, lambda x: x.clamp(min=0), lambda x: x.clamp_min(0), torch.tanh)
+    ]
+    for same in maps[1:3]:
+        torch.testing.assert_close(maps[0].values, same.values)
+    assert maps[0].note == ""
+    assert "plain gradient" in maps[3].note

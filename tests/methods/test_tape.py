@@ -68,7 +68,19 @@ def chunks(x):
     return torch.cat([first.exp(), torch.stack([a * b, b - 1.0], 1)], 1)
 
 
+def spread_in_place(x):
+    y = x * 1.5
+    y += x.mean((2, 3), keepdim=True)
+    return y.div_(2.0)
+
+
 MIDDLES = {
+    "a sum with a pooled map": lambda x: x + x.mean((2, 3), keepdim=True),
+    "a sum with a larger constant": lambda x: x.mean((2, 3), keepdim=True) + torch.ones(1, 4, 8, 8),
+    "a spread sum in place": spread_in_place,
+    "a shape's own methods": lambda x: x * (x.shape[2:].numel() / x.size().numel()),
+    "answers with names": lambda x: x + x.max(dim=1, keepdim=True).values + x.topk(1, 1).values,
+    "a wish for gradients": lambda x: x.requires_grad_() * 2,
     "relu in place": lambda x: functional.relu(x, True),
     "relu method in place": lambda x: x.relu_(),
     "functional relu in place by name": lambda x: functional.relu(x, inplace=True),
@@ -146,6 +158,39 @@ def test_memory_written_through_another_view_is_refused():
 
     with pytest.raises(ModelError, match="reads through another view"):
         Tape({}, otherwise=gradient).record(classifier_of(Net(stale)), torch.rand(1, 1, 8, 8))
+
+
+@pytest.mark.parametrize("name", ["lrp", "deep_lift", "guided_backprop"])
+@pytest.mark.parametrize("middle", ["a sum with a pooled map", "a spread sum in place"])
+def test_nothing_is_counted_twice_where_a_sum_spreads_a_summand(name, middle):
+    net = Net(MIDDLES[middle])
+    nn.init.zeros_(net.conv.bias)
+    nn.init.zeros_(net.head.bias)
+    images = torch.rand(1, 1, 8, 8)
+    maps = build_method(name, {})(classifier_of(net), images, torch.tensor([[0]]), [0]).values[0, 0]
+    whole = net(images)[0, 0].detach()
+    # the network is linear: relevance and contributions add up to the logit, and so do gradient × input
+    total = (maps * images[0]).sum() if name == "guided_backprop" else maps.sum()
+    torch.testing.assert_close(total, whole, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("middle", "words"),
+    [
+        (lambda x: torch.zeros_like(x).add_(x), "into a tensor of its own"),
+        (lambda x: torch.zeros_like(x).index_copy_(1, torch.tensor([0]), x[:, :1]), "into a tensor of its own"),
+    ],
+)
+def test_values_written_into_a_plain_tensor_are_refused_in_words(middle, words):
+    with pytest.raises(ModelError, match=words):
+        Tape({}, otherwise=gradient).record(classifier_of(Net(middle)), torch.rand(1, 1, 8, 8))
+
+
+def test_a_network_that_would_answer_otherwise_is_refused():
+    wrong = {"relu": lambda x, **_: x * 2}
+    net = Net(nn.ReLU())
+    with pytest.raises(ModelError, match="cannot be followed exactly"):
+        Tape({}, wrong, otherwise=gradient).record(classifier_of(net), torch.rand(1, 1, 8, 8))
 
 
 def test_outputs_that_do_not_depend_on_the_input_are_refused():

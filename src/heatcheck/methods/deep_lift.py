@@ -96,7 +96,8 @@ class _Rescale:
 
     def rules(self) -> Mapping[str, Rule]:
         return {
-            **dict.fromkeys(ROUTING | CONVOLUTIONS | AVERAGES | SUMS, gradient),
+            **dict.fromkeys(ROUTING, self._routed),
+            **dict.fromkeys(CONVOLUTIONS | AVERAGES | SUMS, gradient),
             **dict.fromkeys(("linear", "batch_norm", "neg"), gradient),
             **dict.fromkeys(ACTIVATIONS | ELEMENTWISE, self._elementwise),
             **dict.fromkeys(PRODUCTS, self._product),
@@ -116,11 +117,27 @@ class _Rescale:
 
     def _product(self, node: Node, multipliers: Tensor) -> Shares:
         if len(node.parents) == 1:
-            return gradient(node, multipliers)
+            return self._routed(node, multipliers)
         twin = self.empty[node.position]
         middles = [(a.value + b.value) / 2 for a, b in zip(node.parents, twin.parents, strict=True)]
         piece = node.once("middle", lambda: node.piece_at(middles))
         return zip(node.parents, piece.pull(multipliers), strict=True)
+
+    def _routed(self, node: Node, multipliers: Tensor) -> Shares:
+        """What the chain rule says; where values choose their own way, as in `where(x > 0, x, 0)`, the quotient."""
+        if node.once("same", lambda: self._same_constants(node)):
+            return gradient(node, multipliers)
+        in_place = node.operation in ("where", "masked_fill", "mul")  # each value is kept or not where it stands
+        if in_place and len(node.parents) == 1 and node.parents[0].value.shape == node.value.shape:
+            return self._elementwise(node, multipliers)
+        raise ModelError(
+            f"the network chooses with {node.operation!r} by its own values, for which deep_lift has no rule"
+        )
+
+    def _same_constants(self, node: Node) -> bool:
+        """Whether the operation was given the same masks, indices and factors for the empty image."""
+        pairs = zip(node.constants, self.empty[node.position].constants, strict=True)
+        return all(torch.equal(a, b) for a, b in pairs if isinstance(a, Tensor))
 
     def _maximum(self, node: Node, multipliers: Tensor) -> Shares:
         """The rise to the common maximum goes to the image's winner, the rest to the empty image's."""
@@ -142,7 +159,7 @@ class _Rescale:
         inverse = (1 / totals[0] + 1 / totals[1]) / 2
         arriving = multipliers.double()
         through_sum = (arriving * (powers + powers_empty) / 2).sum(axis, keepdim=True) / (totals[0] * totals[1])
-        slope = _quotient(powers - powers_empty, x - empty, powers)
+        slope = _quotient(powers - powers_empty, torch.where(x == empty, 0.0, x - empty), powers)  # both may be −inf
         return [(node.parents[0], (slope * (arriving * inverse - through_sum)).to(multipliers.dtype))]
 
     def _differences(self, node: Node) -> tuple[Tensor, Tensor]:

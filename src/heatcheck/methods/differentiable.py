@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -72,7 +71,10 @@ def backward(
     made = method(classifier, images, targets, seeds)
     leaf = made.values.detach().requires_grad_()
     value = loss(leaf)
-    (wanted,) = torch.autograd.grad(value, leaf)
+    value.backward()  # type: ignore[no-untyped-call]  # also what the loss asks of the weights by itself
+    wanted = leaf.grad
+    if wanted is None:
+        raise ValueError("the loss does not depend on the maps")
     for point in method.points(images, seeds):
         factor = point.factor.unsqueeze(1) if isinstance(point.factor, Tensor) else point.factor
         gradients = input_gradients(classifier, point.images, targets, create_graph=True).values

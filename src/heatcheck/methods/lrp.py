@@ -27,7 +27,7 @@ from heatcheck.methods.operations import (
 from heatcheck.methods.registry import Needs, method
 from heatcheck.methods.tape import Decomposition, Node, Piece, Rule, Shares, Tape, followed, gradient, passed
 
-CONSTANT = frozenset({"softmax", "sqrt", "rsqrt", "reciprocal", "var", "std", "norm"})  # weights and denominators
+CONSTANT = frozenset({"softmax", "rsqrt", "reciprocal"})  # attention weights and denominators
 DECOMPOSED: Mapping[str, Decomposition] = {
     "div": quotient,
     "rdiv": inverse_quotient,
@@ -52,10 +52,10 @@ class Lrp:
     """Relevance R with R = logit at the output; at each operation a part's share of it is its share of the sum.
 
     Linear layers, averages and LayerNorm (its denominator held constant) follow the ε rule, convolutions the one
-    chosen; a BatchNorm right after a convolution or linear layer is folded into it, any other passes relevance on, as
-    activations and added constants do. Two summands share in proportion, two factors by halves. Attention weights are
-    held constant, so that relevance takes the value path, and so are denominators. Biases and ε keep a part: the error
-    is |Σ map − logit|.
+    chosen; a BatchNorm right after a convolution or linear layer is folded into it, any other is a scale with a bias.
+    Activations and added constants pass relevance on. Two summands share in proportion, two factors by halves.
+    Attention weights are held constant, so that relevance takes the value path, and so are denominators. Biases and ε
+    keep a part: the error is |Σ map − logit|.
     """
 
     convolutions: Literal["zplus", "epsilon", "gamma"] = "zplus"
@@ -95,7 +95,7 @@ class Lrp:
             **dict.fromkeys(CONVOLUTIONS, self._convolution),
             **dict.fromkeys(AVERAGES, self._in_proportion),
             **dict.fromkeys(SUMS, self._sum),
-            "linear": self._in_proportion,
+            "linear": self._product,
             **dict.fromkeys(PRODUCTS, self._product),
             **dict.fromkeys(MAXIMA, gradient if self.max_pooling == "winner" else self._as_average),
             "batch_norm": self._batch_norm,
@@ -131,38 +131,37 @@ class Lrp:
     def _batch_norm(self, node: Node, relevance: Tensor) -> Shares:
         before = node.parents[0]
         if before.operation not in CONVOLUTIONS | {"linear"} or len(before.parents) > 1:
-            return passed(node, relevance)
+            return self._in_proportion(node, relevance)
         return [(before.parents[0], self._through_weights(before, node, relevance))]
 
     def _through_weights(self, layer: Node, norm: Node, relevance: Tensor) -> Tensor:
         """The ε, z⁺ or γ rule on a layer, with the BatchNorm after it folded in where `norm` is one."""
-        weight, bias = norm.once("folded", lambda: _folded(layer, norm))
         rule = self.convolutions if layer.operation in CONVOLUTIONS else "epsilon"
-        pieces = norm.once("pieces", lambda: self._pieces(layer, weight, bias, rule))
-        total = sum(piece.output for piece in pieces)
-        return sum(
-            (self._epsilon_rule(piece, relevance, total)[0] for piece in pieces),
-            torch.zeros_like(layer.piece.inputs[0]),
-        )
+        parts = norm.once("parts", lambda: self._parts(layer, *_folded(layer, norm), rule))
+        shares = []
+        for where, pieces in parts:
+            total = sum(piece.output for piece in pieces)
+            here = relevance if where is None else relevance * where
+            shares += [self._epsilon_rule(piece, here, total)[0] for piece in pieces]
+        return torch.stack(shares).sum(0) if len(shares) > 1 else shares[0]
 
-    def _pieces(self, layer: Node, weight: Tensor, bias: Tensor | None, rule: str) -> list[Piece]:
-        """The parts of the sum that take relevance, as steps from the layer's input."""
-        graph, value = layer.piece.create_graph, layer.parents[0].value
+    def _parts(
+        self, layer: Node, weight: Tensor, bias: Tensor | None, rule: str
+    ) -> list[tuple[Tensor | None, list[Piece]]]:
+        """The parts of the sum that take relevance, as steps from the layer's input, and the outputs they are for."""
+        all_of_it = [(layer.parents[0].value, weight, bias)]
         if rule == "zplus":
-            parts = [(value.clamp(min=0), weight.clamp(min=0), None if bias is None else bias.clamp(min=0))]
-            if bool((value < 0).any()):
-                parts.append((value.clamp(max=0), weight.clamp(max=0), None))
-        elif rule == "gamma":
-            more = [None if t is None else t + self.gamma * t.clamp(min=0) for t in (weight, bias)]
-            parts = [(value, more[0], more[1])]  # type: ignore[list-item]
-        else:
-            parts = [(value, weight, bias)]
-        with torch.enable_grad():
-            starts = [followed(start, graph) for start, _, _ in parts]
-            return [
-                Piece((start,), layer.again(input=start, weight=w, bias=b), graph)
-                for start, (_, w, b) in zip(starts, parts, strict=True)
-            ]
+            return [(None, _steps(layer, _of_sign(layer, weight, bias, 1)))]
+        if rule == "epsilon":
+            return [(None, _steps(layer, all_of_it))]
+        above = layer.again(input=layer.parents[0].value, weight=weight, bias=bias).detach() >= 0
+        return [  # what an output has more of counts more, so that the sum never comes near 0
+            (
+                where,
+                _steps(layer, all_of_it + [_times(self.gamma, part) for part in _of_sign(layer, weight, bias, sign)]),
+            )
+            for where, sign in ((above, 1), (~above, -1))
+        ]
 
     def _layer_norm(self, node: Node, relevance: Tensor) -> Shares:
         piece = node.once("piece", lambda: _norm_with_fixed_spread(node))
@@ -194,6 +193,35 @@ def _folded(layer: Node, norm: Node) -> tuple[Tensor, Tensor | None]:
     axis = 1 if "transpose" in layer.operation else 0
     across = [-1 if at == axis else 1 for at in range(weight.ndim)]
     return weight * scale.reshape(across), shift if bias is None else shift + bias * scale
+
+
+Part = tuple[Tensor, Tensor, Tensor | None]  # some of the input with some of the weights and of the bias
+
+
+def _of_sign(layer: Node, weight: Tensor, bias: Tensor | None, sign: int) -> list[Part]:
+    """The products of input and weight that are positive (1) or negative (−1), and that part of the bias."""
+    value = layer.parents[0].value
+    limit: dict[str, float] = {"min": 0} if sign == 1 else {"max": 0}
+    opposite: dict[str, float] = {"max": 0} if sign == 1 else {"min": 0}
+    parts: list[Part] = [(value.clamp(min=0), weight.clamp(**limit), None if bias is None else bias.clamp(**limit))]
+    if bool((value < 0).any()):
+        parts.append((value.clamp(max=0), weight.clamp(**opposite), None))
+    return parts
+
+
+def _times(factor: float, part: Part) -> Part:
+    value, weight, bias = part
+    return value, factor * weight, None if bias is None else factor * bias
+
+
+def _steps(layer: Node, parts: list[Part]) -> list[Piece]:
+    graph = layer.piece.create_graph
+    with torch.enable_grad():
+        starts = [followed(value, graph) for value, _, _ in parts]
+        return [
+            Piece((start,), layer.again(input=start, weight=weight, bias=bias), graph)
+            for start, (_, weight, bias) in zip(starts, parts, strict=True)
+        ]
 
 
 def _norm_with_fixed_spread(node: Node) -> Piece:

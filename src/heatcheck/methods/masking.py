@@ -64,8 +64,10 @@ class Evaluator:
             laid_out = torch.empty_like(images, memory_format=torch.channels_last).copy_(images)
             try:
                 return self.classifier.logits(laid_out)
-            except RuntimeError:  # a network that calls `view` wants its images the usual way
-                self.channels_last = False
+            except RuntimeError as error:
+                if "view" not in str(error):
+                    raise
+                self.channels_last = False  # a network that calls `view` wants its images the usual way
         return self.classifier.logits(images)
 
 

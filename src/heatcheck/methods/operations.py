@@ -96,8 +96,12 @@ def out_of_place(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         call = Call(name[3:-2], getattr(Tensor, f"__{name[3:]}"), args, kwargs, args[0])
     elif name.startswith("__"):
         call = Call(name.strip("_"), func, args, kwargs)
+    elif name in ("requires_grad_", "retain_grad"):  # nothing that a followed value needs
+        call = Call(name, _unchanged, args[:1], {})
     elif name.endswith("_"):
-        plain = getattr(Tensor, name[:-1], None) or getattr(functional, name[:-1])
+        plain = getattr(Tensor, name[:-1], None) or getattr(functional, name[:-1], None)
+        if plain is None:
+            raise _unknown(f"the operation {name!r}")
         call = Call(name[:-1], plain, args, kwargs, args[0] if args else kwargs["input"])
     else:
         call = _without_flag(name, func, args, kwargs)
@@ -113,6 +117,10 @@ def _without_flag(name: str, func: Callable[..., Any], args: tuple[Any, ...], kw
     positional = tuple(False if at == place else value for at, value in enumerate(args))
     named = {key: value for key, value in kwargs.items() if key != "inplace"}
     return Call(name, func, positional, named, args[0] if args else kwargs["input"])
+
+
+def _unchanged(value: Tensor) -> Tensor:
+    return value
 
 
 def _with_item(whole: Tensor, where: Any, part: Any) -> Tensor:  # noqa: ANN401 - any index
@@ -134,12 +142,16 @@ def attention(  # noqa: PLR0913, PLR0917 - torch's own parameters
     """Fused attention in simpler operations."""
     if enable_gqa:
         raise _unknown("grouped-query attention")
-    scores = query.matmul(key.transpose(-2, -1)) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
-    return scores.softmax(-1).matmul(value)
+        attn_mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+    return _attention_weights(query, key, attn_mask, scale).matmul(value)
+
+
+def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
+    scores = query.matmul(key.transpose(-2, -1)) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    return scores.softmax(-1)
 
 
 def layer_norm(
@@ -168,8 +180,10 @@ def group_norm(
     return _scaled(normal, *(None if t is None else t.reshape(spread) for t in (weight, bias)))
 
 
-def quotient(input: Tensor, other: Any, **_: object) -> Tensor:  # noqa: A002, ANN401 - torch's name; a tensor or a number
+def quotient(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:  # noqa: A002, ANN401 - torch's names
     """A quotient as a product."""
+    if rounding_mode is not None:
+        raise _unknown("division with rounding")
     return input * (other.reciprocal() if isinstance(other, Tensor) else 1 / other)
 
 
@@ -198,7 +212,7 @@ def multi_head_attention(  # noqa: PLR0913, PLR0917 - torch's own parameters
     in_proj_bias: Tensor | None,
     *rest: Any,  # noqa: ANN401
     **more: Any,  # noqa: ANN401
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """The multi-head attention of torch in simpler operations; sequence first, as it calls it."""
     names = ("bias_k", "bias_v", "add_zero_attn", "dropout_p", "out_proj_weight", "out_proj_bias", "training",
              "key_padding_mask", "need_weights", "attn_mask", "use_separate_proj_weight", "q_proj_weight",
@@ -220,9 +234,15 @@ def multi_head_attention(  # noqa: PLR0913, PLR0917 - torch's own parameters
     mask = named.get("attn_mask")
     if mask is not None and mask.ndim == 4:
         mask = mask.reshape(batch * num_heads, *mask.shape[2:])
-    mixed = attention(heads[0], heads[1], heads[2], mask)
-    joined = mixed.transpose(0, 1).reshape(length, batch, width)
-    return functional.linear(joined, named["out_proj_weight"], named.get("out_proj_bias")), None
+    if mask is not None and mask.dtype == torch.bool:
+        mask = ~mask  # here True shuts out, there it lets in
+    weights_of_heads = _attention_weights(heads[0], heads[1], mask, None)
+    joined = weights_of_heads.matmul(heads[2]).transpose(0, 1).reshape(length, batch, width)
+    answer = functional.linear(joined, named["out_proj_weight"], named.get("out_proj_bias"))
+    if not named.get("need_weights", True):
+        return answer, None
+    seen = weights_of_heads.reshape(batch, num_heads, *weights_of_heads.shape[1:])
+    return answer, seen.mean(1) if named.get("average_attn_weights", True) else seen
 
 
 def _unknown(what: str) -> ModelError:

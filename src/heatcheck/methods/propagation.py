@@ -12,11 +12,13 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam
+from heatcheck.methods.operations import ACTIVATIONS
 from heatcheck.methods.registry import Needs, method
 from heatcheck.methods.tape import Node, Rule, Shares, Tape, gradient
 
 SMOOTH_NOTE = "the rule for ReLU was applied to the output gradient of {names}"
-RECTIFYING = frozenset({"relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "hardswish", "softplus"})
+NO_RECTIFIER = "the network has no ReLU or relative of it: this is the plain gradient"
+RECTIFYING = ACTIVATIONS - {"sigmoid", "logsigmoid", "tanh", "hardsigmoid", "softsign", "clamp_max"}
 
 
 def _guided(node: Node, arriving: Tensor) -> Shares:
@@ -36,12 +38,25 @@ def _deconvolved(node: Node, arriving: Tensor) -> Shares:
 
 
 def _changed_gradients(rule: Rule, classifier: Classifier, images: Images, targets: Targets) -> MapBatch:
-    tape = Tape(dict.fromkeys(RECTIFYING, rule), otherwise=gradient)
+    tape = Tape(dict.fromkeys(RECTIFYING, rule) | {"clamp": _if_rectifier(rule)}, otherwise=gradient)
     logits = tape.record(classifier, images)
     none = torch.zeros_like(logits)
     values = torch.stack([tape.back(none.scatter(1, column[:, None], 1.0)) for column in targets.unbind(1)], 1)
-    smooth = sorted({node.operation for node in tape.nodes} & RECTIFYING - {"relu"})
-    return without_error(values, SMOOTH_NOTE.format(names=", ".join(smooth)) if smooth else "")
+    met = {node.operation for node in tape.nodes} & RECTIFYING
+    smooth = sorted(met - {"relu", "clamp", "clamp_min", "threshold"})
+    note = SMOOTH_NOTE.format(names=", ".join(smooth)) if smooth else ""
+    return without_error(values, note if met else NO_RECTIFIER)
+
+
+def _if_rectifier(rule: Rule) -> Rule:
+    """The rule for clamping from below at 0, which is a ReLU; the chain rule for other bounds."""
+
+    def chosen(node: Node, arriving: Tensor) -> Shares:
+        positional, named = node.arguments
+        low = positional[1] if len(positional) > 1 else named.get("min")
+        return (rule if low == 0 else gradient)(node, arriving)
+
+    return chosen
 
 
 @method(

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as tree
 
 from heatcheck.core.contracts import Classifier
@@ -45,8 +46,8 @@ class Piece:
             for function, places in self._way_back:
                 answer = function(shares[0])
                 shares = (answer,) if isinstance(answer, Tensor) else tuple(answer[place] for place in places)
-        return tuple(
-            torch.zeros_like(value) if share is None else share
+        return tuple(  # the engine would sum what was spread over more places, the functions alone do not
+            torch.zeros_like(value) if share is None else share.sum_to_size(value.shape)
             for value, share in zip(self.inputs, shares, strict=True)
         )
 
@@ -82,6 +83,11 @@ class Node:
     position: int
     overwritten: bool = False  # a later operation wrote into memory that it shares
     kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> list[Any]:
+        """What the operation was called with besides the tracked values."""
+        return [leaf for leaf in tree.tree_leaves(self.arrange(*[None] * len(self.parents))) if leaf is not None]
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -201,6 +207,7 @@ class Tape:
         self.constant = constant
         self.create_graph = create_graph
         self.nodes: list[Node] = []
+        self.taken_apart = False  # some operation was replaced by simpler ones
         self.memory: dict[int, list[Node]] = {}  # which nodes share a piece of memory
 
     def record(self, classifier: Classifier, images: Images) -> Logits:
@@ -215,6 +222,8 @@ class Tape:
             raise ModelError(f"the outputs of {classifier.name} cannot be traced back to its input")
         self._end = logits.node
         self._require_rules()
+        if self.taken_apart:
+            _require_same_answer(classifier, images, self._end.value)
         return self._end.value
 
     def back(self, arriving: Logits) -> Images:
@@ -250,8 +259,15 @@ class Tape:
     def follow(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """The answer to one call: stand-ins where it depends on the input, plain values where it does not."""
         asked = out_of_place(func, args, kwargs)
-        if asked.name in self.decompositions and asked.target is None:
-            return self.decompositions[asked.name](*asked.positional, **asked.named)
+        if asked.target is not None and not isinstance(asked.target, StandIn):
+            raise ModelError(
+                f"the network writes with {asked.name!r} into a tensor of its own, which cannot be followed; "
+                "put the parts together with torch.cat or torch.stack"
+            )
+        if asked.name in self.decompositions:
+            self.taken_apart = True
+            whole = self.decompositions[asked.name](*asked.positional, **asked.named)
+            return whole if asked.target is None else self._rewritten(asked.target, whole.node)
         leaves, shape = tree.tree_flatten((asked.positional, asked.named))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, StandIn)]
         stand_ins = [leaves[place] for place in places]
@@ -284,10 +300,10 @@ class Tape:
             node = self._node(Node(asked.name, parents, piece, do, function, arrange, len(self.nodes)))
             return StandIn.of(self, node) if asked.target is None else self._rewritten(asked.target, node)
 
-        if isinstance(answer, (tuple, list)):
-            made = [stand_in(output, index) for index, output in enumerate(answer)]
-            return made if isinstance(answer, list) else tuple(made)
-        return stand_in(answer)
+        if not isinstance(answer, (tuple, list)) or not any(isinstance(output, Tensor) for output in answer):
+            return stand_in(answer)
+        made = [stand_in(output, index) for index, output in enumerate(answer)]
+        return made if isinstance(answer, list) else tuple(made) if type(answer) is tuple else type(answer)(made)
 
     def _constants(self, leaves: list[Any]) -> list[Any]:
         """The arguments without stand-ins, which would make the tape hold itself; weights have a graph if asked for."""
@@ -314,6 +330,20 @@ def _filled(leaves: list[Any], places: list[int], values: Iterable[Any]) -> list
     for place, value in zip(places, values, strict=True):
         filled[place] = value
     return filled
+
+
+_AGREED: WeakSet[nn.Module] = WeakSet()
+
+
+def _require_same_answer(classifier: Classifier, images: Images, logits: Logits) -> None:
+    """Refuse a network that answers otherwise when its operations are taken apart; asked once of each network."""
+    if classifier.module in _AGREED:
+        return
+    with evaluation_mode(classifier.module), torch.no_grad():
+        true = classifier.logits(images)
+    if not torch.allclose(true, logits.detach(), rtol=1e-3, atol=1e-3 * float(true.abs().max())):
+        raise ModelError(f"the operations of {classifier.name} cannot be followed exactly; use another method")
+    _AGREED.add(classifier.module)
 
 
 def _nothing(*_: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:

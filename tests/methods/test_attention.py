@@ -53,6 +53,21 @@ def test_rollout_is_the_product_of_the_layers():
         torch.testing.assert_close(got[:, target, 0], expected[:, 0, 1:].reshape(2, 3, 3), rtol=1e-4, atol=1e-6)
 
 
+def test_the_mean_row_is_shown_where_the_head_reads_the_patches_and_not_the_class_token():
+    class Pooled(Stock):
+        def forward(self, images):
+            tokens = self.patches(images).flatten(2).transpose(1, 2)
+            tokens = torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1)
+            return self.head(self.norm(self.layers(tokens))[:, 1:].mean(1))
+
+    net, images = Pooled(), torch.randn(1, 1, 12, 12)
+    net.norm = nn.LayerNorm(8)
+    pooled = AttentionRollout()(classifier_of(net), images, torch.tensor([[0]]), [0]).values
+    from_token = AttentionRollout()(classifier_of(Stock()), images, torch.tensor([[0]]), [0]).values
+    assert not torch.allclose(pooled, from_token)
+    assert pooled.sum() < 1  # what the class token holds is not shown
+
+
 def test_fused_and_plain_attention_agree_and_the_mean_row_is_shown_without_a_class_token():
     images, targets = torch.randn(2, 1, 12, 12), torch.tensor([[0]] * 2)
     plain, fused = (

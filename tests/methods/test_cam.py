@@ -92,7 +92,7 @@ def test_a_reused_module_is_taken_at_its_last_call():
     module = Reused()
     images = torch.randn(2, 1, 32, 32)
     layer = feature_map(module, images)
-    assert (layer.name, layer.call) == ("relu", 1)
+    assert (layer.name, layer.call) == ("relu", 3)  # after two convolutions and the first call
     seen = activations_and_gradients(classifier_of(module), images, torch.tensor([[0, 1], [2, 1]]))
     assert seen.values.shape == (2, 5, 7, 7)
     expected = module.head.weight[torch.tensor([[0, 1], [2, 1]])] / 49

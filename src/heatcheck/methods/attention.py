@@ -59,8 +59,8 @@ class AttentionRollout:
             rollout = step if rollout is None else step @ rollout
         if rollout is None:
             raise ModelError(NONE)
-        row = rollout[:, 0] if place.extra_tokens else rollout.mean(1)
-        maps = row[:, place.extra_tokens :].reshape(len(images), 1, 1, *place.grid)
+        read = rollout[:, place.extra_tokens :].mean(1) if place.read_by_head else rollout[:, 0]
+        maps = read[:, place.extra_tokens :].reshape(len(images), 1, 1, *place.grid)
         return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]))
 
     def check(self, classifier: Classifier, images: Images) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.feature_maps import feature_map
+from heatcheck.methods.feature_maps import EachAnswer, feature_map
 from heatcheck.methods.quick import QuickBackward
 
 
@@ -66,27 +67,23 @@ def activations_and_gradients(
     with evaluation_mode(module):
         chosen = feature_map(module, images, layer)
     captured: list[Tensor] = []
-    calls = 0
 
-    def capture(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
-        nonlocal calls
-        calls += 1
-        if calls - 1 != chosen.call:
-            return None
-        captured.append(output if create_graph else output.detach().requires_grad_())
+    def capture(call: int, _: str, answer: Tensor, arguments: tuple[Any, ...]) -> Tensor:
+        if call != chosen.call:
+            return answer
         torch.set_grad_enabled(True)  # from here on the head is recorded; the outer block restores the mode
+        captured.append(answer.clone() if create_graph else answer.detach().clone().requires_grad_())
+        if any(answer is argument for argument in arguments):  # written in place: the network may hold on to it
+            return answer.copy_(captured[0])
         return captured[0].clone()  # the head may work in place
 
-    hook = module.get_submodule(chosen.name).register_forward_hook(capture)
-    try:
-        with (
-            evaluation_mode(module),
-            attention_for(create_graph=create_graph),
-            torch.set_grad_enabled(create_graph),
-        ):
-            logits = classifier.logits(images).gather(1, targets)
-    finally:
-        hook.remove()
+    with (
+        evaluation_mode(module),
+        attention_for(create_graph=create_graph),
+        torch.set_grad_enabled(create_graph),
+        EachAnswer(capture),
+    ):
+        logits = classifier.logits(images).gather(1, targets)
     if not captured or not logits.requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")
     values = captured[0] if create_graph else captured[0].detach()

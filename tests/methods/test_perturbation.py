@@ -63,10 +63,15 @@ def test_feature_permutation_averages_over_its_donors(tiny_classifier, tiny_imag
     image, pool = tiny_images[:1], tiny_images[1:]
     targets = every(0, 1)[:1]
 
-    def drops(donors):
-        return FeaturePermutation(Grid(cells=2), donors=(donors,))(tiny_classifier, image, targets, [0]).values
+    def drops(donors, each=1):
+        method = FeaturePermutation(Grid(cells=2), donors_each=each, donors=(donors,))
+        return method(tiny_classifier, image, targets, [0]).values
 
-    torch.testing.assert_close(drops(pool), (drops(pool[:1]) + drops(pool[1:2]) + drops(pool[2:])) / 3)
+    alone = [drops(donor[None]) for donor in pool]
+    torch.testing.assert_close(drops(pool, 3), sum(alone) / 3)
+    in_turn = drops(pool)  # the first segment shows the first donor, the second the second, the fourth the first again
+    numbers = grid_segments(tuple(image.shape[2:]), 2) % 3
+    torch.testing.assert_close(in_turn, torch.stack(alone).gather(0, numbers.expand_as(in_turn)[None])[0])
     assert drops(image).abs().max() < 1e-6
 
 

@@ -278,10 +278,46 @@ def test_one_image_can_be_taken_out():
 
 
 @pytest.mark.parametrize("name", sorted(name for name, facts in METHODS.items() if not facts.wants_priors))
-def test_every_method_can_be_explained_with(name):
+def test_every_method_can_be_explained_with_and_saved(name, tmp_path):
     model, images = Blob(), IMAGES
     if METHODS[name].family == "attention":
         model, images = MODELS["vit_compact"].build(1, 3), torch.rand(2, 1, 64, 64)
     donors = images.flip(0) if METHODS[name].wants_donors else None
     explained = heatcheck.explain(model, images, name, settings=METHODS[name].trial, donors=donors)
     assert explained._repr_html_()
+    with np.load(explained.save(tmp_path / "map.npz")) as saved:
+        assert set(json.loads(str(saved["settings"]))) >= set(METHODS[name].trial)
+
+
+MANY = {"kind": "grid", "cells": 99}
+
+
+@pytest.mark.parametrize(
+    ("methods", "settings", "words"),
+    [
+        (["lime", "grad_cam"], {}, "no spatial feature map"),
+        (
+            ["kernel_shap", "feature_ablation"],
+            {"feature_ablation": {"segments": {"kind": "grid", "cells": 99}}},
+            "99 cells",
+        ),
+        (["lime", "occlusion"], {"occlusion": {"window": 2, "stride": 3}}, "leaves gaps"),
+        (["lime", "feature_permutation"], {}, "give some as donors"),
+    ],
+)
+def test_what_does_not_fit_is_known_before_the_first_map(methods, settings, words):
+    calls = []
+
+    class Flat(nn.Module):
+        def forward(self, images):
+            calls.append(len(images))
+            return images.flatten(1)[:, :2]
+
+    with pytest.raises(InputError, match=words):
+        heatcheck.explain(Flat(), torch.rand(1, 1, 16, 16), methods, settings=settings)
+    assert sum(calls) < 8
+
+
+def test_inference_mode_is_named_as_the_reason():
+    with torch.inference_mode(), pytest.raises(InputError, match=r"outside torch\.inference_mode"):
+        heatcheck.explain(Blob(), IMAGES)

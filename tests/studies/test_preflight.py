@@ -98,7 +98,8 @@ class Broken:
 def test_a_method_that_breaks_does_not_stop_the_others(monkeypatch):
     monkeypatch.setitem(METHODS._parts, "edge", replace(METHODS["edge"], settings=Broken))
     rows = {row.method: row for row in preflight(NamedModel("densenet_compact"), Input(side=32)).methods}
-    assert (rows["edge"].runs, rows["edge"].reason) == (False, "KeyError: 'inside'")
+    assert not rows["edge"].runs
+    assert "KeyError: 'inside'" in rows["edge"].reason
     assert rows["random"].runs
 
 

@@ -10,8 +10,20 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.passes import Activations, activations_and_gradients
+from heatcheck.methods.feature_maps import feature_map
+from heatcheck.methods.passes import Activations, activations_and_gradients, evaluation_mode
 from heatcheck.methods.registry import Needs, method
+
+
+class OnFeatureMap:
+    """A method that needs a feature map, by name or found."""
+
+    layer: str
+
+    def check(self, classifier: Classifier, images: Images) -> None:
+        """Raise ModelError where there is no such layer, or no feature map at all."""
+        with evaluation_mode(classifier.module):
+            feature_map(classifier.module, images, self.layer)
 
 
 @method(
@@ -26,7 +38,7 @@ from heatcheck.methods.registry import Needs, method
     differentiable=True,
 )
 @dataclass(frozen=True)
-class GradCam:
+class GradCam(OnFeatureMap):
     """ReLU(Σ_k mean(∂logit/∂A_k)·A_k) on the layer's own grid."""
 
     layer: str = ""  # found automatically when empty
@@ -56,7 +68,7 @@ class GradCam:
     paper="Chattopadhyay et al. 2018",
 )
 @dataclass(frozen=True)
-class GradCamPlusPlus:
+class GradCamPlusPlus(OnFeatureMap):
     """ReLU(Σ_k w_k·A_k), w_k = Σ α·ReLU(g), α = g² / (2g² + g³·ΣA), g = ∂logit/∂A.
 
     The paper's derivation for exp(logit): its common factor cancels in α and is left out of the weights.
@@ -88,7 +100,7 @@ class GradCamPlusPlus:
     same_for_all_targets=True,
 )
 @dataclass(frozen=True)
-class EigenCam:
+class EigenCam(OnFeatureMap):
     """The projection of the centred feature maps on their first principal direction.
 
     A singular vector's sign is arbitrary: it is chosen so that the map rises with the mean activation.

@@ -1,13 +1,16 @@
 """What is asked before a method works: each wrong input is one sentence with its remedy, and costs one forward pass."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import HeatcheckError, InputError, ModelError
+from heatcheck.core.geometry import Placement
+from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.methods.passes import evaluation_mode, module_of
 from heatcheck.methods.registry import METHODS, Needs
@@ -24,6 +27,8 @@ def require_images(images: Tensor) -> Images:
         raise InputError(f"images are {_kind(images)}; normalise them as for training and call images.float()")
     if images.dtype != torch.float32:
         raise InputError(f"images are {_kind(images)}; call images.float()")
+    if torch.is_inference_mode_enabled():
+        raise InputError("maps need gradients: call this outside torch.inference_mode()")
     bad = [number for number, image in enumerate(images) if not image.isfinite().all()]
     if bad:
         raise InputError(f"images {_numbers(bad)} of {len(images)} hold NaN or infinity; repair or remove them")
@@ -81,6 +86,43 @@ def require_fit(name: str, method: Method, classifier: Classifier, images: Image
     check = getattr(method, "check", None)
     if check is not None:
         check(classifier, images)
+    if METHODS[name].needs is Needs.PREDICTIONS:  # hundreds of passes: tried on a model that answers at once
+        donors = getattr(method, "donors", ())
+        tried = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
+        target = torch.zeros(1, 1, dtype=torch.long, device=images.device)
+        with in_one_sentence(name, classifier):
+            tried(_Silent(classifier), images[:1], target, [0])
+
+
+@dataclass(frozen=True)
+class _Silent:
+    """A model that answers 0 to everything, at once, to find settings that do not fit an image."""
+
+    like: Classifier
+
+    @property
+    def name(self) -> str:
+        return self.like.name
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.like.outputs
+
+    @property
+    def module(self) -> nn.Module:
+        raise ModelError(f"{self.name} is only tried")
+
+    def prepare(self, images: Sequence[Image]) -> Images:
+        return self.like.prepare(images)
+
+    def placement(self, image: Image) -> Placement:
+        return self.like.placement(image)
+
+    def logits(self, images: Images) -> Logits:
+        return images.new_zeros(len(images), len(self.outputs))
+
+    def probabilities(self, logits: Logits) -> Logits:
+        return self.like.probabilities(logits)
 
 
 def require_company(name: str, method: Method) -> None:
@@ -101,8 +143,9 @@ def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
         raise
     except ValueError as error:  # a setting that does not fit these images
         raise InputError(f"method {name}: {briefly(error)}") from error
-    except (RuntimeError, TypeError, NotImplementedError, IndexError) as error:
-        raise ModelError(f"method {name} does not run on model {classifier.name} ({briefly(error)})") from error
+    except Exception as error:  # a network may fail in any way
+        what = briefly(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {briefly(error)}"
+        raise ModelError(f"method {name} does not run on model {classifier.name} ({what})") from error
 
 
 def briefly(error: Exception) -> str:

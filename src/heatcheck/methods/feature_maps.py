@@ -179,6 +179,8 @@ def _last(seen: _Seen) -> FeatureMap:
         for answer in seen.answers
         if answer.operation not in _NO_MAPS and (found := _as_grid(answer, seen)) and _may_end(answer, found)
     ]
+    several = [each for each in candidates if each[0].channels_last or each[1].shape[1] > 1]
+    candidates = several or candidates  # one feature alone is a map only where there is nothing else
     if not candidates or seen.total is None:
         raise ModelError("the model has no spatial feature map; Grad-CAM and its relatives cannot be used on it")
     slopes = torch.autograd.grad(seen.total, [output for _, output in candidates], allow_unused=True)
@@ -189,10 +191,8 @@ def _last(seen: _Seen) -> FeatureMap:
 
 
 def _may_end(answer: _Answer, found: FeatureMap) -> bool:
-    """Whether an answer stands for the whole map: of tokens only a norm's do, not queries; and not a single feature."""
-    if not found.channels_last:
-        return answer.output.shape[1] > 1
-    return "norm" in answer.operation or "norm" in answer.module.rpartition(".")[2].lower()
+    """Whether an answer stands for the whole map: of tokens only a norm's do, not queries."""
+    return not found.channels_last or "norm" in answer.operation or "norm" in answer.module.rpartition(".")[2].lower()
 
 
 def _as_grid(answer: _Answer, seen: _Seen) -> FeatureMap | None:

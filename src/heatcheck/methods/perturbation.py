@@ -16,7 +16,7 @@ from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import Baseline, baseline_of
 from heatcheck.methods.masking import Evaluator, MaxBatch, evaluating, score_drops
 from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.segments import GRID, SegmentRule, each_alone, notes_of, segments_of
+from heatcheck.methods.segments import GRID, SegmentRule, Segments, each_alone, notes_of, segments_of
 
 Length = Annotated[int, Field(ge=1)]
 
@@ -116,8 +116,9 @@ class FeatureAblation:
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target, with a channel for all unless segments are per channel."""
         fills = baseline_of(images, self.baseline).unsqueeze(1)
+        cut = [segments_of(image, self.segments) for image in images]
         with evaluating(classifier, self.max_batch) as evaluate:
-            return _segment_drops(evaluate, images, targets, self.segments, list(fills))
+            return _segment_drops(evaluate, images, targets, cut, list(fills))
 
 
 @method(
@@ -126,7 +127,7 @@ class FeatureAblation:
     family="masks",
     models="any, also a function that only predicts",
     needs=Needs.PREDICTIONS,
-    cost="1 a segment and donor",
+    cost="1 a segment",
     summary="How much the finding's score falls when one segment shows what other patients have there",
     paper="Fisher et al. 2019",
     wants_donors=True,
@@ -134,11 +135,15 @@ class FeatureAblation:
 )
 @dataclass(frozen=True)
 class FeaturePermutation:
-    """Each pixel gets the drop of its segment, on average over the donors whose pixels take its place."""
+    """Each pixel gets the drop of its segment, on average over the donors whose pixels take its place.
+
+    Segments take the donors in turn, so that one pass a segment already shows the model pixels of all of them.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     segments: SegmentRule = GRID
+    donors_each: Length = 1  # how many donors each segment is replaced by, as far as there are so many
     max_batch: MaxBatch = "found"
     donors: tuple[Tensor, ...] = field(default=(), metadata={"from_study": True})  # [donor, channel, *space] an image
 
@@ -153,15 +158,25 @@ class FeaturePermutation:
                 raise ValueError(
                     f"donors must lie on the images' grid {tuple(images.shape[1:])}, got {tuple(own.shape[1:])}"
                 )
+        cut = [segments_of(image, self.segments) for image in images]
+        fills = [self._fills(own, donors) for own, donors in zip(cut, self.donors, strict=True)]
         with evaluating(classifier, self.max_batch) as evaluate:
-            return _segment_drops(evaluate, images, targets, self.segments, self.donors)
+            return _segment_drops(evaluate, images, targets, cut, fills)
+
+    def _fills(self, segments: Segments, donors: Images) -> Images:
+        """Pictures in which each segment shows another donor; each donor's turn comes in the next one."""
+        return torch.stack(
+            [
+                donors.gather(0, ((segments.labels + turn) % len(donors)).expand(1, *donors.shape[1:]))[0]
+                for turn in range(min(self.donors_each, len(donors)))
+            ]
+        )
 
 
 def _segment_drops(
-    evaluate: Evaluator, images: Images, targets: Targets, rule: SegmentRule, fills: Sequence[Images]
+    evaluate: Evaluator, images: Images, targets: Targets, cut: Sequence[Segments], fills: Sequence[Images]
 ) -> MapBatch:
     """What hiding each segment costs each target, painted over the segment."""
-    cut = [segments_of(image, rule) for image in images]
     drops = score_drops(evaluate, images, targets, [each_alone(own) for own in cut], fills)
     painted = [own.painted(drop.T) for own, drop in zip(cut, drops, strict=True)]
     return without_error(torch.stack(painted), notes_of(cut))

@@ -11,7 +11,7 @@ from torch.nn import functional
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.cam import GradCam
+from heatcheck.methods.cam import GradCam, OnFeatureMap
 from heatcheck.methods.operations import ACTIVATIONS
 from heatcheck.methods.registry import Needs, method
 from heatcheck.methods.tape import Node, Rule, Shares, Tape, gradient
@@ -106,7 +106,7 @@ class Deconvolution:
     paper="Selvaraju et al. 2017",
 )
 @dataclass(frozen=True)
-class GuidedGradCam:
+class GuidedGradCam(OnFeatureMap):
     """Guided backprop ⊙ Grad-CAM, brought to the input's grid."""
 
     layer: str = ""

@@ -1,11 +1,12 @@
 """The saliency methods a study can name, and what a user should know of each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from torch import Tensor
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
@@ -90,15 +91,22 @@ class ChangedSetting:
 
 def changed_settings(name: str, method: Method) -> list[ChangedSetting]:
     """The settings in which the method differs from its defaults; what the study itself supplies does not count."""
-    usual = METHODS[name].settings()
-    settable = (setting for setting in fields(METHODS[name].settings) if setting.init)
-    pairs = (
-        (setting.name, getattr(method, setting.name), getattr(usual, setting.name))
-        for setting in settable
-        if not setting.metadata.get("from_study")
-    )
-    return [ChangedSetting(key, _plain(value), _plain(default)) for key, value, default in pairs if value != default]
+    usual = plain_settings(METHODS[name].settings())
+    now = plain_settings(method)
+    return [ChangedSetting(key, value, usual[key]) for key, value in now.items() if value != usual[key]]
+
+
+def plain_settings(method: Method) -> dict[str, Any]:
+    """The settings as JSON can hold them, without what the caller supplies, such as other images."""
+    if not is_dataclass(method):
+        return {}
+    own = [setting.name for setting in fields(method) if setting.init and not setting.metadata.get("from_study")]
+    return {name: _plain(getattr(method, name)) for name in own}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any setting
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Tensor):  # segments of the user's own
+        return f"{'×'.join(map(str, value.shape))} numbers"
+    return value

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -16,6 +16,7 @@ from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
+from heatcheck.methods.registry import plain_settings
 from heatcheck.studies.explain_inputs import AnyTargets, as_classifier, as_images, as_targets
 from heatcheck.studies.explanation import Explanation, Explanations, Shown, stacked
 
@@ -110,13 +111,13 @@ def explain(  # noqa: PLR0913 - what differs from call to call in a notebook, al
     wanted = as_targets(targets, classifier, logits)
     asked = Question(classifier, batch, wanted, logits, shown, seed, others, calibrated=classifier is model)
     if isinstance(method, str):
-        return answer(asked, method, settings or {})
+        return answer(asked, method, prepared(asked, method, settings or {}))
     by_method = dict(settings or {})
     for name in by_method:
         if name not in method:
             raise InputError(f"settings are for {name!r}, which is not asked for; give {{method: settings}}")
     ready = {name: prepared(asked, name, by_method.get(name, {})) for name in method}  # all known before any work
-    return Explanations({name: answer(asked, name, by_method.get(name, {})) for name in ready})
+    return Explanations({name: answer(asked, name, built) for name, built in ready.items()})
 
 
 def prepared(asked: Question, name: str, settings: Mapping[str, Any]) -> Method:
@@ -130,9 +131,8 @@ def prepared(asked: Question, name: str, settings: Mapping[str, Any]) -> Method:
     return built
 
 
-def answer(asked: Question, name: str, settings: Mapping[str, Any]) -> Explanation:
-    """One method's maps for the question."""
-    method = prepared(asked, name, settings)
+def answer(asked: Question, name: str, method: Method) -> Explanation:
+    """The maps of a prepared method for the question."""
     start = time.perf_counter()
     batches = []
     with in_one_sentence(name, asked.classifier):
@@ -146,7 +146,7 @@ def answer(asked: Question, name: str, settings: Mapping[str, Any]) -> Explanati
     scores = asked.logits.gather(1, asked.targets).cpu()
     return Explanation(
         method=name,
-        settings=_plain(method),
+        settings=plain_settings(method),
         model=asked.classifier.name,
         outputs=asked.classifier.outputs,
         values=values,
@@ -174,11 +174,3 @@ def _probabilities(asked: Question) -> Logits | None:
         return None
     with torch.no_grad():
         return asked.classifier.probabilities(asked.logits).gather(1, asked.targets).cpu()
-
-
-def _plain(method: Method) -> dict[str, Any]:
-    """The settings as they were used, without what the caller handed over as tensors."""
-    if not is_dataclass(method):
-        return {}
-    own = [field.name for field in fields(method) if field.init and not field.metadata.get("from_study")]
-    return {name: getattr(method, name) for name in own}

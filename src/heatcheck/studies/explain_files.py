@@ -12,10 +12,12 @@ import torch
 from heatcheck.core.errors import CaseError, InputError, RunFolderError
 from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images
+from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
 from heatcheck.models import NetworkClassifier
 from heatcheck.sources.reading import Range, read_image, without_ending
 from heatcheck.sources.reading_nifti import is_nifti, voxel_grid
+from heatcheck.studies.donors import MOST
 from heatcheck.studies.explain import Question, answer, prepared
 from heatcheck.studies.explain_inputs import as_targets
 from heatcheck.studies.explanation import Explanation, Shown
@@ -73,20 +75,19 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     warning = _warning(classifier)
     remarks = [warning] if warning else []
     questions = [_question(classifier, path, order, remarks) for path in order.images]
-    questions = _with_donors(questions)
-    for asked in questions:
-        for name in order.methods:
-            prepared(asked, name, {})
+    if any(METHODS[name].wants_donors for name in order.methods):
+        questions = _with_donors(questions)
+    ready = [{name: prepared(asked, name, {}) for name in order.methods} for asked in questions]
     pairs = list(zip(stems, questions, strict=True))
     _require_free(
         order, [file for stem, asked in pairs for name in order.methods for file in _files(stem, asked, name)]
     )
     rows: list[Row] = []
     watcher.start("maps", len(questions) * len(order.methods))
-    for stem, asked in pairs:
+    for (stem, asked), methods in zip(pairs, ready, strict=True):
         made = []
-        for name in order.methods:
-            explanation = answer(asked, name, {})
+        for name, method in methods.items():
+            explanation = answer(asked, name, method)
             note = "; ".join(filter(None, (explanation.note, warning)))
             made.append(replace(explanation, note=note))  # a picture travels without the table
             watcher.advance(note=name)
@@ -162,10 +163,10 @@ def _findings(
 
 
 def _with_donors(questions: list[Question]) -> list[Question]:
-    """The same questions, each with the other images as donors."""
+    """The same questions, each with a few of the other images as donors."""
 
     def others(one: Question) -> Images | None:
-        rest = [other.images for other in questions if other is not one]
+        rest = [other.images for other in questions[: MOST + 1] if other is not one][:MOST]
         return torch.cat(rest) if rest else None
 
     return [replace(asked, donors=others(asked)) for asked in questions]

@@ -1,6 +1,5 @@
 """Study: do the maps point where the radiologists do?"""
 
-import gc
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -167,7 +166,6 @@ class LocalizationPlan:
         read = read_cases(self.source, self._keys(shard), self.options.workers)
         for batch in batches(collected.usable(read), self.envelope.batch_size):
             self._explain(batch, collected)
-        gc.collect()  # methods that record the network leave rings of large tensors, which nothing else frees in time
         return collected.tables()
 
     def _explain(self, batch: list[Case], collected: "_Collected") -> None:

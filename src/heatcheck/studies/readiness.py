@@ -14,7 +14,7 @@ from heatcheck.methods import METHODS
 from heatcheck.methods.checks import in_one_sentence, require_fit
 from heatcheck.methods.masking import best_batch, leaves_batch_open, with_batch
 from heatcheck.methods.registry import Needs
-from heatcheck.models import BlackBox, NetworkClassifier
+from heatcheck.models import NetworkClassifier
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.donors import gather_donors
 from heatcheck.studies.explaining import Explainer
@@ -24,26 +24,21 @@ from heatcheck.studies.supplies import Supply
 
 
 def try_out(explainer: Explainer) -> None:
-    """Ask each method for one map, so that a setting that does not fit the model is known before any work.
-
-    A method that needs only predictions might need hundreds: it is tried on a model that answers at once.
-    """
+    """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
         return
     blank = _blank(classifier)
     target = torch.zeros(1, 1, dtype=torch.long, device=blank.device)
-    silent = BlackBox(
-        classifier.name, lambda images: images.new_zeros(len(images), len(classifier.outputs)), classifier.preprocessing
-    )
     for name, method in explainer.methods.items():
         facts = METHODS[name]
         if facts.wants_priors:
             continue
         asked = replace(method, donors=(blank,)) if facts.wants_donors else method  # type: ignore[type-var]
-        require_fit(name, method, classifier, blank)
-        with in_one_sentence(name, classifier):
-            asked(silent if facts.needs is Needs.PREDICTIONS else classifier, blank, target, [0])
+        require_fit(name, asked, classifier, blank)
+        if facts.needs is not Needs.PREDICTIONS:
+            with in_one_sentence(name, classifier):
+                asked(classifier, blank, target, [0])
 
 
 def require_other_patients(explainer: Explainer, keys: Sequence[CaseKey]) -> None:

@@ -208,3 +208,30 @@ def test_preflight_prints_and_writes_what_runs(heatcheck, tmp_path):
     code, _, err = heatcheck("preflight", "densenet_compct")
     assert (code, err.count("\n")) == (2, 1)
     assert heatcheck("preflight", "densenet_compact", "--json", "p.txt")[0] == 2
+
+
+def test_settings_are_taken_from_the_command_line(heatcheck, film, tmp_path):
+    out = tmp_path / "out"
+    words = ("explain", film, "--out", out, "--methods", "lime", "--findings", "0")
+    code, _, err = heatcheck(*words, "--set", "lime.samples=4", "--set", "lime.segments={kind: slic, count: 5}")
+    assert code == 0, err
+    with np.load(out / "film.lime.npz") as saved:
+        settings = json.loads(str(saved["settings"]))
+    assert (settings["samples"], settings["segments"]["kind"]) == (4, "slic")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("window=3", "should read METHOD.SETTING=VALUE"),
+        ("lime.samples=3", "lime, which is not among the methods"),
+        ("grad_cam.layr=x", "unknown setting 'layr'"),
+        ("grad_cam.layer=[", "cannot be read"),
+        ("grad_cam.layer=features.nowhere", "no layer 'features.nowhere'"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(heatcheck, film, tmp_path, text, words):
+    code, _, err = heatcheck("explain", film, "--out", tmp_path / "out", "--methods", "grad_cam", "--set", text)
+    assert code == 2
+    assert words in err
+    assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from captum.attr import InputXGradient, IntegratedGradients, NoiseTunnel, Saliency
+from captum.attr._core.gradient_shap import InputBaselineXGradient
 from torch import nn
 
 from heatcheck.methods import gradient as family
@@ -80,6 +81,20 @@ def test_relative_noise_follows_the_images_range():
     (point,) = family.SmoothGrad(samples=1, noise=0.1).points(images, [1, 1])
     spread = (point.images - images).flatten(1).std(1)
     torch.testing.assert_close(spread, torch.tensor([0.1, 1.0]), rtol=0.05, atol=0)
+
+
+def test_gradient_shap_equals_captum_at_the_same_random_points(tiny_classifier, tiny_images, monkeypatch):
+    """Captum's step for one sample, given the baselines and shares that our seeds draw."""
+    settings = family.GradientShap(samples=1, baseline_noise=0.3)
+    got = settings(tiny_classifier, tiny_images, every(0, 2), SEEDS).values
+    (point,) = settings.points(tiny_images, SEEDS)
+    baselines = tiny_images - point.factor
+    shares = ((point.images - baselines).flatten(1).sum(1) / point.factor.flatten(1).sum(1)).numpy()
+    monkeypatch.setattr("captum.attr._core.gradient_shap.np.random.uniform", lambda *_: shares)
+    peer = InputBaselineXGradient(tiny_classifier.module)
+    for place, target in enumerate((0, 2)):
+        expected = peer.attribute(leaf(tiny_images), baselines, target=target).detach()
+        torch.testing.assert_close(got[:, place], expected, rtol=1e-4, atol=1e-7)
 
 
 def test_gradient_shap_of_a_linear_model_by_hand():

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +34,9 @@ def explain(
     methods: Annotated[
         str, typer.Option(help="Names with commas between them (heatcheck list methods).")
     ] = "grad_cam,integrated_gradients,occlusion",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, such as grad_cam.layer=features.3; may be repeated.")
+    ] = None,
     findings: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +71,9 @@ def explain(
     names = tuple(_split(findings)) if findings is not None else ()
     if findings is not None and not names:
         raise InputError("--findings names nothing; name outputs with commas between them, or leave it out")
-    order = Order(tuple(images), tuple(_split(methods)), names, out, seed, value_range, overwrite)
+    order = Order(
+        tuple(images), tuple(_split(methods)), _settings(settings or []), names, out, seed, value_range, overwrite
+    )
     try:
         with watching(quiet=quiet) as watcher:
             classifier = load_named(NamedModel(model, weights, contract, device, trust_code))
@@ -78,6 +83,25 @@ def explain(
         raise typer.Exit(130) from None
     if not quiet:
         _show(explained)
+
+
+def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """The settings by method, each value read as a spec's would be."""
+    import yaml
+
+    from heatcheck.core.errors import InputError
+
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        place, equals, value = text.partition("=")
+        method, dot, key = place.partition(".")
+        if not (equals and dot and method and key):
+            raise InputError(f"--set {text} should read METHOD.SETTING=VALUE, such as occlusion.window=30")
+        try:
+            found.setdefault(method.strip(), {})[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise InputError(f"--set {text}: the value cannot be read; write it as in a spec") from error
+    return found
 
 
 def _split(names: str) -> list[str]:

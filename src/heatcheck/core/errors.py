@@ -40,3 +40,9 @@ class CaseError(HeatcheckError):
     def __init__(self, message: str, *, stage: str = "load") -> None:
         super().__init__(message)
         self.stage = stage
+
+
+def briefly(error: Exception) -> str:
+    """What a library says, which may be pages, as a part of one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heatcheck.core.contracts import Classifier, Method
-from heatcheck.core.errors import HeatcheckError, InputError, ModelError
+from heatcheck.core.errors import HeatcheckError, InputError, ModelError, briefly
 from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images, Logits, Targets
@@ -146,12 +146,6 @@ def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
     except Exception as error:  # a network may fail in any way
         what = briefly(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {briefly(error)}"
         raise ModelError(f"method {name} does not run on model {classifier.name} ({what})") from error
-
-
-def briefly(error: Exception) -> str:
-    """What torch says, which may be pages, as a part of one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def _channel_hint(module: nn.Module, images: Images) -> str:

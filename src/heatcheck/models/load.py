@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from heatcheck.core.errors import ModelError
+from heatcheck.core.errors import ModelError, briefly
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
 from heatcheck.models.registry import MODELS
@@ -79,7 +79,7 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, ImportError) as error:
-        raise ModelError(f"device {name!r} cannot be used ({_briefly(error)}); try --device cpu") from error
+        raise ModelError(f"device {name!r} cannot be used ({briefly(error)}); try --device cpu") from error
     return device
 
 
@@ -112,7 +112,7 @@ def _plain_state(path: Path) -> dict[str, Tensor]:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged bytes make the unpickler raise anything
         raise ModelError(
-            f"{path} is not a plain file of weights ({_briefly(error)}); save `model.state_dict()` with "
+            f"{path} is not a plain file of weights ({briefly(error)}); save `model.state_dict()` with "
             "safetensors.torch.save_file"
         ) from error
     state: Any = unwrapped(loaded)
@@ -129,14 +129,8 @@ def _sidecar(path: Path) -> Preprocessing | None:
     try:
         values = yaml.safe_load(beside.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ModelError(f"{beside} is not valid YAML ({_briefly(error)}); correct it") from error
+        raise ModelError(f"{beside} is not valid YAML ({briefly(error)}); correct it") from error
     return checked_contract(values, beside.name)
-
-
-def _briefly(error: Exception) -> str:
-    """What torch says, which may be pages, as a part of one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
@@ -152,7 +146,7 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
         factory: Any = getattr(importlib.import_module(place), factory_name)
         module = factory()
     except Exception as error:
-        what = f"{type(error).__name__}: {_briefly(error)}"
+        what = f"{type(error).__name__}: {briefly(error)}"
         raise ModelError(f"model {name}: {what}; see the whole trace with --debug") from error
     finally:
         sys.path[:] = before
@@ -181,7 +175,7 @@ def _try_out(classifier: NetworkClassifier) -> None:
         logits = classifier.logits(blank)
     except Exception as error:
         raise ModelError(
-            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({_briefly(error)}); "
+            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({briefly(error)}); "
             "correct `size` and `channels` of its contract"
         ) from error
     if not isinstance(logits, Tensor) or logits.shape != (1, len(wanted.outputs)):

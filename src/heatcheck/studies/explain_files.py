@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ class Order:
 
     images: tuple[Path, ...]
     methods: tuple[str, ...] = DEFAULT_METHODS
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by method
     findings: tuple[str, ...] = ()  # none: what is probable; "all": every output
     out: Path = Path("explained")
     seed: int = 0
@@ -77,7 +79,12 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     questions = [_question(classifier, path, order, remarks) for path in order.images]
     if any(METHODS[name].wants_donors for name in order.methods):
         questions = _with_donors(questions)
-    ready = [{name: prepared(asked, name, {}) for name in order.methods} for asked in questions]
+    for name in order.settings:
+        if name not in order.methods:
+            raise InputError(f"settings are given for {name}, which is not among the methods; add it with --methods")
+    ready = [
+        {name: prepared(asked, name, order.settings.get(name, {})) for name in order.methods} for asked in questions
+    ]
     pairs = list(zip(stems, questions, strict=True))
     _require_free(
         order, [file for stem, asked in pairs for name in order.methods for file in _files(stem, asked, name)]

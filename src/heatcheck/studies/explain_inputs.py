@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from heatcheck.core.contracts import Classifier
-from heatcheck.core.errors import InputError, ModelError
+from heatcheck.core.errors import InputError, ModelError, briefly
 from heatcheck.core.registry import suggest
 from heatcheck.core.tensors import Images, Logits, Targets
-from heatcheck.methods.checks import briefly, require_images, require_targets
+from heatcheck.methods.checks import require_images, require_targets
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 

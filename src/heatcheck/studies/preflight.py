@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from heatcheck.core.contracts import Classifier
-from heatcheck.core.errors import HeatcheckError, ModelError
+from heatcheck.core.errors import HeatcheckError, ModelError, briefly
 from heatcheck.core.tensors import Images
 from heatcheck.methods import METHODS, build_method
-from heatcheck.methods.checks import briefly, in_one_sentence, require_fit, require_logits
+from heatcheck.methods.checks import in_one_sentence, require_fit, require_logits
 from heatcheck.methods.feature_maps import feature_map
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.methods.registry import MethodFacts

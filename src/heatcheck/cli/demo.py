@@ -12,7 +12,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(out: Out, limit: Limit = None, device: Device = "cpu", quiet: Quiet = False, debug: Debug = False) -> None:
-    """Run the localization study on drawn chest films with the built-in classifier; takes about a minute."""
+    """Run the localization study on drawn chest films with the built-in classifier; takes about a minute and a half."""
     from heatcheck.studies.registry import RunOptions
 
     carry_out("localization-demo", out, RunOptions(device=device, limit=limit), quiet=quiet)

@@ -82,8 +82,9 @@ class GradCamPlusPlus(OnFeatureMap):
         total = seen.values.flatten(2).sum(2, keepdim=True)
 
         def weights(gradient: Tensor) -> Tensor:
-            below = gradient * total + 2  # of α, whose common factor g² cancels
-            return (gradient.relu() / below.masked_fill(below == 0, torch.inf)).sum(2)
+            shares = gradient.relu().div_(torch.mul(gradient, total).add_(2))  # α's common factor g² cancels
+            added = shares.sum(2)
+            return added if bool(added.isfinite().all()) else shares.nan_to_num_(0.0, 0.0, 0.0).sum(2)
 
         return without_error(_weighted(seen, weights))
 
@@ -120,10 +121,8 @@ def _weighted(
     weights: Callable[[Float[Tensor, "batch feature place"]], Float[Tensor, "batch feature"]],
 ) -> Float[Tensor, "batch target 1 *grid"]:
     """For each target the sum of the feature maps, weighted by what its gradient says of them."""
-    maps = [
-        torch.einsum("bk,bk...->b...", weights(gradient.flatten(2)), seen.values).relu() for gradient in seen.gradients
-    ]
-    return torch.stack(maps, 1).unsqueeze(2)
+    every = torch.stack([weights(gradient.flatten(2)) for gradient in seen.gradients], 1)
+    return torch.einsum("btk,bk...->bt...", every, seen.values).relu().unsqueeze(2)
 
 
 def _principal(features: Float[Tensor, "feature *grid"]) -> Float[Tensor, "*grid"]:

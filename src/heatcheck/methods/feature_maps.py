@@ -53,6 +53,7 @@ class EachAnswer(TorchFunctionMode):
     def __init__(self, see: Callable[[int, str, Tensor, tuple[Any, ...]], Tensor]) -> None:
         super().__init__()
         self.see, self.calls = see, -1
+        self.over = False  # nothing more needs to be shown
 
     def __torch_function__(
         self,
@@ -62,8 +63,8 @@ class EachAnswer(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
         """The operation's answer, or what is put in its place."""
-        answer = func(*args, **(kwargs or {}))
-        if not isinstance(answer, Tensor) or not answer.is_floating_point():
+        answer = func(*args, **kwargs) if kwargs else func(*args)
+        if self.over or not isinstance(answer, Tensor) or not answer.is_floating_point():
             return answer
         self.calls += 1
         return self.see(self.calls, func.__name__, answer, args)

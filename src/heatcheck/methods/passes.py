@@ -44,13 +44,14 @@ class Activations:
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
     """The module in evaluation mode; every part's own mode is restored."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
     try:
         yield
     finally:
-        for part, mode in modes.items():
-            part.training = mode
+        for part in training:
+            part.training = True
 
 
 def activations_and_gradients(
@@ -64,32 +65,30 @@ def activations_and_gradients(
     their grid.
     """
     module = classifier.module
-    with evaluation_mode(module):
-        chosen = feature_map(module, images, layer)
     captured: list[Tensor] = []
 
     def capture(call: int, _: str, answer: Tensor, arguments: tuple[Any, ...]) -> Tensor:
         if call != chosen.call:
             return answer
+        watch.over = True
         torch.set_grad_enabled(True)  # from here on the head is recorded; the outer block restores the mode
         captured.append(answer.clone() if create_graph else answer.detach().clone().requires_grad_())
         if any(answer is argument for argument in arguments):  # written in place: the network may hold on to it
             return answer.copy_(captured[0])
         return captured[0].clone()  # the head may work in place
 
-    with (
-        evaluation_mode(module),
-        attention_for(create_graph=create_graph),
-        torch.set_grad_enabled(create_graph),
-        EachAnswer(capture),
-    ):
-        logits = classifier.logits(images).gather(1, targets)
-    if not captured or not logits.requires_grad:
+    watch = EachAnswer(capture)
+    with evaluation_mode(module):
+        chosen = feature_map(module, images, layer)
+        with attention_for(create_graph=create_graph), torch.set_grad_enabled(create_graph), watch:
+            columns = classifier.logits(images).gather(1, targets).unbind(1)
+    if not captured or not columns[0].requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")
     values = captured[0] if create_graph else captured[0].detach()
+    each = torch.ones_like(columns[0])  # an image's logit depends on that image alone
     gradients = (
-        torch.autograd.grad(column.sum(), captured[0], retain_graph=True, create_graph=create_graph)[0]
-        for column in logits.unbind(1)
+        torch.autograd.grad(column, captured[0], each, retain_graph=True, create_graph=create_graph)[0]
+        for column in columns
     )
     return Activations(chosen.features(values), map(chosen.features, gradients))
 

@@ -75,6 +75,8 @@ def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | Non
     require_logits(classifier, image)
     forward = _forward_seconds(classifier, image)
     watcher.start("methods", len(METHODS))
+    for name in ("guided_backprop", "deep_lift"):  # the first to follow a network pays for what torch sets up once
+        try_method(METHODS[name], classifier, image, forward)
     tried = []
     for facts in METHODS.values():
         tried.append(try_method(facts, classifier, image, forward))

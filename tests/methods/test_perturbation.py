@@ -104,3 +104,11 @@ def test_windows_cover_every_pixel_and_spread_as_the_mean_over_them(shape, windo
 def test_a_stride_that_leaves_gaps_is_refused():
     with pytest.raises(ValueError, match="leaves gaps"):
         Occlusion(3, 5).windows((10, 10))
+
+
+@pytest.mark.parametrize("shape", [(320, 320), (20, 33), (32, 32, 32), (9, 16, 12)])
+def test_windows_follow_the_size_of_the_image_where_nothing_is_said(shape):
+    windows = Occlusion().windows(shape)
+    assert 16 <= len(windows) <= 64
+    assert all(int(rows.sum(0).max()) == 1 for rows in windows.along)
+    assert max(int(rows.sum(1).max()) for rows in windows.along) < min(shape)

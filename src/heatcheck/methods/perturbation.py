@@ -36,11 +36,12 @@ Length = Annotated[int, Field(ge=1)]
 class Occlusion:
     """Each pixel gets the mean drop of the windows that cover it.
 
-    Windows start at the top left and may reach over the far edges, where they are cut.
+    Windows start at the top left and may reach over the far edges, where they are cut. Where nothing is said, 64 of
+    them lie side by side.
     """
 
-    window: Length = 40  # pixels along each axis of the model's grid
-    stride: Length = 40
+    window: Length | None = None  # pixels along each axis of the model's grid
+    stride: Length | None = None  # the window's own length
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
 
@@ -54,14 +55,17 @@ class Occlusion:
 
     def windows(self, shape: tuple[int, ...], device: torch.device | None = None) -> "Windows":
         """Every position of the window on a grid; together they cover all of it."""
-        if self.stride > self.window:
-            raise ValueError(f"stride {self.stride} leaves gaps between windows of {self.window}; make it smaller")
+        parts = 8 if len(shape) == 2 else 4
         rows = []
         for size in shape:
-            last = max(0, -(-(size - self.window) // self.stride) * self.stride)
-            starts = torch.arange(0, last + 1, self.stride, device=device).unsqueeze(1)
+            window = self.window or -(-size // parts)
+            stride = self.stride or window
+            if stride > window:
+                raise ValueError(f"stride {stride} leaves gaps between windows of {window}; make it smaller")
+            last = max(0, -(-(size - window) // stride) * stride)
+            starts = torch.arange(0, last + 1, stride, device=device).unsqueeze(1)
             place = torch.arange(size, device=device)
-            rows.append((place >= starts) & (place < starts + self.window))
+            rows.append((place >= starts) & (place < starts + window))
         return Windows(tuple(rows))
 
 

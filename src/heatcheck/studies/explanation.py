@@ -67,6 +67,8 @@ class Explanation:
 
     def __getitem__(self, number: int) -> "Explanation":
         """The explanation of one image."""
+        if not isinstance(number, int):
+            raise TypeError(f"an explanation is taken out by its number, got {number!r}; use a loop for several")
         index = range(len(self))[number]
         part = slice(index, index + 1)
         return replace(

@@ -52,7 +52,7 @@ def test_integrated_gradients_equal_captum(tiny_classifier, tiny_images, rule, n
         peer = IntegratedGradients(tiny_classifier.module).attribute(
             tiny_images.clone(), target=target, n_steps=12, method=name, return_convergence_delta=True
         )
-        torch.testing.assert_close(ours.values[:, place], peer[0], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(ours.values[:, place], peer[0], rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(ours.error[:, place], peer[1].abs().float(), rtol=1e-3, atol=1e-5)
 
 
@@ -72,7 +72,7 @@ def test_smooth_grad_equals_captum_on_the_same_noise(tiny_classifier, tiny_image
     peer = tunnel.attribute(tiny_images.clone(), nt_type="smoothgrad", nt_samples=3, stdevs=0.2, target=1, abs=False)
     monkeypatch.undo()
     got = ours(tiny_classifier, tiny_images, every(1), SEEDS).values[:, 0]
-    torch.testing.assert_close(got, peer, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(got, peer, rtol=1e-5, atol=1e-7)
 
 
 def test_relative_noise_follows_the_images_range():
@@ -94,7 +94,7 @@ def test_gradient_shap_equals_captum_at_the_same_random_points(tiny_classifier, 
     peer = InputBaselineXGradient(tiny_classifier.module)
     for place, target in enumerate((0, 2)):
         expected = peer.attribute(leaf(tiny_images), baselines, target=target).detach()
-        torch.testing.assert_close(got[:, place], expected, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(got[:, place], expected, rtol=1e-5, atol=1e-7)
 
 
 def test_gradient_shap_of_a_linear_model_by_hand():

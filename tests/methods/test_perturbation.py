@@ -23,7 +23,7 @@ def test_occlusion_equals_captum(tiny_classifier, tiny_images, window, stride):
         peer = PeerOcclusion(tiny_classifier.module).attribute(
             tiny_images, sliding_window_shapes=shape, strides=steps, target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
@@ -33,7 +33,7 @@ def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
         peer = PeerAblation(tiny_classifier.module).attribute(
             tiny_images, feature_mask=segments[None, None], target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_feature_ablation_of_superpixels_in_each_channel_equals_captum(tiny_classifier, tiny_images):
@@ -42,7 +42,7 @@ def test_feature_ablation_of_superpixels_in_each_channel_equals_captum(tiny_clas
     for image, own in zip(tiny_images, ours, strict=True):
         labels = segments_of(image, rule).labels
         peer = PeerAblation(tiny_classifier.module).attribute(image[None], feature_mask=labels[None], target=1)
-        torch.testing.assert_close(own, peer, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(own, peer, rtol=1e-5, atol=1e-6)
 
 
 def test_feature_permutation_with_one_donor_equals_captum_with_the_batch_rolled(tiny_classifier, tiny_images):
@@ -56,7 +56,7 @@ def test_feature_permutation_with_one_donor_equals_captum_with_the_batch_rolled(
         peer = PeerPermutation(tiny_classifier.module, rolled).attribute(
             tiny_images, feature_mask=segments[None, None], target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_feature_permutation_averages_over_its_donors(tiny_classifier, tiny_images):

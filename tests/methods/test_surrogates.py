@@ -126,7 +126,7 @@ def test_shapley_sampling_equals_captum_with_the_same_permutations(tiny_classifi
         peer.permutation_generator = lambda _, __, orders=orders: orders
         for place, target in enumerate((0, 2)):
             theirs = peer.attribute(image[None], feature_mask=labels[None, None], target=target, n_samples=3)
-            torch.testing.assert_close(maps[place, 0], theirs[0, 0], rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(maps[place, 0], theirs[0, 0], rtol=1e-5, atol=1e-6)
 
 
 class _Fit:
@@ -179,7 +179,7 @@ def test_lime_equals_captum_with_the_same_masks_and_kernel(surrogate, alpha, tin
             theirs = captum_surrogate(
                 tiny_classifier, image, labels, list(zip(shown, weights, strict=True)), kinds[surrogate], target
             )
-            torch.testing.assert_close(maps[place, 0], theirs[labels].float(), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(maps[place, 0], theirs[labels].float(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("samples", [14, 40])
@@ -221,4 +221,4 @@ def test_channels_can_be_explained_apart(tiny_classifier, tiny_images):
     with torch.no_grad():
         both, one, two, none = (tiny_classifier.logits(x)[0, 0] for x in (image, first, second, 0 * image))
     expected = torch.stack([(one - none + both - two) / 2, (two - none + both - one) / 2])
-    torch.testing.assert_close(made.values[0, 0].flatten(1)[:, 0], expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(made.values[0, 0].flatten(1)[:, 0], expected, rtol=1e-5, atol=1e-6)

@@ -1,6 +1,8 @@
 """Small classifiers and images that many tests share."""
 
 import os
+import tarfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -49,6 +51,15 @@ class SmallTransformer(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         tokens = self.patches(images).flatten(2).transpose(1, 2)
         return self.head(self.layers(torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1))[:, 0])
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data in CheXlocalize's formats (data/) and what the paper's scripts wrote for it (expected/)."""
+    folder = tmp_path_factory.mktemp("golden")
+    with tarfile.open(Path(__file__).parent / "data" / "chexlocalize.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 @pytest.fixture(params=[2, 3], ids=["2D", "3D"])

@@ -54,6 +54,7 @@ class Case:
     truth: Mapping[str, Mask]  # the annotated findings only
     readings: tuple[Reading, ...] = ()
     spacing: tuple[float, ...] | None = None  # millimetres per pixel, where known
+    instances: Mapping[str, int] = field(default_factory=dict)  # outlines or boxes drawn, by finding, where known
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,20 @@ class CaseRecord:
     reason: str = ""
     detail: str = ""  # the traceback of a failure
     shape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthShape:
+    """The geometry of one annotated finding; NaN where the outline has no such property."""
+
+    case: str
+    patient: str
+    finding: str
+    instances: int  # outlines that were drawn; connected parts where that is not known
+    components: int  # connected parts
+    size: float  # share of the image
+    elongation: float  # long over short side of the tightest rectangle around the dominant outline
+    irrectangularity: float  # share of that rectangle which the outline leaves free
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,7 @@ class ShardTables:
     predictions: tuple[Prediction, ...] = ()
     cases: tuple[CaseRecord, ...] = ()
     timings: tuple[Timing, ...] = ()
+    shapes: tuple[TruthShape, ...] = ()
     maps: Mapping[str, Map] = field(default_factory=dict)  # by "case/finding/method"; for looking at, never for scoring
 
 

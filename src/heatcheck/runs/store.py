@@ -1,6 +1,6 @@
 """The run folder: created once, filled shard by shard, read by the report.
 
-run.json · parts/ · scores, estimates, predictions, cases, timings (.parquet) · gallery/ · maps/ · report.html
+run.json · parts/ · scores, estimates, predictions, cases, timings, shapes (.parquet) · gallery/ · maps/ · report.html
 """
 
 import fcntl
@@ -30,6 +30,7 @@ SHARD_TABLES = (
     "predictions",
     "cases",
     "timings",
+    "shapes",
     "scores",
 )  # scores last: its presence says that the shard is whole
 
@@ -74,6 +75,11 @@ class Run:
     def timings(self) -> pd.DataFrame:
         """How long every batch took."""
         return self._table("timings")
+
+    @cached_property
+    def shapes(self) -> pd.DataFrame:
+        """The geometry of every annotated finding."""
+        return self._table("shapes")
 
     def _table(self, name: str) -> pd.DataFrame:
         return self.shown(_read_table(self.path, name))

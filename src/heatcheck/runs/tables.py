@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heatcheck.core.records import CaseRecord, Estimate, Prediction, Score, Timing
+from heatcheck.core.records import CaseRecord, Estimate, Prediction, Score, Timing, TruthShape
 
 TABLES: dict[str, type] = {
     "scores": Score,
     "predictions": Prediction,
     "cases": CaseRecord,
     "timings": Timing,
+    "shapes": TruthShape,
     "estimates": Estimate,
 }
 _TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}

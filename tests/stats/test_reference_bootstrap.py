@@ -8,8 +8,17 @@ import pytest
 
 from heatcheck.stats.reference_bootstrap import average_decrease, decreases, replicates, summaries
 
-SETS = [("tp", "iou"), ("tp", "hitmiss"), ("tp", "iou_humanbenchmark"), ("tp", "hitmiss_humanbenchmark"),
-        ("full", "iou"), ("full", "iou_humanbenchmark"), ("full_otsu", "iou"), ("thr", "iou"), ("smooth50", "iou")]  # fmt: skip
+SETS = [
+    ("tp", "iou"),
+    ("tp", "hitmiss"),
+    ("tp", "iou_humanbenchmark"),
+    ("tp", "hitmiss_humanbenchmark"),
+    ("full", "iou"),
+    ("full", "iou_humanbenchmark"),
+    ("full_otsu", "iou"),
+    ("thr", "iou"),
+    ("smooth50", "iou"),
+]
 
 
 def drawn(golden: Path, folder: str, name: str) -> pd.DataFrame:

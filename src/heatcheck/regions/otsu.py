@@ -2,10 +2,13 @@
 
 import cv2
 import numpy as np
+from jaxtyping import UInt8
 
 from heatcheck.core.records import Map, Mask
 from heatcheck.regions.solid import drop_specks, fill_holes
 from heatcheck.regions.unit_range import require_unit_range
+
+GreyLevels = UInt8[np.ndarray, "*space"]
 
 
 def otsu_region(normalised: Map) -> Mask:
@@ -14,10 +17,20 @@ def otsu_region(normalised: Map) -> Mask:
     The threshold is chosen among 256 levels, made by truncation as in the CheXlocalize benchmark. A map without
     contrast has no region.
     """
-    require_unit_range(normalised)
-    levels = np.multiply(normalised, 255, dtype=np.float32).astype(np.uint8)
+    levels = grey_levels(normalised)
     if levels.min() == levels.max():
         return np.zeros(levels.shape, dtype=bool)
+    return above_otsu(levels)
+
+
+def grey_levels(normalised: Map) -> GreyLevels:
+    """The map in 256 levels, by truncation."""
+    require_unit_range(normalised)
+    return np.multiply(normalised, 255, dtype=np.float32).astype(np.uint8)
+
+
+def above_otsu(levels: GreyLevels) -> Mask:
+    """The levels above Otsu's threshold, holes filled and single pixels dropped."""
     # the threshold depends on the histogram alone, so a volume may be laid out as one tall plane
     _, above = cv2.threshold(levels.reshape(-1, levels.shape[-1]), 0, 1, cv2.THRESH_OTSU)
     return drop_specks(fill_holes(above.reshape(levels.shape).view(bool)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heatcheck.core.records import Map, Mask
+from heatcheck.regions.colours import colour_region
 from heatcheck.regions.fixed import fixed_region
 from heatcheck.regions.otsu import otsu_region
 
@@ -14,11 +15,13 @@ Threshold = Literal["otsu"] | float
 class RegionRule:
     """The threshold, and how far the map is smoothed before it (a fraction of the image's longer side).
 
-    Smoothing belongs to Otsu's threshold: a fixed one was tuned on maps as they are.
+    Smoothing belongs to Otsu's threshold: a fixed one was tuned on maps as they are. `colours` is the box in pixels
+    with which the CheXlocalize benchmark smooths a map's colours instead of the map.
     """
 
     threshold: Threshold = "otsu"
     smooth: float = 0.0
+    colours: int = 0
 
     def __post_init__(self) -> None:
         fixed = self.threshold != "otsu"
@@ -26,7 +29,9 @@ class RegionRule:
             raise ValueError(f"a region's threshold is 'otsu' or a number from 0 up to 1, got {self.threshold!r}")
         if not 0 <= self.smooth <= 1:
             raise ValueError(f"smoothing is a fraction of the image's side between 0 and 1, got {self.smooth}")
-        if fixed and self.smooth:
+        if self.colours < 0 or (self.colours and self.smooth):
+            raise ValueError("smooth either the map (a fraction of its side) or its colours (pixels), not both")
+        if fixed and (self.smooth or self.colours):
             raise ValueError("smoothing goes with the threshold 'otsu' only; set smooth to 0 for a fixed threshold")
 
 
@@ -36,6 +41,8 @@ def region_of(prepared: Map, rule: RegionRule) -> Mask:
     Stages do not import one another, so the study calls `maps.prepare.prepare(raw, rule.smooth)` first; a map
     that was not stretched to [0, 1] is refused.
     """
+    if rule.colours:
+        return colour_region(prepared, rule.colours)
     if rule.threshold == "otsu":
         return otsu_region(prepared)
     return fixed_region(prepared, rule.threshold)

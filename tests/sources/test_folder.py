@@ -8,7 +8,8 @@ from PIL import Image as Pictures
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import Point
 from heatcheck.sources import folder
-from heatcheck.sources.folder import FolderSettings, FolderSource, read_csv
+from heatcheck.sources.folder import FolderSettings, FolderSource
+from heatcheck.sources.tables import read_csv
 
 SHAPE = (8, 11)
 

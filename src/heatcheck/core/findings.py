@@ -1,6 +1,19 @@
 """One name for each finding, whatever a data set calls it."""
 
 _ALIASES = {"Lung Opacity": "Airspace Opacity"}  # CheXpert's labels and CheXlocalize's outlines differ here
+LOCALIZED = (
+    "Airspace Opacity",
+    "Atelectasis",
+    "Cardiomegaly",
+    "Consolidation",
+    "Edema",
+    "Enlarged Cardiomediastinum",
+    "Lung Lesion",
+    "Pleural Effusion",
+    "Pneumothorax",
+    "Support Devices",
+)  # the findings that CheXlocalize's radiologists outlined, in the order of every table
+CHEXPERT = (*LOCALIZED, "Fracture", "No Finding", "Pleural Other", "Pneumonia")  # every label of CheXpert
 
 
 def canonical(finding: str) -> str:

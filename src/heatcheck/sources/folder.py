@@ -1,6 +1,5 @@
 """Any folder of images, with labels in a CSV and one mask file per image and finding."""
 
-import csv
 import difflib
 import hashlib
 import math
@@ -28,6 +27,7 @@ from heatcheck.sources.reading import (
     without_ending,
 )
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
+from heatcheck.sources.tables import read_csv
 
 _LABELS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "": math.nan, "-1": math.nan, "-1.0": math.nan, "nan": math.nan}
 _MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy")
@@ -255,24 +255,6 @@ def _point(row: Mapping[str, str], where: str) -> Point:
 def _case_id(name: str) -> str:
     """The id of the image a table names with or without its ending."""
     return without_ending(name.strip())
-
-
-def read_csv(path: Path) -> tuple[list[str], dict[int, dict[str, str]]]:
-    """The header of a CSV file, and its rows by their line numbers."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = [name.strip() for name in reader.fieldnames or []]
-            reader.fieldnames = header
-            rows = {reader.line_num: row for row in reader}  # noqa: B035 - it moves on with every row
-    except (csv.Error, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path} is not a readable CSV file ({error}); export it again as UTF-8") from error
-    if "" in header or len(set(header)) < len(header):
-        raise InputError(f"{path}: two columns have one name, or one has none ({', '.join(header)}); rename it")
-    ragged = next((n for n, row in rows.items() if None in row or None in row.values()), None)
-    if ragged is not None:
-        raise InputError(f"{path}, line {ragged}: another number of cells than the header; correct the line")
-    return header, rows
 
 
 def _read_masks(root: Path, label: str, case: str, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:

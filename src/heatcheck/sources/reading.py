@@ -69,10 +69,10 @@ def _holds_dicom(path: Path, name: str) -> bool:
     return lower.endswith(DICOM_SUFFIXES) or (not lower.endswith(IMAGE_SUFFIXES) and is_dicom(path))
 
 
-def read_mask(path: Path, name: str, shape: tuple[int, ...]) -> Mask:
-    """The pixels above 0, which must lie on the image's grid."""
+def read_mask(path: Path, name: str, shape: tuple[int, ...] | None) -> Mask:
+    """The pixels above 0, which must lie on the image's grid where that is known."""
     values = _finite(_read(path, name, "grey"), name)
-    if values.shape[1:] != shape:
+    if shape is not None and values.shape[1:] != shape:
         raise CaseError(
             f"mask {name} is {_size(values.shape[1:])}, its image {_size(shape)}; export it at the image's size"
         )

@@ -1,0 +1,180 @@
+"""Two ways to judge the same maps: without the benchmark's flaws, and exactly as the benchmark does.
+
+Every rule in which they differ is one named switch, with a plain sentence on why it matters.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heatcheck.core.registry import Registry
+
+PresetName = Literal["recommended", "chexlocalize"]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One rule: what each preset does, in words for a table, and why it matters."""
+
+    name: str
+    label: str
+    recommended: str
+    chexlocalize: str
+    why: str
+
+    def value(self, preset: PresetName) -> str:
+        """What the preset does."""
+        return self.recommended if preset == "recommended" else self.chexlocalize
+
+
+SWITCHES: Registry[Switch] = Registry("switch")
+for _switch in (
+    Switch(
+        "empty_region",
+        "A map that marks nothing on a positive case",
+        "scores 0",
+        "is left out",
+        "Leaving it out rewards a method for failing: the fewer cases it dares to mark, the better it looks.",
+    ),
+    Switch(
+        "ties",
+        "Several pixels share the highest value",
+        "they share the hit",
+        "the first one counts",
+        "The first of many equal pixels lies at the top left, so maps with plateaus are judged by a corner.",
+    ),
+    Switch(
+        "human_points",
+        "A reader's points",
+        "the share inside counts, no point is undefined",
+        "any point inside is a hit, no point is a miss",
+        "A reader who marks many places would hit by numbers alone; one who was not asked would count as wrong.",
+    ),
+    Switch(
+        "probability_order",
+        "A list of probabilities without names",
+        "refused",
+        "taken in the benchmark's order",
+        "The benchmark's order is not that of the data set's own columns: a silent mix-up gives wrong results.",
+    ),
+    Switch(
+        "resampling",
+        "What is drawn again for intervals",
+        "patients with the finding, BCa",
+        "images, percentiles of 1000 draws",
+        "Two images of one patient are not independent: drawing images makes intervals too narrow.",
+    ),
+    Switch(
+        "pooled_fits",
+        "Regressions over all findings",
+        "each finding has its own level",
+        "findings are mixed",
+        "Findings differ in difficulty: mixed together, a slope may have the opposite sign of every single one.",
+    ),
+    Switch(
+        "hits_model",
+        "Regressions of hits",
+        "logistic, with patients as clusters (GEE)",
+        "a straight line (OLS)",
+        "A hit is yes or no: a straight line predicts impossible values, and repeated patients count as new ones.",
+    ),
+    Switch(
+        "cutoff_tuning",
+        "Tuning the probability cutoff",
+        "as it is applied: kept from the cutoff upwards, not rounded",
+        "kept above the cutoff, rounded to 3 decimals, Lung Lesion from 0.1",
+        "A rule that is tuned in one form and applied in another is not the rule that was tuned.",
+    ),
+    Switch(
+        "tuning_on_scored_data",
+        "Thresholds tuned on patients who are scored",
+        "refused",
+        "allowed with a warning",
+        "A threshold that has seen the answers looks better than it will be on new patients.",
+    ),
+    Switch(
+        "human_common_cases",
+        "Comparison with the readers",
+        "on the cases that method, readers and truth have in common",
+        "each on its own cases",
+        "When each side leaves out other cases, the difference is also one of cases.",
+    ),
+    Switch(
+        "smoothing",
+        "Smoothing before the region is cut out",
+        "of the map",
+        "of the grey value of its colours",
+        "The grey value of a colour scale is low for hot and for cold pixels alike, so both are kept.",
+    ),
+    Switch(
+        "missing_map",
+        "Truth without a map",
+        "an error that names it",
+        "counts as an empty region",
+        "A lost file would otherwise pass for a method that found nothing.",
+    ),
+):
+    SWITCHES.add(_switch.name, _switch)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The switches in the form that code asks for."""
+
+    empty_region: Literal["zero", "left_out"]
+    ties: Literal["share", "first"]
+    human_points: Literal["share", "any"]
+    probability_order: Literal["refuse", "reference"]
+    resampling: Literal["patients", "images"]
+    pooled_fits: Literal["fixed_effects", "none"]
+    hits_model: Literal["gee", "ols"]
+    cutoff_tuning: Literal["as_applied", "reference"]
+    tuning_on_scored_data: Literal["refuse", "warn"]
+    human_common_cases: bool
+    smoothing: Literal["map", "colours"]
+    missing_map: Literal["error", "empty"]
+
+
+RECOMMENDED = Rules(
+    empty_region="zero",
+    ties="share",
+    human_points="share",
+    probability_order="refuse",
+    resampling="patients",
+    pooled_fits="fixed_effects",
+    hits_model="gee",
+    cutoff_tuning="as_applied",
+    tuning_on_scored_data="refuse",
+    human_common_cases=True,
+    smoothing="map",
+    missing_map="error",
+)
+CHEXLOCALIZE = Rules(
+    empty_region="left_out",
+    ties="first",
+    human_points="any",
+    probability_order="reference",
+    resampling="images",
+    pooled_fits="none",
+    hits_model="ols",
+    cutoff_tuning="reference",
+    tuning_on_scored_data="warn",
+    human_common_cases=False,
+    smoothing="colours",
+    missing_map="empty",
+)
+PRESETS: dict[PresetName, Rules] = {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}
+
+
+def switch_facts(preset: PresetName) -> list[dict[str, str]]:
+    """Every switch for the report: what this run does, what each preset does, and why it matters."""
+    return [
+        {
+            "name": switch.name,
+            "label": switch.label,
+            "used": switch.value(preset),
+            "recommended": switch.recommended,
+            "chexlocalize": switch.chexlocalize,
+            "why": switch.why,
+        }
+        for switch in SWITCHES.values()
+    ]

@@ -1,0 +1,19 @@
+"""The two presets differ in every switch, and every switch is explained."""
+
+from dataclasses import asdict, fields
+
+from heatcheck.studies.presets import CHEXLOCALIZE, PRESETS, RECOMMENDED, SWITCHES, Rules, switch_facts
+
+
+def test_every_rule_is_a_switch_in_which_the_presets_differ():
+    assert {field.name for field in fields(Rules)} == set(SWITCHES)
+    one, other = asdict(RECOMMENDED), asdict(CHEXLOCALIZE)
+    assert not [name for name in one if one[name] == other[name]]
+    assert PRESETS == {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}
+
+
+def test_the_report_is_told_what_was_used_and_why_it_matters():
+    told = {facts["name"]: facts for facts in switch_facts("chexlocalize")}
+    assert told["ties"]["used"] == told["ties"]["chexlocalize"] == "the first one counts"
+    assert switch_facts("recommended")[0]["used"] == switch_facts("recommended")[0]["recommended"]
+    assert all(facts["why"].endswith(".") for facts in told.values())

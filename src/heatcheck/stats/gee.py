@@ -1,0 +1,188 @@
+"""Logistic regression of hits whose rows come in patients: generalized estimating equations (Liang and Zeger 1986).
+
+Written out instead of taken from statsmodels, which the tests compare it with: its loop over patients takes minutes
+for each of the hundreds of fits that a large study has, and importing it takes seconds.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import expit, logit
+
+from heatcheck.stats.regression import (
+    FEW_PATIENTS,
+    FEWEST_PATIENTS,
+    SAME_FEATURE,
+    SAME_SCORE,
+    Fit,
+    Observations,
+    counted,
+    few_patients_factor,
+    judged,
+    varies,
+)
+
+SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
+NOT_CONVERGED = "the fit did not settle"
+_STEPS = 100
+_SETTLED = 1e-9  # relative to the coefficients
+_STEEPEST = 30.0  # log odds beyond which a probability is 0 or 1 to the computer
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """Rows sorted by patient: one column for the feature, one per group."""
+
+    columns: Float[np.ndarray, "rows coefficients"]
+    hits: Float[np.ndarray, " rows"]
+    starts: Int[np.ndarray, " patients"]  # the first row of each patient
+    sizes: Float[np.ndarray, " patients"]
+
+    def patient_sums(self, values: Float[np.ndarray, "rows *any"]) -> Float[np.ndarray, "patients *any"]:
+        """The sum over each patient's rows."""
+        return np.asarray(np.add.reduceat(values, self.starts, axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Equations:
+    """The estimating equations at some coefficients: each patient's pull, and how the pulls change."""
+
+    pulls: Float[np.ndarray, "patients coefficients"]
+    curvature: Float[np.ndarray, "coefficients coefficients"]
+
+
+def logistic_gee(given: Observations) -> Fit:
+    """The change of a hit's log odds per unit of the feature, each group with its own level.
+
+    Any two rows of a patient are equally alike (exchangeable); the errors hold even where they are not, with the same
+    correction for few patients as in `clustered_least_squares`. A hit may be a share (tied peaks share it): only the
+    mean is modelled, so shares are as good as zeros and ones (Papke and Wooldridge 1996). Groups in which all rows hit
+    or all miss say nothing about the slope and are left out: their level has no bound.
+    """
+    points = given.defined()
+    if not np.all((points.scores >= 0) & (points.scores <= 1)):
+        raise ValueError("hits must lie between 0 and 1, or be NaN where undefined")
+    n_undefined = len(given.scores) - len(points.scores)
+    n_groups = int(np.count_nonzero(np.bincount(points.groups)))
+    points = points.kept(_informative(points)[points.groups])
+    counts = replace(counted(points, given), n_undefined=n_undefined)
+    left = int(np.count_nonzero(np.bincount(points.groups)))
+    if not left:
+        return replace(counts, reason=SAME_SCORE)
+    if left < n_groups:
+        counts = replace(counts, reason=f"over {left} of {n_groups} findings: in the others all hit or all miss")
+    problem = _problem(points, counts)
+    return replace(counts, reason=problem) if problem else _fit(points, counts)
+
+
+def _informative(points: Observations) -> Bool[np.ndarray, " groups"]:
+    """The groups in which not all rows hit and not all miss."""
+    n_groups = int(points.groups.max(initial=-1)) + 1
+    sums = np.bincount(points.groups, points.scores, n_groups)
+    sizes = np.bincount(points.groups, minlength=n_groups)
+    return np.asarray((sums > 0) & (sums < sizes))
+
+
+def _problem(points: Observations, counts: Fit) -> str:
+    """Why there cannot be a slope, if so."""
+    if counts.n_patients < FEWEST_PATIENTS:
+        return FEW_PATIENTS
+    if not varies(points.feature, points.groups).any():
+        return SAME_FEATURE
+    upward = _is_separated(points)
+    downward = _is_separated(replace(points, feature=-points.feature))
+    return SEPARATED if upward or downward else ""
+
+
+def _is_separated(points: Observations) -> bool:
+    """Whether in every group no miss lies above a hit: then a steeper slope always fits better (Albert, Anderson 1984).
+
+    A shared hit is a hit and a miss at the same place.
+    """
+    n_groups = int(points.groups.max()) + 1
+    lowest_hit = np.full(n_groups, np.inf)
+    highest_miss = np.full(n_groups, -np.inf)
+    hit, missed = points.scores > 0, points.scores < 1
+    np.minimum.at(lowest_hit, points.groups[hit], points.feature[hit])
+    np.maximum.at(highest_miss, points.groups[missed], points.feature[missed])
+    return bool(np.all(highest_miss <= lowest_hit))
+
+
+def _fit(points: Observations, counts: Fit) -> Fit:
+    # the feature is centred and scaled while fitting: the equations are then far from singular
+    centre, scale = float(points.feature.mean()), float(points.feature.std())
+    if not scale > 0:
+        return replace(counts, reason=SAME_FEATURE)
+    design = _design(replace(points, feature=(points.feature - centre) / scale))
+    solved = _solve(design)
+    if solved is None:
+        return replace(counts, reason=NOT_CONVERGED)
+    coefficients, equations = solved
+    influence = np.linalg.solve(equations.curvature, equations.pulls.T)[0]  # of each patient on the slope
+    variance = few_patients_factor(counts, len(coefficients)) * float(influence @ influence)
+    return judged(counts, float(coefficients[0]) / scale, float(np.sqrt(variance)) / scale, counts.n_patients - 1)
+
+
+def _design(points: Observations) -> _Design:
+    order = np.argsort(points.patients, kind="stable")
+    _, groups = np.unique(points.groups[order], return_inverse=True)
+    columns = np.zeros((len(order), 2 + groups.max()))
+    columns[:, 0] = points.feature[order]
+    columns[np.arange(len(order)), 1 + groups] = 1
+    starts = np.flatnonzero(np.diff(points.patients[order], prepend=-1))
+    sizes = np.diff(starts, append=len(order)).astype(float)
+    return _Design(columns, points.scores[order], starts, sizes)
+
+
+def _solve(design: _Design) -> tuple[np.ndarray, _Equations] | None:
+    """The coefficients and the equations there, first as if rows were independent; None where they do not settle."""
+    in_group = design.columns[:, 1:]
+    coefficients = np.append(0.0, logit(in_group.T @ design.hits / in_group.sum(0)))
+    for is_alike in (False, True):
+        for _ in range(_STEPS):
+            equations = _equations(design, coefficients, is_alike=is_alike)
+            try:
+                step = np.linalg.solve(equations.curvature, equations.pulls.sum(0))
+            except np.linalg.LinAlgError:
+                return None
+            coefficients = coefficients + step
+            if not np.all(np.isfinite(step)):
+                return None
+            if np.abs(step).max() <= _SETTLED * max(1.0, np.abs(coefficients).max()):
+                break
+        else:
+            return None
+    return coefficients, _equations(design, coefficients, is_alike=True)
+
+
+def _equations(design: _Design, coefficients: np.ndarray, *, is_alike: bool) -> _Equations:
+    odds = np.clip(design.columns @ coefficients, -_STEEPEST, _STEEPEST)
+    chances = expit(odds)
+    deviation = np.sqrt(chances * expit(-odds))
+    residuals = (design.hits - chances) / deviation
+    alike = _correlation(design, residuals) if is_alike else 0.0
+    weighted = design.columns * deviation[:, None]
+    # the inverse of an exchangeable correlation matrix: a multiple of the identity less a multiple of all ones
+    shared = alike / (1 + (design.sizes - 1) * alike)
+    sums = design.patient_sums(weighted)
+    pulls = design.patient_sums(weighted * residuals[:, None])
+    pulls -= sums * (shared * design.patient_sums(residuals))[:, None]
+    curvature = weighted.T @ weighted - sums.T @ (sums * shared[:, None])
+    return _Equations(pulls / (1 - alike), curvature / (1 - alike))
+
+
+def _correlation(design: _Design, residuals: Float[np.ndarray, " rows"]) -> float:
+    """How alike two rows of a patient are, by moments.
+
+    Kept to where it could be the correlation of the largest patient's rows; any such value gives valid errors.
+    """
+    rows, coefficients = design.columns.shape
+    pairs = float((design.sizes * (design.sizes - 1)).sum() / 2)
+    if pairs <= coefficients or rows <= coefficients:
+        return 0.0
+    squares = residuals**2
+    spread = squares.sum() / (rows - coefficients)
+    products = float((design.patient_sums(residuals) ** 2 - design.patient_sums(squares)).sum()) / 2
+    lowest = -0.9 / (design.sizes.max() - 1)
+    return float(np.clip(products / spread / (pairs - coefficients), lowest, 0.95))

@@ -1,0 +1,173 @@
+"""How much a score rises with one feature: coefficients with intervals and p-values.
+
+Two kinds. `least_squares` is the plain regression of the CheXlocalize paper. `clustered_least_squares` keeps the
+findings apart (each has a level of its own, so that easy findings with large outlines cannot pass for an effect of
+size) and lets the cases of one patient be alike; `stats.gee` does the same for hits.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import stdtr, stdtrit
+
+from heatcheck.stats.bootstrap import LEVEL
+
+FEWEST_PATIENTS = 10  # with fewer, errors clustered by patient are far too small
+FEW_CASES = "fewer than three cases"
+FEW_PATIENTS = f"fewer than {FEWEST_PATIENTS} patients"
+SAME_FEATURE = "the feature does not vary"
+SAME_SCORE = "the score does not vary"
+NOT_FITTED = "too few cases for so many findings"
+ONE_LINE = "all points lie on one line, so nothing says how sure it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A coefficient with its interval and what it rests on; `reason` says why a part of it is NaN."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    n_cases: int = 0
+    n_patients: int = 0
+    n_undefined: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """A feature and a score per row, with the group that has a level of its own, and the patient."""
+
+    feature: Float[np.ndarray, " rows"]
+    scores: Float[np.ndarray, " rows"]
+    groups: Int[np.ndarray, " rows"]  # codes from 0, such as the finding's
+    patients: Int[np.ndarray, " rows"]  # codes from 0
+
+    def kept(self, rows: Bool[np.ndarray, " rows"]) -> "Observations":
+        """Those rows alone."""
+        return Observations(self.feature[rows], self.scores[rows], self.groups[rows], self.patients[rows])
+
+    def defined(self) -> "Observations":
+        """The rows in which feature and score are known."""
+        if np.isinf(self.feature).any() or np.isinf(self.scores).any():
+            raise ValueError("features and scores must be finite, or NaN where undefined, got infinity")
+        return self.kept(~(np.isnan(self.feature) | np.isnan(self.scores)))
+
+    @property
+    def n_patients(self) -> int:
+        """How many patients the rows come from."""
+        return int(np.count_nonzero(np.bincount(self.patients)))
+
+
+def min_max(values: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
+    """The values moved and scaled to reach from 0 to 1; NaN stays, and all are NaN where they do not vary."""
+    defined = values[~np.isnan(values)]
+    low, high = (defined.min(), defined.max()) if defined.size else (0.0, 0.0)
+    span = high - low
+    return np.asarray((values - low) / span) if span > 0 else np.full(values.shape, np.nan)
+
+
+def least_squares(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray, " rows"]) -> Fit:
+    """The slope of the straight line through the points, as if all of them were independent; a 95 % t-interval."""
+    own = np.arange(len(feature))  # every row a patient of its own
+    given = Observations(feature, scores, np.zeros(len(feature), np.intp), own)
+    points = given.defined()
+    counts = Fit(n_cases=len(points.scores), n_undefined=len(feature) - len(points.scores))
+    if counts.n_cases < 3:
+        return replace(counts, reason=FEW_CASES)
+    line = _line(points)
+    if isinstance(line, str):
+        return replace(counts, reason=line)
+    freedom = counts.n_cases - 2
+    error = math.sqrt(float(line.residuals @ line.residuals) / freedom / line.spread)
+    return judged(counts, line.slope, 0.0 if line.is_exact else error, freedom)
+
+
+def clustered_least_squares(given: Observations) -> Fit:
+    """The slope common to all groups, each with its own level, with errors clustered by patient.
+
+    Liang and Zeger's sandwich with the usual correction for few patients, and t with one degree of freedom less than
+    there are patients. Taking each group's means off feature and score first gives the very slope and error of a
+    regression with a column per group (Frisch and Waugh).
+    """
+    points = given.defined()
+    counts = counted(points, given)
+    if counts.n_patients < FEWEST_PATIENTS:
+        return replace(counts, reason=FEW_PATIENTS)
+    line = _line(points)
+    if isinstance(line, str):
+        return replace(counts, reason=line)
+    pulls = np.bincount(points.patients, line.feature * line.residuals)
+    coefficients = 1 + int(np.count_nonzero(np.bincount(points.groups)))
+    variance = few_patients_factor(counts, coefficients) * float(pulls @ pulls) / line.spread**2
+    return judged(counts, line.slope, 0.0 if line.is_exact else math.sqrt(variance), counts.n_patients - 1)
+
+
+def counted(points: Observations, given: Observations) -> Fit:
+    """A fit that says only how many rows were given and used."""
+    used = len(points.scores)
+    return Fit(n_cases=used, n_patients=points.n_patients, n_undefined=len(given.scores) - used)
+
+
+def few_patients_factor(counts: Fit, coefficients: int) -> float:
+    """By how much a sandwich variance is too small, when patients are few or coefficients many; NaN when too many."""
+    if counts.n_cases <= coefficients:
+        return math.nan
+    patients, cases = counts.n_patients, counts.n_cases
+    return patients / (patients - 1) * (cases - 1) / (cases - coefficients)
+
+
+def judged(counts: Fit, value: float, error: float, freedom: int) -> Fit:
+    """The fit with interval and two-sided p-value from its standard error; an error of 0 gives neither."""
+    if error == 0:
+        return replace(counts, value=value, reason=ONE_LINE)
+    if not (math.isfinite(value) and math.isfinite(error)):
+        return replace(counts, reason=NOT_FITTED)
+    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    p_value = 2 * float(stdtr(freedom, -abs(value / error)))
+    return replace(counts, value=value, low=value - reach, high=value + reach, p_value=p_value)
+
+
+def varies(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Bool[np.ndarray, " groups"]:
+    """Whether the values of each group differ among themselves; False for a group without rows."""
+    high = np.full(groups.max(initial=-1) + 1, -np.inf)
+    low = -high
+    np.maximum.at(high, groups, values)
+    np.minimum.at(low, groups, values)
+    return np.asarray(high > low)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A slope, with feature and residuals taken from their group's mean."""
+
+    slope: float
+    feature: Float[np.ndarray, " rows"]
+    residuals: Float[np.ndarray, " rows"]
+    spread: float  # of the feature: its summed squares
+    is_exact: bool
+
+
+def _line(points: Observations) -> _Line | str:
+    """The least-squares slope within the groups, or why there is none."""
+    if not varies(points.feature, points.groups).any():
+        return SAME_FEATURE
+    if not varies(points.scores, points.groups).any():
+        return SAME_SCORE
+    feature, scores = (_centred(values, points.groups) for values in (points.feature, points.scores))
+    spread = float(feature @ feature)
+    if spread < 1e-150:  # its square is about to vanish
+        return SAME_FEATURE
+    slope = float(feature @ scores) / spread
+    residuals = scores - slope * feature
+    # what is left of an exact line is rounding
+    return _Line(slope, feature, residuals, spread, float(residuals @ residuals) <= 1e-24 * float(scores @ scores))
+
+
+def _centred(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
+    counts = np.bincount(groups)
+    means = np.bincount(groups, values) / np.maximum(counts, 1)
+    return np.asarray(values - means[groups])

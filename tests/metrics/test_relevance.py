@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from heatcheck.metrics.relevance import mass, rank
+from heatcheck.metrics.relevance import _kth_largest, mass, rank
 from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH
 
 truths = arrays(bool, (3, 4)).filter(np.any)
@@ -113,3 +113,19 @@ def test_small_values_beside_a_large_one_are_not_lost_in_the_sum():
     truth = np.zeros(relevance.shape, dtype=bool)
     truth[0, :500] = True
     assert mass(relevance, truth).value == (2**24 + 499) / (2**24 + 999)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "plateaus", "one value", "many magnitudes", "negative zeros"])
+def test_the_last_place_is_found_as_by_sorting(kind: str) -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(100):
+        size = int(generator.integers(1, 300))
+        values = {
+            "smooth": generator.random(size),
+            "plateaus": generator.integers(0, 4, size) / 3,
+            "one value": np.full(size, 0.25),
+            "many magnitudes": generator.random(size) * 10.0 ** generator.integers(-44, 38, size),
+            "negative zeros": np.where(generator.random(size) < 0.5, -0.0, 0.5),
+        }[kind].astype(np.float32)
+        k = int(generator.integers(1, size + 1))
+        assert _kth_largest(values, k) == np.sort(values)[::-1][k - 1]

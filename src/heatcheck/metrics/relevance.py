@@ -1,5 +1,6 @@
 """How much of a map's relevance lies in the truth, without a threshold. Evidence against the finding counts as 0."""
 
+import cv2
 import numpy as np
 
 from heatcheck.core.records import Map, Mask, Measured
@@ -8,6 +9,7 @@ from heatcheck.metrics.grids import require_map
 from heatcheck.metrics.registry import Needs, metric
 from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
 
+_HALVES = 2**15  # values of the upper half of a non-negative float32
 _ARRAS = "Arras et al. 2022, Information Fusion 81:14"
 
 
@@ -59,11 +61,22 @@ def rank(relevance: Map, truth: Mask) -> Measured:
 
 
 def _kth_largest(positive: Map, k: int) -> float:
-    """The k-th largest of non-negative values; plateaus at the top and at 0 are counted: they slow selection down."""
-    top = positive.max()
-    at_top = np.count_nonzero(positive == top)
-    if k <= at_top:
+    """The k-th largest of non-negative values.
+
+    The upper half of a float32 orders such numbers already: a histogram of it says where the k-th lies, and only its
+    neighbours are compared. Selection over a whole film takes eight times as long.
+    """
+    values = np.ascontiguousarray(positive, np.float32).ravel()
+    high = (values.view(np.uint32) >> 16).astype(np.uint16) & 0x7FFF  # without the sign: zero may be negative
+    counts = cv2.calcHist([high[None]], [0], None, [_HALVES], [0, _HALVES]).ravel()
+    place = int(np.searchsorted(np.cumsum(counts[::-1], dtype=np.float64), k))
+    half = _HALVES - 1 - min(place, _HALVES - 1)
+    while (above := int(np.count_nonzero(high > half))) >= k:  # counts beyond 2²⁴ are rounded
+        half += 1
+    while k - above > len(near := values[high == half]):
+        above, half = above + len(near), half - 1
+    top = near.max()
+    at_top = np.count_nonzero(near == top)
+    if k - above <= at_top:  # plateaus slow selection down
         return float(top)
-    between = positive[(positive > 0) & (positive < top)]
-    rank_there = k - at_top
-    return float(np.partition(between, -rank_there)[-rank_there]) if rank_there <= len(between) else 0.0
+    return float(np.partition(near, above - k)[above - k])

@@ -107,3 +107,14 @@ def test_every_input_gives_a_number_or_a_reason(feature, data, groups):
     else:
         assert fit.low <= fit.value <= fit.high
         assert 0 <= fit.p_value <= 1
+
+
+def test_a_correlation_that_chases_the_slope_is_held():
+    generator = np.random.default_rng(1057)
+    count = generator.integers(20, 100)
+    patients = np.sort(generator.integers(0, max(12, count // 2), count))
+    feature, scores = generator.random(count), (generator.random(count) < 0.45).astype(float)
+    fit = logistic_gee(Observations(feature, scores, np.zeros(count, int), patients))
+    assert fit.low < fit.value < fit.high
+    plain = logistic_gee(Observations(feature, scores, np.zeros(count, int), np.arange(count)))
+    assert abs(fit.value - plain.value) < plain.high - plain.low

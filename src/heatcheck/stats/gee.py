@@ -4,6 +4,7 @@ Written out instead of taken from statsmodels, which the tests compare it with: 
 for each of the hundreds of fits that a large study has, and importing it takes seconds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +26,7 @@ from heatcheck.stats.regression import (
 
 SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
 NOT_CONVERGED = "the fit did not settle"
-_STEPS = 100
+_STEPS = 50
 _SETTLED = 1e-9  # relative to the coefficients
 _STEEPEST = 30.0  # log odds beyond which a probability is 0 or 1 to the computer
 
@@ -50,6 +51,17 @@ class _Equations:
 
     pulls: Float[np.ndarray, "patients coefficients"]
     curvature: Float[np.ndarray, "coefficients coefficients"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chances:
+    """What some coefficients say about every row: the standard deviation of its hit, and how many it is off by."""
+
+    deviation: Float[np.ndarray, " rows"]
+    residuals: Float[np.ndarray, " rows"]
+
+
+_Correlation = Callable[[np.ndarray], float]  # of a patient's rows, given all residuals
 
 
 def logistic_gee(given: Observations) -> Fit:
@@ -136,38 +148,56 @@ def _design(points: Observations) -> _Design:
 
 
 def _solve(design: _Design) -> tuple[np.ndarray, _Equations] | None:
-    """The coefficients and the equations there, first as if rows were independent; None where they do not settle."""
+    """The coefficients and the equations there; None where they do not settle.
+
+    First as if rows were independent, then with their correlation estimated at every step. Where the two chase each
+    other it is held at last: it only makes the slope more precise, and the errors are valid whatever it is.
+    """
     in_group = design.columns[:, 1:]
     coefficients = np.append(0.0, logit(in_group.T @ design.hits / in_group.sum(0)))
-    for is_alike in (False, True):
-        for _ in range(_STEPS):
-            equations = _equations(design, coefficients, is_alike=is_alike)
-            try:
-                step = np.linalg.solve(equations.curvature, equations.pulls.sum(0))
-            except np.linalg.LinAlgError:
-                return None
-            coefficients = coefficients + step
-            if not np.all(np.isfinite(step)):
-                return None
-            if np.abs(step).max() <= _SETTLED * max(1.0, np.abs(coefficients).max()):
-                break
-        else:
+    start = _settled(design, coefficients, lambda _: 0.0)
+    if start is None:
+        return None
+    correlated = _settled(design, start, lambda residuals: _correlation(design, residuals))
+    if correlated is not None:
+        return correlated, _equations(design, correlated, lambda residuals: _correlation(design, residuals))
+    alike = _correlation(design, _chances(design, start).residuals)
+    held = _settled(design, start, lambda _: alike)
+    return None if held is None else (held, _equations(design, held, lambda _: alike))
+
+
+def _settled(design: _Design, coefficients: np.ndarray, correlation: _Correlation) -> np.ndarray | None:
+    """Where the equations' steps end, if they do."""
+    for _ in range(_STEPS):
+        equations = _equations(design, coefficients, correlation)
+        try:
+            step = np.linalg.solve(equations.curvature, equations.pulls.sum(0))
+        except np.linalg.LinAlgError:
             return None
-    return coefficients, _equations(design, coefficients, is_alike=True)
+        if not np.all(np.isfinite(step)):
+            return None
+        coefficients = coefficients + step
+        if np.abs(step).max() <= _SETTLED * max(1.0, np.abs(coefficients).max()):
+            return coefficients
+    return None
 
 
-def _equations(design: _Design, coefficients: np.ndarray, *, is_alike: bool) -> _Equations:
+def _chances(design: _Design, coefficients: np.ndarray) -> _Chances:
     odds = np.clip(design.columns @ coefficients, -_STEEPEST, _STEEPEST)
     chances = expit(odds)
     deviation = np.sqrt(chances * expit(-odds))
-    residuals = (design.hits - chances) / deviation
-    alike = _correlation(design, residuals) if is_alike else 0.0
-    weighted = design.columns * deviation[:, None]
+    return _Chances(deviation, (design.hits - chances) / deviation)
+
+
+def _equations(design: _Design, coefficients: np.ndarray, correlation: _Correlation) -> _Equations:
+    at = _chances(design, coefficients)
+    alike = correlation(at.residuals)
+    weighted = design.columns * at.deviation[:, None]
     # the inverse of an exchangeable correlation matrix: a multiple of the identity less a multiple of all ones
     shared = alike / (1 + (design.sizes - 1) * alike)
     sums = design.patient_sums(weighted)
-    pulls = design.patient_sums(weighted * residuals[:, None])
-    pulls -= sums * (shared * design.patient_sums(residuals))[:, None]
+    pulls = design.patient_sums(weighted * at.residuals[:, None])
+    pulls -= sums * (shared * design.patient_sums(at.residuals))[:, None]
     curvature = weighted.T @ weighted - sums.T @ (sums * shared[:, None])
     return _Equations(pulls / (1 - alike), curvature / (1 - alike))
 

@@ -57,6 +57,8 @@ def _slope(margins: Float[np.ndarray, " cases"], sharpness: float) -> float:
     return float(np.sum(margins * expit(-margins * sharpness)))
 
 
-def tempered(logits: Float[np.ndarray, " cases"], temperature: float) -> Float[np.ndarray, " cases"]:
-    """The probabilities at this temperature."""
-    return np.asarray(expit(np.asarray(logits, np.float64) / temperature))
+def tempered(
+    logits: Float[np.ndarray, " cases"], temperatures: Float[np.ndarray, " cases"]
+) -> Float[np.ndarray, " cases"]:
+    """The probability of each case at its temperature."""
+    return np.asarray(expit(np.asarray(logits, np.float64) / temperatures))

@@ -1,0 +1,128 @@
+"""Calibration after temperature scaling, and what it does to localization on all images."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import Estimate, condition
+from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
+from heatcheck.stats.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.clusters import cluster_totals
+from heatcheck.stats.macro import macro_means
+from heatcheck.studies.model_estimates import Resampling
+from heatcheck.studies.scaled_predictions import Scaling
+from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid
+
+CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
+
+
+def calibration_estimates(scaling: Scaling, rule: Resampling) -> list[Estimate]:
+    """Each finding's temperature, and calibration error and reliability curve after scaling."""
+    at = condition(fitted_on=scaling.fitted_on)
+    rows = [
+        Estimate("temperature", "ece", finding, "", rule.model, found.value, condition=at, reason=found.reason)
+        for finding, found in scaling.temperatures.items()
+    ]
+    scaled = scaling.predictions[scaling.predictions["finding"].isin(rule.findings)]
+    for finding in (*rule.findings, ALL):
+        rows += _calibration(scaled if finding == ALL else scaled[scaled["finding"] == finding], finding, scaling, rule)
+    return rows
+
+
+def _calibration(rows: pd.DataFrame, finding: str, scaling: Scaling, rule: Resampling) -> Iterator[Estimate]:
+    usable = rows[rows["scaled"].notna()]
+    labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
+    error = expected_calibration_error(labels, said)
+    blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
+    known = usable[usable["label"].notna()]
+    blank = replace(
+        blank, condition=condition(temperature="scaled"), n_cases=len(known), n_patients=known["patient"].nunique(),
+        n_undefined=len(rows) - len(known),
+    )  # fmt: skip
+    yield replace(blank, reason=_note(finding, error.reason, scaling))
+    for number, one in enumerate(reliability_curve(labels, said, bins=10)):
+        at = condition(bin=number, predicted=one.predicted, temperature="scaled")
+        yield Estimate("reliability", "observed", finding, "", rule.model, one.observed, condition=at, n_cases=one.n)
+
+
+def _note(finding: str, reason: str, scaling: Scaling) -> str:
+    """Why a finding has no value after scaling, or how many of all findings have one."""
+    if finding != ALL:
+        found = scaling.temperatures[finding]
+        return found.reason if math.isnan(found.value) else reason
+    fitted = sum(not math.isnan(found.value) for found in scaling.temperatures.values())
+    of_all = f"over {fitted} of {len(scaling.temperatures)} findings"
+    return reason or ("" if fitted == len(scaling.temperatures) else of_all)
+
+
+def cutoff_estimates(grid: ScoreGrid, shapes: pd.DataFrame, scaling: Scaling, rule: PaperRule) -> list[Estimate]:
+    """Mean full-slice IoU when cases below a cutoff get no region, with the probability before and after scaling.
+
+    The maps stay as they are, for they show the logit; what can change is which cases are called positive.
+    """
+    is_outlined = ~np.isnan(grid.laid_beside(shapes, "size"))
+    sides = {column: grid.laid_beside(scaling.predictions, column) for column in ("probability", "scaled")}
+    rows: list[Estimate] = []
+    for cutoff in CUTOFFS:
+        before, after = (_called(grid, is_outlined, side, cutoff) for side in sides.values())
+        found = list(_means(grid, before, condition(cutoff=cutoff), rule))
+        at = condition(cutoff=cutoff, temperature="scaled")
+        is_same = all(np.array_equal(before[m], after[m], equal_nan=True) for m in before)
+        rows += found
+        rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, rule)
+    return rows
+
+
+def _called(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff: float) -> dict[str, Grid]:
+    """Each method's values: below the cutoff 0 where there is truth and undefined where there is none."""
+    negative = np.where(is_outlined, 0.0, np.nan)
+    changed = {}
+    for method, values in grid.by_method.items():
+        defined = ~np.isnan(values) & ~np.isnan(probability)
+        changed[method] = np.where(defined, np.where(probability < cutoff, negative, values), np.nan)
+    return changed
+
+
+def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
+    methods = [method for method in rule.methods if method in values]
+    for place, finding in enumerate(grid.findings):
+        scored = grid.is_scored[:, place]
+        matrix = np.column_stack([values[method][scored, place] for method in methods])
+        generator = rule.generator("cutoff", grid.metric, finding)
+        for method, one in zip(
+            methods, mean_estimates(matrix, grid.patients[scored], rule.draws, generator), strict=True
+        ):
+            yield Estimate(
+                "mean", grid.metric, finding, method, rule.model, one.value, one.low, one.high, condition=at,
+                n_cases=one.n_cases, n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
+            )  # fmt: skip
+    alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
+    for method in methods:
+        usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
+        alike.setdefault(usable, []).append(method)
+    for usable, together in alike.items():
+        if usable:
+            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, at, rule)
+
+
+def _macro_means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
+    """The mean over the findings' means of every method."""
+    flat = np.hstack(list(values.values()))
+    takes_part = ~np.isnan(flat).all(1)
+    totals = cluster_totals(flat[takes_part], grid.patients[takes_part]).joined
+    statistic = partial(macro_means, groups=len(values))
+    found = bca_interval(totals, statistic, rule.draws, rule.generator("cutoff", grid.metric, ALL))
+    for (method, part), one in zip(values.items(), found, strict=True):
+        defined = ~np.isnan(part)
+        missing = len(grid.findings) - part.shape[1]
+        note = f"over {part.shape[1]} of {len(grid.findings)} findings" if missing else ""
+        yield Estimate(
+            "mean", grid.metric, ALL, method, rule.model, one.value, one.low, one.high, condition=at,
+            n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
+            n_undefined=int(grid.is_scored.sum() - defined.sum()), reason="; ".join(filter(None, (one.reason, note))),
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from heatcheck.studies.registry import RunOptions
 
 def test_demo_runs_every_method_but_those_for_transformers_alone(tmp_path):
     plan = plan_localization(read_spec("localization-demo"), RunOptions(limit=8), tmp_path / "run")
-    assert set(METHODS) - set(plan.explainer.methods) == {"attention_rollout"}
+    assert set(METHODS) - set(plan.methods) == {"attention_rollout"}
     changed = {facts["name"]: facts["changed"] for facts in plan.facts["methods"]}
     assert {"name": "samples", "value": 32, "usual": 500} in changed["lime"]
     assert changed["grad_cam"] == changed["random"] == []

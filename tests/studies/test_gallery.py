@@ -31,7 +31,7 @@ ROWS = [
 
 
 def test_discordant_best_typical_and_worst_cases_are_chosen_for_the_method_not_the_floor(tmp_path):
-    chosen = choose(folder_with(tmp_path, ROWS), ("grad_cam", "random"), 5)
+    chosen = choose(folder_with(tmp_path, ROWS), "m", ("grad_cam", "random"), 5)
     by_why = {choice.why: choice.case for choice in chosen}
     assert by_why == {
         "low overlap but hit": "a",
@@ -44,13 +44,13 @@ def test_discordant_best_typical_and_worst_cases_are_chosen_for_the_method_not_t
 
 def test_no_more_than_asked_for_and_no_case_twice(tmp_path):
     for most in (0, 1, 3, 100):
-        chosen = choose(folder_with(tmp_path, ROWS), ("grad_cam",), most)
+        chosen = choose(folder_with(tmp_path, ROWS), "m", ("grad_cam",), most)
         assert len(chosen) == min(most, 6)
         assert len({choice.case for choice in chosen}) == len(chosen)
 
 
 def test_a_run_without_scores_has_no_gallery(tmp_path):
-    assert choose(folder_with(tmp_path, []), ("grad_cam",), 5) == []
+    assert choose(folder_with(tmp_path, []), "m", ("grad_cam",), 5) == []
 
 
 def test_outlines_enclose_the_mask_they_came_from():

@@ -61,7 +61,10 @@ def test_scores_are_sorted_and_unique_and_undefined_ones_have_a_reason(undisturb
 def test_the_reported_mean_is_the_mean_of_the_scores(undisturbed):
     run = read_run(undisturbed[1])
     chosen = run.scores.query("metric == 'iou' and method == 'grad_cam' and condition == '{}'")
-    means = run.estimates.query("statistic == 'mean' and metric == 'iou' and method == 'grad_cam'").set_index("finding")
+    means = run.estimates.query(
+        "statistic == 'mean' and metric == 'iou' and method == 'grad_cam' and condition == '{}'"
+    )
+    means = means.set_index("finding")
     by_finding = chosen.groupby("finding")["value"].mean()
     for finding, value in by_finding.items():
         assert means.loc[finding, "value"] == pytest.approx(value)
@@ -235,7 +238,7 @@ def test_your_own_images_and_model_are_studied(own_study, tmp_path):
     assert outcome.n_failed == 0
     run = read_run(tmp_path / "run")
     assert run.manifest["trusted_code"] is True
-    hits = run.scores.query("metric == 'hit' and method == 'grad_cam'")["value"]
+    hits = run.scores.query("metric == 'hit' and method == 'grad_cam' and condition == '{}'")["value"]
     assert (hits == 1).all()
     assert len(hits) == 4
     auroc = run.estimates.query("statistic == 'auroc' and finding == 'hernia'")["value"].item()
@@ -366,7 +369,8 @@ def test_mask_methods_find_what_the_model_sees_and_their_batch_is_found_once(own
     outcome = run_study(own_study, tmp_path / "run", RunOptions(trust_code=True))
     assert outcome.n_failed == 0
     run = read_run(tmp_path / "run")
-    hits = run.scores.query("metric == 'hit' and method != 'human'").groupby("method")["value"].mean()
+    hits = run.scores.query("metric == 'hit' and method != 'human' and condition == '{}'")
+    hits = hits.groupby("method")["value"].mean()
     assert set(hits.index) == {part["name"] for part in MASKS}
     assert hits.min() > 0.8  # a cell that holds the square's edge also holds some of what lies outside
     assert run.manifest["max_batch"] == 3

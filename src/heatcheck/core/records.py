@@ -122,6 +122,7 @@ class Timing:
     method: str
     maps: int
     seconds: float
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

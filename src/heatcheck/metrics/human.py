@@ -20,6 +20,17 @@ def points_inside(points: tuple[Point, ...], truth: Mask) -> Measured:
     return Measured(sum(_is_inside(point, truth) for point in points) / len(points))
 
 
+def any_point_inside(points: tuple[Point, ...], truth: Mask) -> Measured:
+    """1 if any of a reader's points lies in the truth, else 0, also without points; NaN without truth.
+
+    The rule of the CheXlocalize benchmark; `points_inside` does not reward a reader for marking many places.
+    """
+    if not truth.any():
+        return undefined(NO_TRUTH)
+    share = points_inside(points, truth).value
+    return Measured(float(share > 0))  # the share of no points is NaN, which is not above 0
+
+
 def _require_position(point: Point, axes: int) -> None:
     if len(point.position) != axes or not all(map(math.isfinite, point.position)):
         raise ValueError(f"a point must have {axes} finite coordinates, as many as the truth, got {point.position}")

@@ -179,14 +179,39 @@ class RunFolder:
             whole = {key: np.ascontiguousarray(value) for key, value in maps.items()}  # safetensors ignores strides
             temporary.write_bytes(save(whole))
 
+    def within(self, name: str) -> "RunFolder":
+        """The folder of one stage of the run, with tables of its own; this one where the name is empty."""
+        if not name:
+            return self
+        (self.path / name / "parts").mkdir(parents=True, exist_ok=True)
+        return RunFolder(self.path / name)
+
     def join_shards(self, shards: int) -> None:
-        """Make the run's tables from its parts, which follow each other in the order of the cases."""
+        """Make the run's tables from its parts, which follow each other: model by model, in the order of the cases."""
         for name in SHARD_TABLES:
-            join_tables([self._part(i, name) for i in range(shards)], self.path / f"{name}.parquet", TABLES[name])
+            parts = [self._part(i, name) for i in range(shards)]
+            join_tables(parts, self.path / f"{name}.parquet", TABLES[name])
+        self._one_row_a_case()
+
+    def _one_row_a_case(self) -> None:
+        """Several models meet a case several times: it is recorded once, and as failed if any of them failed."""
+        target = self.path / "cases.parquet"
+        table = pq.read_table(target)
+        cases = table.select(["case", "status"]).to_pandas()
+        if cases["case"].is_unique:
+            return
+        failed_first = cases.assign(ok=cases["status"] != "failed").sort_values(["case", "ok"], kind="stable")
+        kept = failed_first.index[~failed_first.duplicated("case")]
+        with replaced(target) as temporary:
+            pq.write_table(table.take(kept.to_numpy()), temporary, compression="zstd")
 
     def write_estimates(self, estimates: list[Estimate]) -> None:
         """Store the run's estimates."""
         write_table(self.path / "estimates.parquet", Estimate, estimates)
+
+    def read_estimates(self) -> list[Estimate]:
+        """The estimates that are stored here."""
+        return [Estimate(**row) for row in pq.read_table(self.path / "estimates.parquet").to_pylist()]
 
     def read_table(self, name: str) -> pd.DataFrame:
         """One of the run's tables, as far as it is there."""

@@ -64,7 +64,7 @@ def _finished(path: Path) -> Run:
 
 def _shared_cases(runs: list[Run]) -> int:
     """How many cases both runs have; cases of one name must be the same, or pairing them would mean nothing."""
-    one, other = (run.predictions[["case", "finding", "label"]] for run in runs)
+    one, other = (_labels(run) for run in runs)
     both = one.merge(other, on=["case", "finding"], suffixes=("_first", "_second"))
     differ = (both["label_first"] != both["label_second"]) & both["label_first"].notna() & both["label_second"].notna()
     if differ.any():
@@ -75,13 +75,20 @@ def _shared_cases(runs: list[Run]) -> int:
     return int(both["case"].nunique())
 
 
+def _labels(run: Run) -> pd.DataFrame:
+    """Which findings each case has, as the run's main model was asked for them."""
+    table = run.predictions
+    return table.loc[table["model"] == run.manifest["model"]["name"], ["case", "finding", "label"]]
+
+
 def _scores(run: Run) -> pd.DataFrame:
-    """The scores that tables show, with names as categories: a large run has millions of rows."""
+    """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
     shown = [metric["name"] for metric in run.manifest["metrics"]]
+    models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
     return pq.read_table(
         run.path / "scores.parquet",
         columns=[*_KEYS, "value"],
-        filters=[("metric", "in", shown), ("condition", "==", "{}")],
+        filters=[("metric", "in", shown), ("condition", "==", "{}"), ("model", "in", models)],
         read_dictionary=_KEYS,
     ).to_pandas()
 

@@ -17,7 +17,7 @@ from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.explaining import Explainer
+from heatcheck.studies.explainers import CaseExplainer
 from heatcheck.studies.progress import Watcher
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
@@ -38,7 +38,8 @@ class GalleryRule:
 
     source: Source
     keys: Mapping[str, CaseKey]
-    explainer: Explainer
+    explainer: CaseExplainer
+    model: str  # whose scores choose
     region: RegionRule
     most: int
     keep_maps: bool
@@ -46,7 +47,7 @@ class GalleryRule:
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
     """Choose the cases, make their maps again and store pictures and index in the run's folder."""
-    choices = choose(folder, tuple(rule.explainer.methods), rule.most)
+    choices = choose(folder, rule.model, tuple(rule.explainer.methods), rule.most)
     watcher.start("gallery", len(choices))
     items: list[dict[str, Any]] = []
     kept: dict[str, Map] = {}
@@ -65,7 +66,7 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
     folder.write_gallery({"items": items})
 
 
-def _drawn_maps(explainer: Explainer, case: Case, finding: str) -> tuple[dict[str, Map], float]:
+def _drawn_maps(explainer: CaseExplainer, case: Case, finding: str) -> tuple[dict[str, Map], float]:
     """The maps of one finding, of the methods that have one, in the study's order; and how likely the model thinks it.
 
     A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
@@ -82,12 +83,12 @@ def _drawn_maps(explainer: Explainer, case: Case, finding: str) -> tuple[dict[st
     return {name: values for name, values in maps.items() if values is not None}, alone.probabilities[0]
 
 
-def choose(folder: RunFolder, methods: Sequence[str], most: int) -> list[Choice]:
+def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[Choice]:
     """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings."""
     table = pd.read_parquet(
         folder.path / "scores.parquet",
         columns=["case", "finding", "method", "metric", "value"],
-        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}")],
+        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}"), ("model", "==", model)],
     )
     judged = [name for name in methods if not METHODS[name].is_floor] or list(methods)
     wide = table[table["method"].isin(judged)].pivot_table(

@@ -2,81 +2,52 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-
-from heatcheck.core.contracts import Method, Source
-from heatcheck.core.errors import InputError, SpecError
-from heatcheck.core.records import Case, CaseKey, CaseRecord, Estimate, Map, Prediction, Score, ShardTables, Timing
-from heatcheck.core.registry import suggest
-from heatcheck.maps.channels import CHANNEL_RULES
-from heatcheck.maps.keep import for_keeping
-from heatcheck.methods import METHODS, build_method, changed_settings
-from heatcheck.metrics import METRICS
-from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, load_classifier
-from heatcheck.regions.rule import RegionRule
+from heatcheck.core.contracts import Method
+from heatcheck.core.errors import SpecError
+from heatcheck.core.records import Estimate
+from heatcheck.methods import METHODS
+from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
-from heatcheck.studies.cases import batches, digest_of, failure, read_cases
-from heatcheck.studies.explaining import Explained, Explainer
+from heatcheck.studies.cases import digest_of
+from heatcheck.studies.explainers import Asked, Bench, CaseExplainer, ModelFacts, Split
 from heatcheck.studies.gallery import GalleryRule, make_gallery
+from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization_facts import (
+    NOTES,
+    method_facts,
+    metric_facts,
+    models_facts,
+    source_facts,
+    truth_kind,
+)
+from heatcheck.studies.localization_spec import (
+    LocalizationBody,
+    findings_of,
+    methods_of,
+    overlap_remark,
+    require_sound,
+    shared_patients,
+)
+from heatcheck.studies.localization_stage import ScoringStage
+from heatcheck.studies.localization_tuning import TuningRule, primary_of, tuned_for, validation_estimates
+from heatcheck.studies.model_differences import model_differences
+from heatcheck.studies.presets import PRESETS, switch_facts
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
-from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
-from heatcheck.studies.registry import STUDIES, RunOptions, StudyFacts
-from heatcheck.studies.scoring import ScoringRule, score_case
+from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
+from heatcheck.studies.scoring import ScoringRule, Tuned
 from heatcheck.studies.sources import open_source
 
-NOTES = (
-    "A map is resized once, straight from the method's own grid to the image: each further resize would blur it.",
-    "A map that marks nothing on a positive case scores 0, because leaving it out would reward a method for failing.",
-    "When several pixels share the highest value, they share the hit; taking the first would favour the top left.",
-    "Patients, not images, are drawn again for the intervals, because two images of one patient are not independent.",
-    "Differences from the human readers use only the cases that method, readers and truth have in common.",
-)
-
-
-class RegionPart(BaseModel):
-    """How a map becomes a region."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    threshold: Literal["otsu"] | float = "otsu"
-    smooth: float = Field(0.0, ge=0, le=1)
-
-
-class LocalizationBody(BaseModel):
-    """What a localization spec says beyond the common part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    preset: Literal["recommended"] = "recommended"
-    source: dict[str, Any]
-    model: ModelSettings
-    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
-    findings: tuple[str, ...] | Literal["all"] = "all"
-    metrics: tuple[str, ...] = ("iou", "hit", "mass", "rank", "dice", "iou_full")
-    region: RegionPart = RegionPart()
-    channels: str = "positive"
-    probability_cutoff: float = Field(0.0, ge=0, le=1)
-    bootstrap_draws: int = Field(2000, ge=100)
-    sign_flips: int = Field(10000, ge=10000)
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _model_by_name(cls, value: object) -> object:
-        return {"name": value} if isinstance(value, str) else value
-
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _methods_by_name(cls, value: object) -> object:
-        if not isinstance(value, list | tuple):
-            return value
-        return [{"name": item} if isinstance(item, str) else item for item in value]
+SCORED, VALIDATION = "scored", "validation"
 
 
 @dataclass(frozen=True)
@@ -85,280 +56,195 @@ class LocalizationPlan:
 
     body: LocalizationBody
     envelope: Envelope
-    source: Source
-    keys: Sequence[CaseKey]
-    explainer: Explainer
+    scored: Split
+    validation: Split | None
+    findings: tuple[str, ...]
+    methods: Mapping[str, Method]
+    models: tuple[ModelFacts, ...]
+    bench: Bench
     options: RunOptions
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """The findings that are judged."""
-        return self.explainer.findings
+    truth_kind: str  # outlines, masks or boxes
+    remark: str = ""  # what must be known of the validation data
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
         spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
         text = json.dumps(spec, sort_keys=True)
+        several = len(self.models) > 1
+        weights = [model.weights_hash for model in self.models]
+        contracts = {model.name: model.contract for model in self.models}
         return {
             "spec": json.loads(text),
             "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": self._classifier.weights_hash,
-            "contract": self._classifier.preprocessing.model_dump(mode="json"),
-            "cases_hash": digest_of(self.keys),
+            "weights_hash": hashlib.sha256("".join(weights).encode()).hexdigest() if several else weights[0],
+            "contract": contracts if several else contracts[self.models[0].name],
+            "cases_hash": digest_of(self.scored.keys),
             "seed": self.envelope.seed,
             "device": self.options.device,
-            "data_hash": self.source.stamp(),
+            "data_hash": self.scored.source.stamp(),
             "limit": self.options.limit,
             "pseudonymised": self.options.pseudonymise,
+            **self._validation_identity(),
         }
 
-    @property
-    def _classifier(self) -> NetworkClassifier:
-        classifier = self.explainer.classifier
-        if not isinstance(classifier, NetworkClassifier):
-            raise TypeError("a localization study explains a NetworkClassifier")
-        return classifier
+    def _validation_identity(self) -> dict[str, str]:
+        if self.validation is None:
+            return {}
+        stamp = self.validation.source.stamp()
+        return {"validation_cases_hash": digest_of(self.validation.keys), "validation_data_hash": stamp}
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        name = self.body.model.name
-        summary = MODELS[name].summary if name in MODELS else "A model of your own"
         return {
             "preset": self.body.preset,
+            "switches": switch_facts(self.body.preset),
             "findings": list(self.findings),
-            "methods": [_method_facts(*each) for each in self.explainer.methods.items()],
-            "metrics": [_metric_facts(metric) for metric in self.body.metrics],
-            "source": {"name": self.body.source["name"], "description": SOURCES[self.body.source["name"]].summary},
-            "model": {"name": name, "description": summary, "outputs": list(self._classifier.outputs)},
+            "methods": [method_facts(*each) for each in self.methods.items()],
+            "metrics": [metric_facts(metric) for metric in self.body.metrics],
+            "source": source_facts(self.body.source["name"]),
+            "truth_kind": self.truth_kind,
+            **models_facts(self.models, self.models[0].name),
+            **self._validation_facts(),
             "notes": [*self._remarks(), *NOTES],
         }
+
+    def _validation_facts(self) -> dict[str, Any]:
+        if self.validation is None or self.body.validation is None:
+            return {}
+        return {"validation": {**source_facts(self.body.validation["name"]), "n_cases": len(self.validation.keys)}}
 
     def _remarks(self) -> list[str]:
         """What sets this run apart."""
         source = SOURCES[self.body.source["name"]]
-        limited = f"Only the first {len(self.keys)} cases were studied (--limit {self.options.limit})."
-        return [*([limited] if self.options.limit else []), *([source.remark] if source.remark else [])]
+        limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {self.options.limit})."
+        return list(filter(None, (limited if self.options.limit else "", self.remark, source.remark)))
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
+        """The validation data, if there are any, then the cases that are scored with what those chose."""
+        if self.validation is not None:
+            if self.remark:
+                watcher.say(self.remark)
+            yield self._stage(self.validation, folder, watcher)
+            within = folder.within(VALIDATION)
+            within.write_estimates(validation_estimates(within.path, self._tuning_rule))
+            folder.record(**models_facts(self.models, primary_of(self._chosen(folder), self.bench.names)))
+        yield self._stage(self.scored, folder, watcher)
+
+    def _stage(self, split: Split, folder: RunFolder, watcher: Watcher) -> ScoringStage:
+        tuning = split.name == VALIDATION
+        chosen = [] if tuning else self._chosen(folder)
+        rules = {
+            name: self._tuning_scores if tuning else self._scores(tuned_for(chosen, name)) for name in self.bench.names
+        }
+        return ScoringStage(
+            name=VALIDATION if tuning else "",
+            what="validation maps" if tuning else "maps and scores",
+            split=split,
+            rules=rules,
+            explainer=partial(self._explainer, split=split, folder=folder, watcher=watcher),
+            envelope=self.envelope,
+            workers=self.options.workers,
+        )
+
+    def _explainer(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
+        return self.bench.ready(name, split, folder, watcher)
 
     @property
-    def shards(self) -> int:
-        """Into how many parts the cases are cut."""
-        return -(-len(self.keys) // self.envelope.shard_size)
+    def _tuning_scores(self) -> ScoringRule:
+        """What is asked of a map on validation data."""
+        return ScoringRule(
+            ("iou", "hit", "iou_full"),
+            self.body.region_rule,
+            thresholds=THRESHOLDS,
+            counts=False,
+            readers=False,
+            reference=False,
+        )
 
-    def _keys(self, shard: int) -> Sequence[CaseKey]:
-        size = self.envelope.shard_size
-        return self.keys[shard * size : (shard + 1) * size]
+    def _scores(self, tuned: Tuned) -> ScoringRule:
+        return ScoringRule(self.body.metrics, self.body.region_rule, self.body.probability_cutoff, tuned=tuned)
 
-    def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
-        return len(self._keys(shard))
+    @property
+    def _tuning_rule(self) -> TuningRule:
+        return TuningRule(self.findings, tuple(self.methods), self._floors, self.bench.names, PRESETS[self.body.preset])
 
-    def begun(self, folder: RunFolder, watcher: Watcher) -> "LocalizationPlan":
-        """The plan with what its methods ask of the study: usual places, other patients' images, the best batch."""
-        supplies = supplies_for(self.explainer, self.source, self.keys, watcher)
-        methods = methods_with_batch(self.explainer, folder)
-        return replace(self, explainer=replace(self.explainer, supplies=supplies, methods=methods))
+    @property
+    def _floors(self) -> tuple[str, ...]:
+        return tuple(name for name in self.methods if METHODS[name].is_floor)
 
-    def work(self, shard: int) -> ShardTables:
-        """Scores, predictions and timings of one shard's cases."""
-        collected = _Collected(shard)
-        read = read_cases(self.source, self._keys(shard), self.options.workers)
-        for batch in batches(collected.usable(read), self.envelope.batch_size):
-            self._explain(batch, collected)
-        return collected.tables()
-
-    def _explain(self, batch: list[Case], collected: "_Collected") -> None:
-        """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
-        try:
-            explained, seconds = self.explainer(batch)
-            scored = [self._scores(one) for one in explained]
-        except InputError:
-            raise  # what the user must mend concerns every case
-        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            if len(batch) == 1:
-                collected.cases.append(failure(batch[0].key, error))
-                return
-            for case in batch:
-                self._explain([case], collected)
-            return
-        collected.add(explained, scored, seconds, self)
-
-    def _scores(self, explained: Explained) -> list[Score]:
-        region = RegionRule(self.body.region.threshold, self.body.region.smooth)
-        rule = ScoringRule(self.body.metrics, region, self.body.probability_cutoff)
-        return score_case(explained, self.findings, self._classifier.name, rule)
+    def _chosen(self, folder: RunFolder) -> list[Estimate]:
+        """What the validation data chose."""
+        return [] if self.validation is None else folder.within(VALIDATION).read_estimates()
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
-        """Means, differences from human, tests against the floors, and how good the model itself is."""
-        rule = EstimateRule(
+        """Means, differences from human and tests of each model, what was tuned, and how the models differ."""
+        chosen = self._chosen(folder)
+        primary = primary_of(chosen, self.bench.names)
+        rows: list[Estimate] = []
+        for name in self.bench.names:
+            rule = self._estimate_rule(name)
+            rows += localization_estimates(folder.path, rule)
+            rows += conditional_estimates(folder.path, rule)
+        others = [name for name in self.bench.names if name != primary]
+        return [*rows, *model_differences(folder.path, self._estimate_rule(primary), others), *chosen]
+
+    def _estimate_rule(self, model: str) -> EstimateRule:
+        return EstimateRule(
             findings=self.findings,
-            methods=tuple(self.explainer.methods),
-            floors=tuple(name for name in self.explainer.methods if METHODS[name].is_floor),
+            methods=tuple(self.methods),
+            floors=self._floors,
             metrics=self.body.metrics,
-            model=self._classifier.name,
+            model=model,
             draws=self.body.bootstrap_draws,
             flips=self.body.sign_flips,
             seed=self.envelope.seed,
         )
-        return localization_estimates(folder.path, rule)
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Choose telling cases by their scores and draw them."""
+        """Choose telling cases by their scores under the primary model, and draw them."""
+        primary = primary_of(self._chosen(folder), self.bench.names)
         rule = GalleryRule(
-            source=self.source,
-            keys={key.case: key for key in self.keys},
-            explainer=self.explainer,
-            region=RegionRule(self.body.region.threshold, self.body.region.smooth),
+            source=self.scored.source,
+            keys={key.case: key for key in self.scored.keys},
+            explainer=self._explainer(primary, self.scored, folder, watcher),
+            model=primary,
+            region=self.body.region_rule,
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
         )
         make_gallery(folder, rule, watcher)
 
 
-@dataclass
-class _Collected:
-    """The rows of one shard while it is worked on."""
-
-    shard: int
-    scores: list[Score] = field(default_factory=list)
-    predictions: list[Prediction] = field(default_factory=list)
-    cases: list[CaseRecord] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
-    maps: dict[str, Map] = field(default_factory=dict)
-
-    def usable(self, read: Iterable[Case | CaseRecord]) -> Iterator[Case]:
-        """The cases that could be read; the records of the others are kept."""
-        for one in read:
-            if isinstance(one, Case):
-                yield one
-            else:
-                self.cases.append(one)
-
-    def add(
-        self, explained: list[Explained], scored: list[list[Score]], seconds: dict[str, float], plan: LocalizationPlan
-    ) -> None:
-        """The rows of one batch."""
-        for one, rows in zip(explained, scored, strict=True):
-            key = one.case.key
-            self.scores += rows
-            shape = "×".join(map(str, one.case.image.shape[1:]))
-            self.cases.append(CaseRecord(key.case, key.patient, "ok", shape=shape))
-            for finding, logit, probability in zip(plan.findings, one.logits, one.probabilities, strict=True):
-                label = key.labels.get(finding, float("nan"))
-                name = plan.explainer.classifier.name
-                self.predictions.append(Prediction(key.case, key.patient, finding, name, label, logit, probability))
-            if plan.envelope.keep_maps == "all":
-                self.maps |= named_maps(one, plan.findings)
-        maps = len(explained) * len(plan.findings)
-        self.timings += [Timing(self.shard, "map", method, maps, spent) for method, spent in seconds.items()]
-
-    def tables(self) -> ShardTables:
-        """Everything, in the order of the cases."""
-        return ShardTables(
-            scores=tuple(sorted(self.scores, key=_score_order)),
-            predictions=tuple(sorted(self.predictions, key=lambda row: (row.case, row.finding))),
-            cases=tuple(sorted(self.cases, key=lambda row: row.case)),
-            timings=tuple(self.timings),
-            maps=self.maps,
-        )
-
-
-def named_maps(explained: Explained, findings: Sequence[str]) -> dict[str, Map]:
-    """The maps of one case by "case/finding/method", as they are kept."""
-    return {
-        f"{explained.case.key.case}/{finding}/{method}": for_keeping(values)
-        for method in explained.grids
-        for column, finding in enumerate(findings)
-        if (values := explained.map_of(method, column)) is not None
-    }
-
-
-def _score_order(row: Score) -> tuple[str, ...]:
-    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
-
-
-def _method_facts(name: str, method: Method) -> dict[str, Any]:
-    facts = METHODS[name]
-    note = "the same map for every finding" if facts.same_for_all_targets else ""
-    kind = "floor" if facts.is_floor else "method"
-    return {
-        "name": name,
-        "label": facts.label,
-        "family": facts.family,
-        "kind": kind,
-        "note": note,
-        "summary": facts.summary,
-        "changed": [asdict(setting) for setting in changed_settings(name, method)],
-    }
-
-
-def _metric_facts(name: str) -> dict[str, Any]:
-    facts = METRICS[name]
-    return {
-        "name": name,
-        "label": facts.label,
-        "higher_is_better": facts.higher_is_better,
-        "summary": facts.summary,
-    }
-
-
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
     """The study, with everything checked that can be known before work starts."""
     body = spec.checked_body(LocalizationBody)
-    methods = _methods(body, spec.name)
-    for metric in body.metrics:
-        if METRICS[metric].is_count:
-            raise SpecError(f"{spec.name}: {metric} is always counted; leave it out of `metrics`")
-    CHANNEL_RULES[body.channels]  # raises with a suggestion
-    try:
-        RegionRule(body.region.threshold, body.region.smooth)
-    except ValueError as error:
-        raise SpecError(f"{spec.name}: region: {error}") from error
-    source = open_source(body.source, spec.folder, spec.name)
-    findings = _findings(body, source, spec.name)
-    keys = source.index()[: options.limit]
-    if not keys:
-        raise SpecError(f"{spec.name}: the source has no cases")
-    classifier = load_classifier(body.model, spec.folder, options.device, trust_code=options.trust_code)
-    _require_outputs(classifier, findings)
-    explainer = Explainer(classifier, findings, methods, body.channels, spec.envelope.seed)
-    require_other_patients(explainer, keys)
-    try_out(explainer)
-    if options.pseudonymise:
-        source, keys = pseudonymous(source, keys, out)
-    return LocalizationPlan(body, spec.envelope, source, keys, explainer, options)
-
-
-def _methods(body: LocalizationBody, where: str) -> dict[str, Method]:
-    methods: dict[str, Method] = {}
-    for part in body.methods:
-        if not isinstance(part.get("name"), str):
-            raise SpecError(f"{where}: each of `methods` is a name, or a mapping with a `name` and its settings")
-        if part["name"] in methods:
-            raise SpecError(f"{where}: method {part['name']!r} is named twice; name it once")
-        methods[part["name"]] = build_method(part["name"], {k: v for k, v in part.items() if k != "name"})
-    return methods
-
-
-def _findings(body: LocalizationBody, source: Source, where: str) -> tuple[str, ...]:
-    if body.findings == "all":
-        return tuple(source.findings)
-    if len(set(body.findings)) < len(body.findings) or not body.findings:
-        raise SpecError(f"{where}: `findings` must name at least one finding, and each once")
-    for finding in body.findings:
-        if finding not in source.findings:
-            raise SpecError(f"{where}: the source has no finding {finding!r}; {suggest(finding, source.findings)}")
-    return body.findings
-
-
-def _require_outputs(classifier: NetworkClassifier, findings: Sequence[str]) -> None:
-    missing = [finding for finding in findings if finding not in classifier.outputs]
-    if missing:
-        raise SpecError(
-            f"model {classifier.name} has no output for {', '.join(missing)}; its outputs are "
-            f"{', '.join(classifier.outputs)}. Choose `findings` among them, or correct the contract's `outputs`"
-        )
+    methods = methods_of(body, spec.name)
+    require_sound(body, spec.name)
+    parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
+    sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
+    findings = findings_of(body, sources, spec.name)
+    indices = {name: source.index() for name, source in sources.items()}
+    for name, keys in indices.items():
+        if not keys:
+            raise SpecError(f"{spec.name}: the {name} has no cases")
+    shared = shared_patients(*indices.values()) if len(indices) == 2 else []
+    remark = overlap_remark(body, shared, spec.name)
+    asked = Asked(findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code)
+    bench = Bench(body.every_model, asked)
+    models = bench.checked(*(keys[: options.limit] for keys in indices.values()))
+    splits = []
+    for name, source in sources.items():
+        chosen, keys = source, indices[name][: options.limit]
+        if options.pseudonymise:
+            chosen, keys = pseudonymous(source, keys, out)
+        splits.append(Split(SCORED if name == "source" else VALIDATION, chosen, keys))
+    scored, validation = splits[0], splits[1] if len(splits) > 1 else None
+    kind = truth_kind(sources["source"])
+    return LocalizationPlan(
+        body, spec.envelope, scored, validation, findings, methods, models, bench, options, kind, remark
+    )  # fmt: skip
 
 
 STUDIES.add(

@@ -1,7 +1,7 @@
 """From a run's scores to the numbers of its tables: means, distance from human, tests against the floors."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float, Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.metrics import METRICS
 from heatcheck.stats.bootstrap import bca_interval, mean_estimates
@@ -21,9 +21,14 @@ from heatcheck.stats.corrections import holm
 from heatcheck.stats.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.signflip import sign_flip_test
-from heatcheck.studies.model_estimates import model_estimates
+from heatcheck.studies.model_estimates import model_estimates, read_answers
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
+PLAIN = condition()  # of the scores that most tables show
+_DISTANCES = {
+    "difference": (differences_from_first, macro_differences, 1.0),
+    "percent_decrease": (decreases_from_first, macro_decreases, 100.0),
+}
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
     "recall": ("true_positive_pixels", "false_negative_pixels"),
@@ -87,21 +92,27 @@ def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
         values = read_values(folder, metric, rule)
         if not values.by_finding:
             continue
-        rows += _means(values, rule)
+        rows += mean_rows(values, rule)
         if metric in TESTED:
-            rows += _distance_from_human(values, rule)
+            rows += distances_from_human(values, rule)
             rows += _tests_against_floors(values, rule)
     rows += _pixel_ratios(folder, rule)
-    return rows + model_estimates(pd.read_parquet(folder / "predictions.parquet"), rule)
+    return rows + model_estimates(read_answers(folder / "predictions.parquet", rule), rule)
 
 
-def read_values(folder: Path, metric: str, rule: EstimateRule) -> Values:
-    """The values of one metric, as the run's scores hold them."""
+def read_values(folder: Path, metric: str, rule: EstimateRule, at: str = PLAIN, readers_at: str = PLAIN) -> Values:
+    """The values of one metric under one condition for the rule's model and the readers, as the run's scores hold them.
+
+    Only these are read: a run holds several models, and all of their scores need not fit into memory.
+    """
     names = ["case", "patient", "finding", "method"]
     table = pq.read_table(
         folder / "scores.parquet",
         columns=[*names, "value"],
-        filters=[("metric", "==", metric), ("condition", "==", "{}")],
+        filters=[
+            [("metric", "==", metric), ("condition", "==", at), ("model", "==", rule.model), ("method", "!=", HUMAN)],
+            [("metric", "==", metric), ("condition", "==", readers_at), ("method", "==", HUMAN)],
+        ],
         read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
     ).to_pandas()
     columns = (*rule.methods, HUMAN) if (table["method"] == HUMAN).any() else rule.methods
@@ -125,8 +136,9 @@ def _wide(rows: pd.DataFrame, column_of: Int[np.ndarray, " rows"], columns: tupl
     return wide
 
 
-def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
-    blank = Estimate("mean", values.metric, "", "", rule.model, math.nan)
+def mean_rows(values: Values, rule: EstimateRule, at: str = PLAIN) -> Iterator[Estimate]:
+    """The mean of every method and of the readers, on each finding and over all."""
+    blank = Estimate("mean", values.metric, "", "", rule.model, math.nan, condition=at)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
         generator = rule.generator("mean", values.metric, finding)
@@ -137,10 +149,10 @@ def _means(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
                 n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
             )  # fmt: skip
     for method in values.columns:  # each by itself: a finding one of them lacks must not be taken from the others
-        yield from _macro(values, rule, [method], macro_means, blank)
+        yield from macro_rows(values, rule, [method], macro_means, blank)
 
 
-def _macro(
+def macro_rows(
     values: Values,
     rule: EstimateRule,
     columns: list[str],
@@ -175,20 +187,19 @@ def _macro(
         )  # fmt: skip
 
 
-def _distance_from_human(values: Values, rule: EstimateRule) -> Iterator[Estimate]:
+def distances_from_human(
+    values: Values, rule: EstimateRule, at: str = PLAIN, statistics: Sequence[str] = tuple(_DISTANCES)
+) -> Iterator[Estimate]:
     """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
     if HUMAN not in values.columns:
         return
-    statistics = {
-        "difference": (differences_from_first, macro_differences, 1.0),
-        "percent_decrease": (decreases_from_first, macro_decreases, 100.0),
-    }
     for method in rule.methods:
-        for name, (plain, macro, scale) in statistics.items():
-            blank = Estimate(name, values.metric, "", method, rule.model, math.nan, other_method=HUMAN)
+        for name in statistics:
+            plain, macro, scale = _DISTANCES[name]
+            blank = Estimate(name, values.metric, "", method, rule.model, math.nan, other_method=HUMAN, condition=at)
             for finding, table in values.by_finding.items():
-                yield _scaled(_paired(table, finding, blank, rule, plain), scale)
-            for estimate in _macro(values, rule, [HUMAN, method], macro, blank):
+                yield _scaled(paired_row(table, finding, blank, rule, plain), scale)
+            for estimate in macro_rows(values, rule, [HUMAN, method], macro, blank):
                 yield _scaled(estimate, scale)
 
 
@@ -196,9 +207,10 @@ def _scaled(estimate: Estimate, scale: float) -> Estimate:
     return replace(estimate, value=estimate.value * scale, low=estimate.low * scale, high=estimate.high * scale)
 
 
-def _paired(
+def paired_row(
     table: pd.DataFrame, finding: str, blank: Estimate, rule: EstimateRule, statistic: Callable[..., np.ndarray]
 ) -> Estimate:
+    """The statistic of two columns of the table, those of the blank's two methods, on the cases that both have."""
     both = table[[blank.other_method, blank.method]].to_numpy(float)
     common = ~np.isnan(both).any(1)
     patients = table["patient"].to_numpy(str)[common]
@@ -223,19 +235,20 @@ def _tests_against_floors(values: Values, rule: EstimateRule) -> list[Estimate]:
     ]
     label = METRICS[values.metric].label
     return [
-        *_corrected([test for test in overall if test], f"{label} over all findings, each method against each floor"),
-        *_corrected(each, f"{label} on each finding, each method against the best floor there"),
+        *corrected([test for test in overall if test], f"{label} over all findings, each method against each floor"),
+        *corrected(each, f"{label} on each finding, each method against the best floor there"),
     ]
 
 
-def _corrected(tests: list[Estimate], family: str) -> list[Estimate]:
+def corrected(tests: list[Estimate], family: str) -> list[Estimate]:
+    """The tests with their p-values corrected for one another."""
     adjusted = holm(np.array([test.p_value for test in tests]))
     return [replace(test, p_adjusted=float(p), family=family) for test, p in zip(tests, adjusted, strict=True)]
 
 
 def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> Estimate | None:
     blank = Estimate("test", values.metric, ALL, method, rule.model, math.nan, other_method=floor)
-    found = next(iter(_macro(values, rule, [floor, method], macro_differences, blank)), None)
+    found = next(iter(macro_rows(values, rule, [floor, method], macro_differences, blank)), None)
     if found is None:
         return None
     cube = values.over_findings([floor, method], list(values.by_finding))
@@ -249,7 +262,7 @@ def _finding_test(table: pd.DataFrame, finding: str, metric: str, rule: Estimate
     means = table[list(rule.floors)].mean()
     floor = str(means.idxmax()) if means.notna().any() else rule.floors[0]
     blank = Estimate("test", metric, finding, method, rule.model, math.nan, other_method=floor)
-    found = _paired(table, finding, blank, rule, differences_from_first)
+    found = paired_row(table, finding, blank, rule, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
     generator = rule.generator("flip", metric, finding, method, floor)
     flip = sign_flip_test(differences, table["patient"].to_numpy(str), rule.flips, generator)

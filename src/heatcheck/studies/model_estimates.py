@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
@@ -38,28 +40,42 @@ class Resampling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Labels and probabilities, a row a case and a column a finding, and the patient of each case."""
+    """Labels and probabilities, a row a case in the order of their ids and a column a finding."""
 
     labels: Float[np.ndarray, "cases findings"]
     probabilities: Float[np.ndarray, "cases findings"]
     patients: Shaped[np.ndarray, " cases"]
+    cases: Shaped[np.ndarray, " cases"]
 
 
-def model_estimates(predictions: pd.DataFrame, rule: Resampling) -> list[Estimate]:
+def read_answers(file: Path, rule: Resampling) -> Answers:
+    """One model's answers, from a table of predictions that may hold several models'."""
+    names = ["case", "patient", "finding"]
+    table = pq.read_table(
+        file,
+        columns=[*names, "label", "probability"],
+        filters=[("model", "==", rule.model)],
+        read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
+    ).to_pandas()
+    cases, row_of = _places(table["case"], sorted(table["case"].unique()))  # the dictionary knows other models' too
+    findings, column_of = _places(table["finding"], rule.findings)
+    asked = column_of >= 0
+    labels, probabilities = (np.full((len(cases), len(findings)), np.nan) for _ in range(2))
+    labels[row_of[asked], column_of[asked]] = table["label"].to_numpy()[asked]
+    probabilities[row_of[asked], column_of[asked]] = table["probability"].to_numpy()[asked]
+    patients = np.empty(len(cases), object)
+    patients[row_of] = table["patient"].to_numpy(object)
+    return Answers(labels, probabilities, patients.astype(str), cases.astype(str))
+
+
+def _places(column: pd.Series, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The names, and the place of each row's name among them; -1 where it is not one of them."""
+    return np.array(names, object), pd.Index(names).get_indexer(column.cat.categories)[column.cat.codes]
+
+
+def model_estimates(answers: Answers, rule: Resampling) -> list[Estimate]:
     """AUROC, calibration error and reliability curve of each finding and of all of them."""
-    if predictions.empty:
-        return []
-    answers = Answers(
-        _wide(predictions, "label", rule.findings),
-        _wide(predictions, "probability", rule.findings),
-        predictions.drop_duplicates("case").sort_values("case")["patient"].to_numpy(str),
-    )
-    return [*_auroc(answers, rule), *_calibration(answers, rule)]
-
-
-def _wide(predictions: pd.DataFrame, column: str, findings: Sequence[str]) -> Float[np.ndarray, "cases findings"]:
-    table = predictions.pivot(index="case", columns="finding", values=column).sort_index()  # noqa: PD010 - it refuses a pair that comes twice
-    return table.reindex(columns=list(findings)).to_numpy(float)
+    return [*_auroc(answers, rule), *_calibration(answers, rule)] if len(answers.cases) else []
 
 
 def _auroc(answers: Answers, rule: Resampling) -> Iterator[Estimate]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import torch
 
-from heatcheck.core.contracts import Method, Source
+from heatcheck.core.contracts import Classifier, Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.tensors import Images
@@ -17,13 +18,32 @@ from heatcheck.methods.registry import Needs
 from heatcheck.models import NetworkClassifier
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.donors import gather_donors
-from heatcheck.studies.explaining import Explainer
-from heatcheck.studies.priors import gather_priors
+from heatcheck.studies.priors import LocationPriors, gather_priors
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.supplies import Supply
 
 
-def try_out(explainer: Explainer) -> None:
+class Judged(Protocol):
+    """A model with the methods to be judged on it, as far as what comes before the first case is concerned."""
+
+    @property
+    def classifier(self) -> Classifier:
+        """The model; of an ensemble, the member that stands for all."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The findings that are explained."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods by name."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+
+
+def try_out(explainer: Judged) -> None:
     """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
@@ -41,37 +61,40 @@ def try_out(explainer: Explainer) -> None:
                 asked(classifier, blank, target, [0])
 
 
-def require_other_patients(explainer: Explainer, keys: Sequence[CaseKey]) -> None:
+def require_other_patients(explainer: Judged, keys: Sequence[CaseKey]) -> None:
     """Refuse a method that works with other patients' images where all are of one."""
     asking = [name for name in explainer.methods if METHODS[name].wants_donors]
     if asking and len({key.patient for key in keys}) < 2:
         raise SpecError(f"method {asking[0]} needs images of other patients, and all cases are of one; leave it out")
 
 
-def supplies_for(explainer: Explainer, source: Source, keys: Sequence[CaseKey], watcher: Watcher) -> tuple[Supply, ...]:
-    """Everything that some method of the study asks for."""
+def supplies_for(
+    explainer: Judged, source: Source, keys: Sequence[CaseKey], watcher: Watcher, priors: LocationPriors | None = None
+) -> tuple[Supply, ...]:
+    """Everything that some method of the study asks for; `priors` were gathered for another model on these cases."""
 
     def gathered() -> Iterator[Supply]:
         wanted = [METHODS[name] for name in explainer.methods]
         if any(facts.wants_priors for facts in wanted):
-            yield gather_priors(source, keys, explainer.findings, watcher)
+            yield priors or gather_priors(source, keys, explainer.findings, watcher)
         if any(facts.wants_donors for facts in wanted):
             yield gather_donors(source, keys, explainer.classifier, len(explainer.findings), explainer.seed)
 
     return tuple(gathered())
 
 
-def methods_with_batch(explainer: Explainer, folder: RunFolder) -> Mapping[str, Method]:
+def methods_with_batch(explainer: Judged, folder: RunFolder, fact: str = "max_batch") -> Mapping[str, Method]:
     """The methods, with the best number of masked copies at a time where they leave it open.
 
-    It is found when the run begins and recorded: another number would change the last digits of a resumed run.
+    It is found when the model's turn comes first and recorded as that fact: another number would change the last
+    digits of a resumed run.
     """
     classifier = explainer.classifier
     if not any(map(leaves_batch_open, explainer.methods.values())) or not isinstance(classifier, NetworkClassifier):
         return explainer.methods
-    if "max_batch" not in folder.manifest:
-        folder.record(max_batch=best_batch(classifier, _blank(classifier)))
-    size = folder.manifest["max_batch"]
+    if fact not in folder.manifest:
+        folder.record(**{fact: best_batch(classifier, _blank(classifier))})
+    size = folder.manifest[fact]
     return {name: with_batch(method, size) for name, method in explainer.methods.items()}
 
 

@@ -1,6 +1,6 @@
 """The studies a spec can name, and what each must offer to be run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,28 @@ class RunOptions:
     pseudonymise: bool = False  # replace case and patient ids by salted hashes
 
 
+class Stage(Protocol):
+    """Shards that do not depend on one another; what comes of them may decide on the next stage's."""
+
+    @property
+    def name(self) -> str:
+        """The folder within the run's that holds the stage's tables; empty for the run's own."""
+
+    @property
+    def what(self) -> str:
+        """What is done, for whoever watches."""
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts the work is cut."""
+
+    def cases_in(self, shard: int) -> int:
+        """How many cases that part has."""
+
+    def work(self, shard: int) -> ShardTables:
+        """The tables of one shard."""
+
+
 class Plan(Protocol):
     """A study that was checked and is ready to run."""
 
@@ -35,18 +57,8 @@ class Plan(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """What the report says about the run."""
 
-    @property
-    def shards(self) -> int:
-        """Into how many parts the work is cut."""
-
-    def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
-
-    def begun(self, folder: RunFolder, watcher: Watcher) -> "Plan":
-        """The plan with whatever must be known before the first shard."""
-
-    def work(self, shard: int) -> ShardTables:
-        """The tables of one shard."""
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
+        """The stages in their order; each is asked for when the tables of the one before are joined."""
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """The estimates, from the run's joined tables."""

@@ -19,7 +19,7 @@ from heatcheck.runs.spec import Spec, read_spec
 from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.studies.catalogue import STUDIES
 from heatcheck.studies.progress import Silent, Watcher
-from heatcheck.studies.registry import Plan, RunOptions
+from heatcheck.studies.registry import Plan, RunOptions, Stage
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
 
@@ -58,8 +58,8 @@ def run_study(
             watcher.say("This run is finished already; its report is built again.")
         else:
             _use_threads(folder.manifest)
-            plan = plan.begun(folder, watcher)
-            _work_off(plan, folder, watcher)
+            for stage in plan.stages(folder, watcher):
+                _work_off(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
         manifest = folder.manifest
     report = build_report(Path(out))
@@ -106,15 +106,15 @@ def _use_threads(manifest: Mapping[str, Any]) -> None:
     cv2.setNumThreads(manifest["threads"])
 
 
-def _work_off(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
-    finished = sum(plan.cases_in(shard) for shard in range(plan.shards) if folder.has_shard(shard))
-    total = sum(map(plan.cases_in, range(plan.shards)))
-    watcher.start("maps and scores", total, finished)
-    run_shards(folder, plan.shards, plan.work, lambda shard, _: watcher.advance(plan.cases_in(shard)))
+def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:
+    finished = sum(stage.cases_in(shard) for shard in range(stage.shards) if folder.has_shard(shard))
+    total = sum(map(stage.cases_in, range(stage.shards)))
+    watcher.start(stage.what, total, finished)
+    run_shards(folder, stage.shards, stage.work, lambda shard, _: watcher.advance(stage.cases_in(shard)))
+    folder.join_shards(stage.shards)
 
 
 def _conclude(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
-    folder.join_shards(plan.shards)
     folder.write_estimates(plan.estimates(folder))
     plan.illustrate(folder, watcher)
     cases = folder.read_table("cases")

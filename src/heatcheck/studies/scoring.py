@@ -1,16 +1,17 @@
 """From maps and marks on one case to its rows of scores."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score, condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
-from heatcheck.metrics.human import points_inside
+from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
+from heatcheck.metrics.thresholds import threshold_counts
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.studies.explaining import Explained
@@ -19,6 +20,20 @@ NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mas
 NO_MASK = "the finding is present but nobody outlined it"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
+PLAIN = condition()
+REFERENCE = condition(preset="chexlocalize")  # the score under the benchmark's rules; no row where it has none
+TUNED_THRESHOLD = condition(threshold="tuned")
+TUNED_CUTOFF = condition(cutoff="tuned")
+
+Scored = tuple[str, str, Measured]  # metric, condition, value
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What validation data chose for one model, by method and finding; what they could not choose is absent."""
+
+    thresholds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    cutoffs: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,11 @@ class ScoringRule:
     metrics: tuple[str, ...]
     region: RegionRule
     cutoff: float = 0.0  # a probability below it calls the case negative
+    thresholds: tuple[float, ...] = ()  # fixed ones at which overlap is taken too
+    tuned: Tuned = Tuned()
+    counts: bool = True  # pixels, for precision, recall and specificity
+    readers: bool = True  # several models share one set of readers' scores
+    reference: bool = True  # the benchmark's rules too
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,58 +64,83 @@ class Marks:
         return metric.measure(given, truth)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One finding of one case under one method, and what the model thinks of it."""
+
+    case: Case
+    finding: str
+    method: str
+    probability: float
+
+    @property
+    def truth(self) -> Mask | None:
+        """Where the finding is, if it was outlined."""
+        return self.case.truth.get(self.finding)
+
+    @property
+    def label(self) -> float:
+        """Whether the finding is there."""
+        return self.case.key.labels.get(self.finding, math.nan)
+
+
 def score_case(explained: Explained, findings: Sequence[str], model: str, rule: ScoringRule) -> list[Score]:
     """Every score of the case: all methods and all readers on all findings."""
     case = explained.case
     rows: list[Score] = []
     for column, finding in enumerate(findings):
-        kept = explained.probabilities[column] >= rule.cutoff
         for method in explained.grids:
             values = explained.map_of(method, column)
             given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
-            for name, measured in _method_scores(case, finding, given, rule, kept=kept):
-                rows.append(replace(_row(case, finding, method, name, measured), model=model))
-        rows += _human_rows(case, finding, rule)
+            place = _Place(case, finding, method, explained.probabilities[column])
+            rows += [
+                replace(_row(case, finding, method, scored), model=model) for scored in _scored(place, given, rule)
+            ]
+        if rule.readers:
+            rows += _human_rows(case, finding, rule)
     return rows
 
 
-def _row(case: Case, finding: str, method: str, metric: str, measured: Measured) -> Score:
+def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
     key = case.key
-    return Score(key.case, key.patient, finding, method, "", metric, measured.value, reason=measured.reason)
+    metric, at, measured = scored
+    return Score(key.case, key.patient, finding, method, "", metric, measured.value, at, reason=measured.reason)
 
 
-def _method_scores(
-    case: Case, finding: str, values: Map | Measured, rule: ScoringRule, *, kept: bool
-) -> Iterator[tuple[str, Measured]]:
+def _scored(place: _Place, values: Map | Measured, rule: ScoringRule) -> Iterator[Scored]:
     """The scores of one map: all of them where the finding was outlined, the full slice's where it is absent.
 
     In place of a map that is missing stands what each of its scores is then: undefined, with the reason.
     """
-    truth = case.truth.get(finding)
-    label = case.key.labels.get(finding, math.nan)
-    if truth is None and label == 1:
+    if place.truth is None and place.label == 1:
         for name in rule.metrics:
-            yield name, Measured(math.nan, NO_MASK)
+            yield name, PLAIN, Measured(math.nan, NO_MASK)
+    elif place.truth is None and place.label != 0:
         return
-    if truth is None and label != 0:
-        return
-    if isinstance(values, Measured):
-        for name in rule.metrics if truth is not None else ():
-            yield name, values
-        return
+    elif isinstance(values, Measured):
+        for name in rule.metrics if place.truth is not None else ():
+            yield name, PLAIN, values
+    else:
+        yield from _measured(place, values, rule)
+
+
+def _measured(place: _Place, values: Map, rule: ScoringRule) -> Iterator[Scored]:
+    truth, kept = place.truth, place.probability >= rule.cutoff
     marks = _marks(values, rule, kept=kept)
-    absent = truth is None
     against = np.zeros(marks.region.shape, bool) if truth is None else truth
-    for name in rule.metrics:
-        if absent and name != "iou_full":
-            continue
+    for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
         measured = marks.measure(METRICS[name], against)
         # the cutoff speaks of regions: where a map points is asked of every case that has the finding
         out = not kept and METRICS[name].needs is Needs.REGION and name != "iou_full"
-        yield name, Measured(math.nan, CALLED_NEGATIVE) if out else measured
-    if case.truth:
+        yield name, PLAIN, Measured(math.nan, CALLED_NEGATIVE) if out else measured
+        if name == "iou_full":
+            yield from _with_tuned_cutoff(place, measured, rule.tuned)
+    if rule.counts and place.case.truth:
         for name in COUNTS:
-            yield name, marks.measure(METRICS[name], against)
+            yield name, PLAIN, marks.measure(METRICS[name], against)
+    if truth is not None and truth.any():
+        yield from _at_thresholds(values, truth, _thresholds(place, rule))
+        yield from _by_reference(marks, truth, rule)
 
 
 def _marks(values: Map, rule: ScoringRule, *, kept: bool) -> Marks:
@@ -104,20 +149,59 @@ def _marks(values: Map, rule: ScoringRule, *, kept: bool) -> Marks:
     return Marks(values, region_of(prepare(values, rule.region.smooth), rule.region), peaks(values))
 
 
+def _with_tuned_cutoff(place: _Place, measured: Measured, tuned: Tuned) -> Iterator[Scored]:
+    """The full slice's overlap where the region is empty below the tuned cutoff; no row where nothing is marked."""
+    cutoff = tuned.cutoffs.get((place.method, place.finding))
+    if cutoff is None:
+        return
+    if place.probability >= cutoff:
+        if not math.isnan(measured.value):
+            yield "iou_full", TUNED_CUTOFF, measured
+    elif place.truth is not None and place.truth.any():
+        yield "iou_full", TUNED_CUTOFF, Measured(0.0)
+
+
+def _thresholds(place: _Place, rule: ScoringRule) -> dict[str, float]:
+    """The fixed thresholds at which overlap is taken, by condition."""
+    tuned = rule.tuned.thresholds.get((place.method, place.finding))
+    asked = {condition(threshold=threshold): threshold for threshold in rule.thresholds}
+    return asked if tuned is None else {**asked, TUNED_THRESHOLD: tuned}
+
+
+def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) -> Iterator[Scored]:
+    """The overlap at fixed thresholds, of the map as it is: smoothing goes with Otsu's."""
+    if thresholds:
+        ious = threshold_counts(prepare(values), truth, tuple(thresholds.values())).ious.tolist()
+        for at, value in zip(thresholds, ious, strict=True):
+            yield "iou", at, Measured(value)
+
+
+def _by_reference(marks: Marks, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
+    """The scores under the benchmark's rules, where they have a value: an empty region has none."""
+    if not rule.reference:
+        return
+    # its smoothing works on the colours of a map, which a study does not make
+    if "iou" in rule.metrics and not rule.region.smooth and marks.region.any():
+        yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
+    if "hit" in rule.metrics:
+        yield "hit", REFERENCE, Measured(float(truth.flat[int(marks.map.argmax())]))
+
+
 def _human_rows(case: Case, finding: str, rule: ScoringRule) -> list[Score]:
-    """One row per reader and metric, and the mean over the readers as the human benchmark."""
+    """One row per reader and metric, and the mean over the readers as the human benchmark, under each set of rules."""
     rows: list[Score] = []
-    by_metric: dict[str, list[Measured]] = {}
+    found: dict[tuple[str, str], list[Measured]] = {}
     for reading in case.readings:
-        for name, measured in _reader_scores(case, finding, reading, rule):
-            by_metric.setdefault(name, []).append(measured)
-            at = condition(reader=reading.reader)
-            rows.append(replace(_row(case, finding, HUMAN, name, measured), condition=at))
-    rows += [_row(case, finding, HUMAN, name, _mean(values)) for name, values in by_metric.items()]
+        for name, at, measured in _reader_scores(case, finding, reading, rule):
+            found.setdefault((name, at), []).append(measured)
+            if at == PLAIN:
+                by_reader = condition(reader=reading.reader)
+                rows.append(_row(case, finding, HUMAN, (name, by_reader, measured)))
+    rows += [_row(case, finding, HUMAN, (name, at, _mean(values))) for (name, at), values in found.items()]
     return rows
 
 
-def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule) -> Iterator[tuple[str, Measured]]:
+def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule) -> Iterator[Scored]:
     truth = case.truth.get(finding)
     if truth is None and (case.key.labels.get(finding) != 0 or not case.truth):
         return
@@ -125,18 +209,29 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
     drawn = reading.masks.get(finding, np.zeros(shape, bool))
     marks = Marks(drawn.astype(np.float32), drawn, drawn)
     against = np.zeros(shape, bool) if truth is None else truth
-    for name in (*rule.metrics, *COUNTS):
+    for name in (*rule.metrics, *(COUNTS if rule.counts else ())):
         needs = METRICS[name].needs
         if truth is None and not METRICS[name].is_count and name != "iou_full":
             continue
         if needs is not Needs.POINT and not reading.outlined:
-            yield name, Measured(math.nan, NOT_OUTLINED)
+            yield name, PLAIN, Measured(math.nan, NOT_OUTLINED)
             continue
         if needs is Needs.POINT:
             if name == "hit":  # a margin around a reader's own point would mean something else
-                yield name, points_inside(reading.points.get(finding, ()), against)
+                yield name, PLAIN, points_inside(reading.points.get(finding, ()), against)
             continue
-        yield name, marks.measure(METRICS[name], against)
+        yield name, PLAIN, marks.measure(METRICS[name], against)
+    if rule.reference and truth is not None and truth.any():
+        found = _reader_by_reference(finding, reading, marks, truth)
+        yield from (scored for scored in found if scored[0] in rule.metrics)
+
+
+def _reader_by_reference(finding: str, reading: Reading, marks: Marks, truth: Mask) -> Iterator[Scored]:
+    """A reader's scores under the benchmark's rules; who marked no point on the whole image was not asked for any."""
+    if reading.outlined and marks.region.any():
+        yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
+    if reading.points:
+        yield "hit", REFERENCE, any_point_inside(reading.points.get(finding, ()), truth)
 
 
 def _mean(values: list[Measured]) -> Measured:

@@ -1,0 +1,132 @@
+"""What a localization spec may say, and the checks that need no model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from heatcheck.core.contracts import Method, Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.records import CaseKey
+from heatcheck.core.registry import suggest
+from heatcheck.maps.channels import CHANNEL_RULES
+from heatcheck.methods import build_method
+from heatcheck.metrics import METRICS
+from heatcheck.regions.rule import RegionRule
+from heatcheck.studies.explainers import StudyModel
+from heatcheck.studies.presets import PRESETS, PresetName
+
+
+class RegionPart(BaseModel):
+    """How a map becomes a region."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    threshold: Literal["otsu"] | float = "otsu"
+    smooth: float = Field(0.0, ge=0, le=1)
+
+
+class LocalizationBody(BaseModel):
+    """What a localization spec says beyond the common part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preset: PresetName = "recommended"
+    source: dict[str, Any]
+    validation: dict[str, Any] | None = None
+    model: StudyModel | None = None
+    models: tuple[StudyModel, ...] = ()
+    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
+    findings: tuple[str, ...] | Literal["all"] = "all"
+    metrics: tuple[str, ...] = ("iou", "hit", "mass", "rank", "dice", "iou_full")
+    region: RegionPart = RegionPart()
+    channels: str = "positive"
+    probability_cutoff: float = Field(0.0, ge=0, le=1)
+    bootstrap_draws: int = Field(2000, ge=100)
+    sign_flips: int = Field(10000, ge=10000)
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _methods_by_name(cls, value: object) -> object:
+        if not isinstance(value, list | tuple):
+            return value
+        return [{"name": item} if isinstance(item, str) else item for item in value]
+
+    @model_validator(mode="after")
+    def _own_names(self) -> "LocalizationBody":
+        if bool(self.model) == bool(self.models):
+            raise ValueError("name one `model`, or several under `models`")
+        keys = [model.key for model in self.models]
+        twice = next((key for number, key in enumerate(keys) if key in keys[:number]), "")
+        if twice:
+            raise ValueError(f"two models are called {twice!r}; give one of them a `label` of its own")
+        if self.validation is not None and self.probability_cutoff:
+            raise ValueError("`probability_cutoff` is tuned on the validation data; leave it out, or `validation`")
+        return self
+
+    @property
+    def every_model(self) -> tuple[StudyModel, ...]:
+        """The models, however they were named."""
+        return self.models or ((self.model,) if self.model else ())
+
+    @property
+    def region_rule(self) -> RegionRule:
+        """How a map becomes a region."""
+        return RegionRule(self.region.threshold, self.region.smooth)
+
+
+def require_sound(body: LocalizationBody, where: str) -> None:
+    """Refuse what a schema cannot see."""
+    for metric in body.metrics:
+        if METRICS[metric].is_count:
+            raise SpecError(f"{where}: {metric} is always counted; leave it out of `metrics`")
+    CHANNEL_RULES[body.channels]  # raises with a suggestion
+    try:
+        _ = body.region_rule
+    except ValueError as error:
+        raise SpecError(f"{where}: region: {error}") from error
+
+
+def methods_of(body: LocalizationBody, where: str) -> dict[str, Method]:
+    """The methods that the spec names, with their settings."""
+    methods: dict[str, Method] = {}
+    for part in body.methods:
+        if not isinstance(part.get("name"), str):
+            raise SpecError(f"{where}: each of `methods` is a name, or a mapping with a `name` and its settings")
+        if part["name"] in methods:
+            raise SpecError(f"{where}: method {part['name']!r} is named twice; name it once")
+        methods[part["name"]] = build_method(part["name"], {k: v for k, v in part.items() if k != "name"})
+    return methods
+
+
+def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
+    """The findings that are judged; every source must know them."""
+    first = next(iter(sources.values()))
+    findings = tuple(first.findings) if body.findings == "all" else body.findings
+    if len(set(findings)) < len(findings) or not findings:
+        raise SpecError(f"{where}: `findings` must name at least one finding, and each once")
+    for name, source in sources.items():
+        for finding in findings:
+            if finding not in source.findings:
+                raise SpecError(f"{where}: the {name} has no finding {finding!r}; {suggest(finding, source.findings)}")
+    return findings
+
+
+def shared_patients(scored: Sequence[CaseKey], validation: Sequence[CaseKey]) -> list[str]:
+    """The patients, and the cases, that are in both lists."""
+    cases = {key.case for key in scored} & {key.case for key in validation}
+    return sorted({key.patient for key in scored} & {key.patient for key in validation}) or sorted(cases)
+
+
+def overlap_remark(body: LocalizationBody, shared: Sequence[str], where: str) -> str:
+    """A warning where thresholds are tuned on patients who are scored; the recommended preset refuses that."""
+    if not shared:
+        return ""
+    named = ", ".join(shared[:3]) + (", …" if len(shared) > 3 else "")
+    if PRESETS[body.preset].tuning_on_scored_data == "refuse":
+        raise SpecError(
+            f"{where}: `validation` and `source` share {len(shared)} patients ({named}); a threshold must not be tuned "
+            "on data that are scored: take these patients out of one of them, or use `preset: chexlocalize`"
+        )
+    return (
+        f"Thresholds were tuned on {len(shared)} patients who are also scored: tuned results look better here than "
+        "they will be on new patients."
+    )

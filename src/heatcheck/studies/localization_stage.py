@@ -1,0 +1,179 @@
+"""One split of a localization study, shard by shard: every model's maps, scored case by case."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scipy import ndimage
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.records import (
+    Case,
+    CaseKey,
+    CaseRecord,
+    Map,
+    Prediction,
+    Score,
+    ShardTables,
+    Timing,
+    TruthShape,
+)
+from heatcheck.maps.keep import for_keeping
+from heatcheck.runs.spec import Envelope
+from heatcheck.studies.cases import batches, failure, read_cases
+from heatcheck.studies.explainers import CaseExplainer, Split
+from heatcheck.studies.explaining import Explained
+from heatcheck.studies.scoring import ScoringRule, score_case
+
+
+@dataclass(frozen=True)
+class ScoringStage:
+    """The cases of a split under each model in turn; a shard belongs to one model."""
+
+    name: str  # of the folder that holds its tables; empty for the run's own
+    what: str
+    split: Split
+    rules: Mapping[str, ScoringRule]  # by model, in their order
+    explainer: Callable[[str], CaseExplainer]  # of the model of that name
+    envelope: Envelope
+    workers: int
+
+    @property
+    def shards(self) -> int:
+        """As many for each model as the cases are cut into."""
+        return len(self.rules) * self._parts
+
+    @property
+    def _parts(self) -> int:
+        return -(-len(self.split.keys) // self.envelope.shard_size)
+
+    def model_of(self, shard: int) -> str:
+        """The model that the shard belongs to."""
+        return list(self.rules)[shard // self._parts]
+
+    def is_first(self, shard: int) -> bool:
+        """Whether the shard is of the first model, which also speaks for readers and truth."""
+        return shard < self._parts
+
+    def _keys(self, shard: int) -> Sequence[CaseKey]:
+        start = shard % self._parts * self.envelope.shard_size
+        return self.split.keys[start : start + self.envelope.shard_size]
+
+    def cases_in(self, shard: int) -> int:
+        """How many cases that part has."""
+        return len(self._keys(shard))
+
+    def work(self, shard: int) -> ShardTables:
+        """Scores, predictions and timings of one shard's cases under its model."""
+        model = self.model_of(shard)
+        explain = self.explainer(model)
+        rule = self.rules[model] if self.is_first(shard) else replace(self.rules[model], readers=False)
+        keeps_maps = self.envelope.keep_maps == "all" and not self.name
+        collected = _Collected(shard, model, explain, rule, keeps_maps, self.is_first(shard), len(self.rules) > 1)
+        read = read_cases(self.split.source, self._keys(shard), self.workers)
+        for batch in batches(collected.usable(read), self.envelope.batch_size):
+            collected.explain(batch)
+        return collected.tables()
+
+
+@dataclass
+class _Collected:
+    """The rows of one shard while it is worked on."""
+
+    shard: int
+    model: str
+    explainer: CaseExplainer
+    rule: ScoringRule
+    keeps_maps: bool
+    first: bool  # of the models
+    among_several: bool
+    scores: list[Score] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
+    cases: list[CaseRecord] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    shapes: list[TruthShape] = field(default_factory=list)
+    maps: dict[str, Map] = field(default_factory=dict)
+
+    def usable(self, read: Iterable[Case | CaseRecord]) -> Iterator[Case]:
+        """The cases that could be read; the records of the others are kept."""
+        for one in read:
+            if isinstance(one, Case):
+                yield one
+            else:
+                self.cases.append(one)
+
+    def explain(self, batch: list[Case]) -> None:
+        """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
+        try:
+            explained, seconds = self.explainer(batch)
+            scored = [score_case(one, self.explainer.findings, self.model, self.rule) for one in explained]
+        except InputError:
+            raise  # what the user must mend concerns every case
+        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
+            if len(batch) == 1:
+                self.cases.append(self._failure(batch[0].key, error))
+                return
+            for case in batch:
+                self.explain([case])
+            return
+        for one, rows in zip(explained, scored, strict=True):
+            self._add(one, rows)
+        maps = len(explained) * len(self.explainer.findings)
+        self.timings += [Timing(self.shard, "map", name, maps, spent, self.model) for name, spent in seconds.items()]
+
+    def _failure(self, key: CaseKey, error: Exception) -> CaseRecord:
+        record = failure(key, error)
+        return replace(record, reason=f"model {self.model}: {record.reason}") if self.among_several else record
+
+    def _add(self, one: Explained, rows: list[Score]) -> None:
+        key, findings = one.case.key, self.explainer.findings
+        self.scores += rows
+        shape = "×".join(map(str, one.case.image.shape[1:]))
+        self.cases.append(CaseRecord(key.case, key.patient, "ok", shape=shape))
+        for finding, logit, probability in zip(findings, one.logits, one.probabilities, strict=True):
+            label = key.labels.get(finding, float("nan"))
+            self.predictions.append(Prediction(key.case, key.patient, finding, self.model, label, logit, probability))
+        if self.first:
+            self.shapes += [shape for shape in shapes_of(one.case) if shape.finding in findings]
+        if self.keeps_maps:
+            named = named_maps(one, findings)
+            self.maps |= (
+                {f"{self.model}/{name}": value for name, value in named.items()} if self.among_several else named
+            )
+
+    def tables(self) -> ShardTables:
+        """Everything, in the order of the cases."""
+        return ShardTables(
+            scores=tuple(sorted(self.scores, key=_score_order)),
+            predictions=tuple(sorted(self.predictions, key=lambda row: (row.case, row.finding))),
+            cases=tuple(sorted(self.cases, key=lambda row: row.case)),
+            timings=tuple(self.timings),
+            shapes=tuple(sorted(self.shapes, key=lambda row: (row.case, row.finding))),
+            maps=self.maps,
+        )
+
+
+def named_maps(explained: Explained, findings: Sequence[str]) -> dict[str, Map]:
+    """The maps of one case by "case/finding/method", as they are kept."""
+    return {
+        f"{explained.case.key.case}/{finding}/{method}": for_keeping(values)
+        for method in explained.grids
+        for column, finding in enumerate(findings)
+        if (values := explained.map_of(method, column)) is not None
+    }
+
+
+def _score_order(row: Score) -> tuple[str, ...]:
+    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
+
+
+def shapes_of(case: Case) -> list[TruthShape]:
+    """The geometry of every annotated finding: how many parts, and how large."""
+    rows = []
+    for finding, mask in case.truth.items():
+        if mask.any():
+            parts = int(ndimage.label(mask)[1])
+            drawn = case.instances.get(finding, parts)
+            key, size = case.key, float(mask.mean())
+            rows.append(TruthShape(key.case, key.patient, finding, drawn, parts, size, math.nan, math.nan))
+    return rows

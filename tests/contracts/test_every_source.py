@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import SOURCES
 
 
@@ -40,7 +41,7 @@ def test_the_index_is_sorted_unique_and_speaks_of_its_findings(source):
     assert names == sorted(set(names))
     assert keys
     assert all(set(key.labels) == set(source.findings) for key in keys)
-    assert all(value in (0, 1) or np.isnan(value) for key in keys for value in key.labels.values())
+    assert all(value in (0, 1, UNCERTAIN) or np.isnan(value) for key in keys for value in key.labels.values())
 
 
 def test_a_case_is_float32_with_masks_on_its_own_grid(source):
@@ -52,6 +53,16 @@ def test_a_case_is_float32_with_masks_on_its_own_grid(source):
         for mask in [*case.truth.values(), *(m for r in case.readings for m in r.masks.values())]:
             assert mask.dtype == bool
             assert mask.shape == case.image.shape[1:]
+
+
+def test_the_form_of_the_truth_is_known_and_outlines_are_counted(source):
+    assert source.truth_kind in ("outlines", "masks", "boxes")
+    for key in source.index():
+        case = source.load(key)
+        assert set(case.instances) <= set(case.truth)
+        assert all(count > 0 for count in case.instances.values())
+        if source.truth_kind != "masks":
+            assert set(case.instances) == set(case.truth)
 
 
 def test_truth_alone_equals_the_truth_of_the_case_and_is_never_empty(source):

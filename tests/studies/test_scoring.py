@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from heatcheck.core.geometry import place
-from heatcheck.core.records import Case, CaseKey, Point, Reading
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading
 from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explaining import Explained
 from heatcheck.studies.priors import NO_PRIOR
@@ -70,8 +70,9 @@ def test_an_image_without_any_truth_leaves_the_pixel_counts_alone():
     assert {row.metric for row in rows} == {"iou_full"}
 
 
-def test_an_unknown_label_without_truth_gives_no_row():
-    assert score_case(explained({"f": math.nan}, {}, (hot(),)), ["f"], "model", RULE) == []
+@pytest.mark.parametrize("label", [math.nan, UNCERTAIN])
+def test_an_unknown_or_uncertain_label_without_truth_gives_no_row(label):
+    assert score_case(explained({"f": label}, {}, (hot(),)), ["f"], "model", RULE) == []
 
 
 def test_a_positive_nobody_outlined_is_undefined_with_a_reason():

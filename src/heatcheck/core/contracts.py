@@ -7,7 +7,7 @@ from torch import nn
 
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.geometry import Placement
-from heatcheck.core.records import Case, CaseKey, Image, Mask
+from heatcheck.core.records import Case, CaseKey, Image, Mask, TruthKind
 from heatcheck.core.tensors import Images, Logits, Targets
 
 
@@ -17,6 +17,10 @@ class Source(Protocol):
     @property
     def findings(self) -> tuple[str, ...]:
         """The findings its labels and masks speak of."""
+
+    @property
+    def truth_kind(self) -> TruthKind:
+        """How the experts' marks are stored."""
 
     def index(self) -> Sequence[CaseKey]:
         """Every case, sorted by id."""

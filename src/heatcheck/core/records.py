@@ -7,13 +7,16 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
 HUMAN = "human"  # the method whose scores are the readers' mean
+UNCERTAIN = -1.0  # a label: the reader would not say
 
+TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are stored
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]
 Mask = Bool[np.ndarray, "*space"]
@@ -32,7 +35,7 @@ class CaseKey:
 
     case: str
     patient: str
-    labels: Mapping[str, float]  # 1 present, 0 absent, NaN unknown
+    labels: Mapping[str, float]  # 1 present, 0 absent, −1 uncertain, NaN unknown
 
 
 @dataclass(frozen=True, slots=True)

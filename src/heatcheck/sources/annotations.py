@@ -5,19 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import canonical
-from heatcheck.core.records import Mask
-from heatcheck.sources.annotation_json import chexlocalize_marks, coco_marks, finding_name, points_by_image, read_json
+from heatcheck.core.records import Mask, TruthKind
+from heatcheck.sources.annotation_json import chexlocalize_marks, coco_marks, points_by_image, read_json
 from heatcheck.sources.annotation_tables import box_marks
 from heatcheck.sources.marks import Marks, MaskFile, Outlines, Polygon
 from heatcheck.sources.reading import image_shape
 
-Kind = Literal["outlines", "masks", "boxes"]
 MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy")
 
 
@@ -25,7 +24,7 @@ MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy")
 class Annotations:
     """What a file or folder marks on each image; masks are drawn when asked for."""
 
-    kind: Kind
+    kind: TruthKind
     path: Path
     marks: Mapping[str, Mapping[str, Marks]] = field(repr=False)  # by image, then by finding
     sizes: Mapping[str, tuple[int, int] | None] = field(default_factory=dict, repr=False)
@@ -91,7 +90,10 @@ class Annotations:
 def read_annotations(path: Path) -> Annotations:
     """The annotations of a file or folder, whose format its content tells."""
     if path.is_dir():
-        return Annotations("masks", path, _mask_files(path))
+        found = mask_folder(path)
+        if not found.marks:
+            raise InputError(f"{path} holds no masks; expected {path.name}/<finding>/<image>.png")
+        return found
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder; correct the path of the annotations")
     if path.suffix.lower() in (".csv", ".txt"):
@@ -99,7 +101,7 @@ def read_annotations(path: Path) -> Annotations:
     content = read_json(path)
     if isinstance(content.get("images"), list) or isinstance(content.get("annotations"), list):
         kind, images, sizes = coco_marks(content, path)
-        return _filled(Annotations(cast("Kind", kind), path, images, sizes))
+        return _filled(Annotations(cast("TruthKind", kind), path, images, sizes))
     images, sizes = chexlocalize_marks(content, path)
     drawn = any(isinstance(marks, Outlines) for of_image in images.values() for marks in of_image.values())
     stated = any("img_size" in entry for entry in content.values())
@@ -119,17 +121,18 @@ def _filled(annotations: Annotations) -> Annotations:
     return annotations
 
 
-def _mask_files(root: Path) -> dict[str, dict[str, Marks]]:
-    """The files of masks/<finding>/<image>.png by image and finding; none is opened."""
+def mask_folder(root: Path) -> Annotations:
+    """The files of masks/<finding>/<image>.png by image and finding, which may be none; no file is opened."""
     images: dict[str, dict[str, Marks]] = {}
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
-        finding = finding_name(folder.name, str(root))
-        for place, _, names in os.walk(folder):
+        finding = canonical(folder.name)
+        for place, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if not name.startswith(".")]
             for path in (Path(place, name) for name in names if name.lower().endswith(MASK_SUFFIXES)):
                 image = path.relative_to(folder).with_suffix("").as_posix()
+                if path.name.startswith("."):
+                    continue
                 if finding in images.setdefault(image, {}):
                     raise InputError(f"{root} holds two masks of {finding} for {image}; keep one")
                 images[image][finding] = MaskFile(path, f"{root.name}/{folder.name}/{image}{path.suffix}")
-    if not images:
-        raise InputError(f"{root} holds no masks; expected {root.name}/<finding>/<image>.png")
-    return images
+    return Annotations("masks", root, images)

@@ -1,53 +1,50 @@
-"""Any folder of images, with labels in a CSV and one mask file per image and finding."""
+"""Any folder of images, with labels in a CSV and marks in masks, outlines or boxes."""
 
 import difflib
 import hashlib
 import math
+import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from heatcheck.core.errors import CaseError, InputError, SpecError
-from heatcheck.core.findings import canonical, spellings
-from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading
+from heatcheck.core.findings import canonical
+from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
-from heatcheck.sources.reading import (
-    IMAGE_SUFFIXES,
-    Colour,
-    image_shape,
-    is_image,
-    read_image,
-    read_mask,
-    without_ending,
-)
+from heatcheck.sources.annotations import Annotations, mask_folder, read_annotations, read_points
+from heatcheck.sources.image_folder import ImageFolder
+from heatcheck.sources.label_table import LabelTable, read_labels
+from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 from heatcheck.sources.tables import read_csv
 
-_LABELS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "": math.nan, "-1": math.nan, "-1.0": math.nan, "nan": math.nan}
-_MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy")
+Points = dict[tuple[str, str], dict[str, tuple[Point, ...]]]  # by reader and case, then by finding
 
 
 class FolderSettings(SourceSettings):
     """What a spec may say about a folder of images."""
 
     images: Path  # searched through all sub-folders
-    labels: Path | None = None  # CSV: image, optionally patient, then one column a finding (1, 0 or blank)
+    labels: Path | None = None  # CSV: image, optionally patient, then one column a finding (1, 0, -1 or blank)
     masks: Path | None = None  # masks/<finding>/<image>.png
-    readers: dict[str, Path] = Field(default_factory=dict)  # a reader's name and a folder laid out like `masks`
-    points: Path | None = None  # CSV: reader, image, finding, x, y
+    truth: Path | None = None  # in place of masks: polygons or run-length codes (JSON), COCO, or a CSV of boxes
+    readers: dict[str, Path] = Field(default_factory=dict)  # a reader's name, and a folder or file as for the truth
+    points: Path | None = None  # CSV: reader, image, finding, x, y; or one reader's JSON
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
 
     @model_validator(mode="after")
-    def _range_rises(self) -> Self:
+    def _fits(self) -> Self:
         if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
             raise ValueError("value_range must be two numbers, the lower first")
+        if self.masks is not None and self.truth is not None:
+            raise ValueError("give masks or truth, not both")
         return self
 
     def resolved(self, folder: Path) -> "FolderSettings":
@@ -57,10 +54,30 @@ class FolderSettings(SourceSettings):
                 "images": folder / self.images,
                 "labels": folder / self.labels if self.labels else None,
                 "masks": folder / self.masks if self.masks else None,
+                "truth": folder / self.truth if self.truth else None,
                 "readers": {name: folder / path for name, path in self.readers.items()},
                 "points": folder / self.points if self.points else None,
             }
         )
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """The marks of the truth or of one reader, by the ids of the images."""
+
+    annotations: Annotations
+    names: Mapping[str, str]  # what the annotations call each case they name
+
+    def masks(self, case: str, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
+        """Every mask that is stored for the case, empty ones too."""
+        name = self.names.get(case, "")
+        stored = set(self.annotations.findings_of(name))
+        return {finding: self.annotations.mask(name, finding, shape) for finding in findings if finding in stored}
+
+    def instances(self, case: str, findings: Sequence[str]) -> dict[str, int]:
+        """How many outlines or boxes were drawn, where that is known."""
+        counts = {finding: self.annotations.instances(self.names[case], finding) for finding in findings}
+        return {finding: count for finding, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True)
@@ -70,129 +87,128 @@ class FolderSource:
     settings: FolderSettings
 
     def __post_init__(self) -> None:
-        folders = [self.settings.images, *([self.settings.masks] if self.settings.masks else [])]
-        for folder in [*folders, *self.settings.readers.values()]:
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder; correct the source in the spec")
-        for file in (self.settings.labels, self.settings.points):
-            if file is not None and not file.is_file():
-                raise InputError(f"{file}: no such file; correct the source in the spec")
-        if not self._images:
-            raise InputError(f"{self.settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
+        settings = self.settings
+        _require(Path.is_dir, "no such folder", settings.images, settings.masks)
+        _require(Path.is_file, "no such file", settings.labels, settings.points)
+        _require(Path.exists, "no such folder or file", settings.truth, *settings.readers.values())
+        if not self._images.endings:
+            raise InputError(f"{settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
         if len(set(self.findings)) < len(self.findings):
             raise InputError(f"two columns or folders mean one finding ({', '.join(self.findings)}); keep one")
         if not self.findings:
-            raise InputError("no findings: give `labels` with a column for each, or `masks` with a folder for each")
-        for folder in [*folders[1:], *self.settings.readers.values()]:
-            self._require_known_folders(folder)
-            self._require_known_masks(folder)
+            raise InputError("no findings: give `labels` with a column for each, or masks or truth that name them")
+        for marks in filter(None, (self._truth, *self._readers.values())):
+            self._require_known_names(marks.annotations)
         self._points  # noqa: B018 - a wrong file of points is known before work starts
 
-    def _require_known_folders(self, root: Path) -> None:
-        """Refuse a folder of masks whose name is nearly a finding's: its masks would be lost without a word."""
-        names = {canonical(path.name) for path in root.iterdir() if path.is_dir()}
+    def _require_known_names(self, marks: Annotations) -> None:
+        """Refuse marks whose finding is nearly one of the source's: they would be lost without a word."""
+        names = set(_named(marks))
         for name in sorted(names - set(self.findings)):
             near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
             if near:
-                raise InputError(f"{root / name} is named like no finding; did you mean {near[0]!r}?")
-
-    def _require_known_masks(self, root: Path) -> None:
-        """Refuse a folder in which no mask is named like an image."""
-        stray = None
-        for path in sorted(root.glob("*/**/*")):
-            if path.suffix.lower() in _MASK_SUFFIXES:
-                if Path(*path.relative_to(root).parts[1:]).with_suffix("").as_posix() in self._images:
-                    return
-                stray = stray or path
-        if stray:
-            raise InputError(f"no mask in {root} is named like an image, e.g. {stray.name}; name masks as their images")
+                raise InputError(f"{marks.path / name} is named like no finding; did you mean {near[0]!r}?")
 
     @cached_property
-    def _images(self) -> dict[str, Path]:
-        """Every image by its id: the path below the folder, without its ending."""
-        root = self.settings.images
-        images: dict[str, Path] = {}
-        for path in sorted(root.rglob("*")):
-            below = path.relative_to(root)
-            hidden = any(part.startswith(".") for part in below.parts)  # what file managers and notebooks leave behind
-            if not hidden and is_image(path):
-                case = without_ending(below.as_posix())
-                if case in images:
-                    raise InputError(f"{images[case].name} and {path.name} are two images with one id; rename one")
-                images[case] = path
-        return images
+    def _images(self) -> ImageFolder:
+        return ImageFolder(self.settings.images)
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
-        """The columns of the labels, or the folders of the masks."""
-        if self.settings.labels:
-            return tuple(canonical(name) for name in self._table[0] if name not in ("image", "patient"))
-        folder = self.settings.masks
-        return tuple(sorted(canonical(path.name) for path in folder.iterdir() if path.is_dir())) if folder else ()
+        """The columns of the labels, or what the masks or the truth name."""
+        if self._table:
+            return self._table.findings
+        return _named(self._truth.annotations) if self._truth else ()
+
+    @property
+    def truth_kind(self) -> TruthKind:
+        """How the truth is stored."""
+        return self._truth.annotations.kind if self._truth else "masks"
 
     @cached_property
-    def _table(self) -> tuple[list[str], dict[int, dict[str, str]]]:
-        path = self.settings.labels
-        if path is None:
-            return [], {}
-        header, rows = read_csv(path)
-        if "image" not in header:
-            raise SpecError(f"{path} has no column 'image'; its columns are {', '.join(header)}")
-        return header, rows
+    def _table(self) -> LabelTable | None:
+        return read_labels(self.settings.labels) if self.settings.labels else None
+
+    @cached_property
+    def _truth(self) -> _Marks | None:
+        path = self.settings.masks or self.settings.truth
+        return self._marks(path) if path else None
+
+    @cached_property
+    def _readers(self) -> dict[str, _Marks]:
+        return {name: self._marks(path) for name, path in self.settings.readers.items()}
+
+    def _marks(self, path: Path) -> _Marks:
+        """The marks in a file or folder, by case; refused where none belongs to an image."""
+        annotations = mask_folder(path) if path.is_dir() else read_annotations(path)
+        names: dict[str, str] = {}
+        for name in annotations.images:
+            case = self._images.id_of(name)
+            if case in names:
+                raise InputError(f"{path}: {names[case]!r} and {name!r} are marks on one image; keep one")
+            names[case] = name
+        if names and not names.keys() & self._images.endings.keys():
+            example = annotations.images[0]
+            if path.is_dir():
+                raise InputError(
+                    f"no mask in {path} is named like an image, e.g. {example}; name masks as their images"
+                )
+            raise InputError(f"{path} names none of the images, e.g. {example}; name them as their files")
+        return _Marks(annotations, names)
 
     def index(self) -> Sequence[CaseKey]:
         """Every row of the labels, or every image when there are none."""
-        if self.settings.labels:
-            keys = [self._row_key(number, row) for number, row in self._table[1].items()]
-        else:
-            keys = [CaseKey(case, case, self._labels_from_masks(case)) for case in self._images]
-        keys.sort(key=lambda key: key.case)
-        for key, following in pairwise(keys):
-            if key.case == following.case:
-                raise InputError(f"{self.settings.labels}: {key.case!r} is listed twice; keep one row")
-        return keys
+        return self._keys
 
-    def _row_key(self, number: int, row: Mapping[str, str]) -> CaseKey:
-        case = _case_id(row["image"])
-        if not case:
-            raise InputError(f"{self.settings.labels}, line {number}: no image is named; name one or remove the line")
-        labels = {}
-        for finding in self.findings:
-            text = next(row[name] for name in spellings(finding) if name in row).strip().lower()
-            if text not in _LABELS:
-                raise InputError(
-                    f"{self.settings.labels}, line {number}: {finding} is {text!r}; expected 1, 0, blank or -1"
-                )
-            labels[finding] = _LABELS[text]
-        return CaseKey(case, (row.get("patient") or "").strip() or case, labels)
+    @cached_property
+    def _keys(self) -> list[CaseKey]:
+        if self._table is None:
+            return [CaseKey(case, case, self._labels_from_marks(case)) for case in self._images.endings]
+        cases = self._cases_of(self._table)
+        patients = [
+            said or (_chexpert_patient(case) if self._table.chexpert else case)
+            for said, case in zip(self._table.patients, cases, strict=True)
+        ]
+        return self._table.keys(cases, patients, self.findings)
 
-    def _labels_from_masks(self, case: str) -> dict[str, float]:
-        """1 where the mask holds something, 0 where it is empty, unknown without a mask or with one nobody can read."""
-        found = dict.fromkeys(self.findings, math.nan)
+    def _cases_of(self, table: LabelTable) -> list[str]:
+        """The ids of the images a table names; CheXpert's paths begin with folders that need not be there."""
+        if not table.chexpert:
+            return [self._images.id_of(name) for name in table.images]
+        depth = self._images.depth_of(table.images)
+        before = {tuple(name.split("/")[:depth]) for name in table.images}
+        if len(before) > 1:
+            first, second = ("/".join(parts) for parts in sorted(before)[:2])
+            raise InputError(f"{table.path}: paths begin with {first} and {second}; keep the rows of one of them")
+        return [without_ending("/".join(name.split("/")[depth:])) for name in table.images]
+
+    def _labels_from_marks(self, case: str) -> dict[str, float]:
+        """1 where something is marked, 0 where a mask is empty, unknown without a mask or with one nobody can read."""
+        labels = dict.fromkeys(self.findings, math.nan)
+        if self._truth is None:
+            return labels
+        name = self._truth.names.get(case, "")
+        stored = self._truth.annotations
         try:
-            masks = self.truth_files(case)
+            return labels | {finding: float(not stored.is_empty(name, finding)) for finding in stored.findings_of(name)}
         except CaseError:
-            return found
-        return found | {finding: float(mask.any()) for finding, mask in masks.items()}
-
-    def truth_files(self, case: str) -> dict[str, Mask]:
-        """Every truth mask of the case, empty ones too."""
-        root = self.settings.masks
-        path = self._images.get(case, self.settings.images / case)
-        return _read_masks(root, "masks", case, self.findings, image_shape(path, case)) if root else {}
+            return labels
 
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings."""
-        image = read_image(self._path(key), key.case, self.settings.colour, self.settings.value_range)
-        truth = self.truth(key)
-        readings = tuple(
-            self._reading(name, root, key, image.shape[1:]) for name, root in self.settings.readers.items()
-        )
-        return Case(key, image, truth, readings)
+        image = read_image(self._images.path(key.case), key.case, self.settings.colour, self.settings.value_range)
+        truth = self._masks_of(key, image.shape[1:])
+        readings = tuple(self._reading(name, key, image.shape[1:]) for name in self._readers)
+        drawn = self._truth.instances(key.case, list(truth)) if self._truth else {}
+        return Case(key, image, truth, readings, instances=drawn)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """The masks alone, without the empty ones that many exports hold for absent findings."""
-        masks = {finding: mask for finding, mask in self.truth_files(key.case).items() if mask.any()}
+        """The marks alone, without the empty masks that many exports hold for absent findings."""
+        return self._masks_of(key, image_shape(self._images.path(key.case), key.case))
+
+    def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
+        stored = self._truth.masks(key.case, self.findings, shape) if self._truth else {}
+        masks = {finding: mask for finding, mask in stored.items() if mask.any()}
         for finding in masks:
             if key.labels.get(finding) == 0:
                 raise CaseError(f"{key.case} has a mask of {finding}, but its label says 0; correct one of them")
@@ -201,45 +217,83 @@ class FolderSource:
     def stamp(self) -> str:
         """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
         digest = hashlib.sha256()
-        settings = self.settings
-        folders = [settings.images, *([settings.masks] if settings.masks else []), *settings.readers.values()]
-        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-        for path in [*files, *filter(None, (settings.labels, settings.points))]:
-            facts = path.stat()
-            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+        given = self.settings
+        for path in (given.images, given.masks, given.truth, *given.readers.values(), given.labels, given.points):
+            for file in _files(path) if path else ():
+                facts = file.stat()
+                digest.update(f"{file.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
         return digest.hexdigest()
 
-    def _path(self, key: CaseKey) -> Path:
-        return self._images.get(key.case, self.settings.images / key.case)
-
-    def _reading(self, name: str, root: Path, key: CaseKey, shape: tuple[int, ...]) -> Reading:
-        """A reader's marks; without any mask file, even an empty one, the reader did not outline this image."""
-        files = _read_masks(root, name, key.case, self.findings, shape)
-        masks = {finding: mask for finding, mask in files.items() if mask.any()}
-        return Reading(name, masks, self._points.get((name, key.case), {}), outlined=bool(files))
+    def _reading(self, name: str, key: CaseKey, shape: tuple[int, ...]) -> Reading:
+        """A reader's marks; an image the reader's file or folder does not name was not outlined by that reader."""
+        marks = self._readers[name]
+        stored = marks.masks(key.case, self.findings, shape)
+        masks = {finding: mask for finding, mask in stored.items() if mask.any()}
+        return Reading(name, masks, self._points.get((name, key.case), {}), outlined=key.case in marks.names)
 
     @cached_property
-    def _points(self) -> dict[tuple[str, str], dict[str, tuple[Point, ...]]]:
-        """The readers' points by (reader, case), then by finding."""
+    def _points(self) -> Points:
         path = self.settings.points
         if path is None:
             return {}
-        header, rows = read_csv(path)
-        for column in ("reader", "image", "finding", "x", "y"):
-            if column not in header:
-                raise SpecError(f"{path} has no column {column!r}; its columns are {', '.join(header)}")
-        points: dict[tuple[str, str], dict[str, tuple[Point, ...]]] = defaultdict(dict)
-        for number, row in rows.items():
-            row["finding"] = canonical(row["finding"])
-            for column, known in (("finding", self.findings), ("reader", self.settings.readers)):
-                if row[column] not in known:
-                    hint = suggest(row[column], known)
-                    raise InputError(f"{path}, line {number}: unknown {column} {row[column]!r}; {hint}")
-            if _case_id(row["image"]) not in self._images:
-                raise InputError(f"{path}, line {number}: no image {row['image']!r}; correct the name")
-            of_case = points[row["reader"], _case_id(row["image"])]
-            of_case[row["finding"]] = (*of_case.get(row["finding"], ()), _point(row, f"{path}, line {number}"))
+        points: Points = defaultdict(dict)
+        rows = self._points_of_one(path) if path.suffix.lower() == ".json" else _points_of_many(path)
+        for where, reader, name, finding, point in rows:
+            for kind, value, known in (("finding", finding, self.findings), ("reader", reader, self.settings.readers)):
+                if value not in known:
+                    raise InputError(f"{where}: unknown {kind} {value!r}; {suggest(value, known)}")
+            case = self._images.id_of(name)
+            if case not in self._images.endings:
+                raise InputError(f"{where}: no image {name!r}; correct the name")
+            of_case = points[reader, case]
+            of_case[finding] = (*of_case.get(finding, ()), point)
         return dict(points)
+
+    def _points_of_one(self, path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
+        """The points of a JSON file, which does not say whose they are."""
+        if len(self.settings.readers) != 1:
+            raise SpecError(f"{path} holds one reader's points; name one reader, or give a CSV with a column 'reader'")
+        (reader,) = self.settings.readers
+        for image, of_image in read_points(path).items():
+            for finding, positions in of_image.items():
+                for x, y in positions:
+                    yield f"{path}, image {image}", reader, image, finding, Point((y, x))
+
+
+def _require(holds: Callable[[Path], bool], otherwise: str, *paths: Path | None) -> None:
+    for path in filter(None, paths):
+        if not holds(path):
+            raise InputError(f"{path}: {otherwise}; correct the source in the spec")
+
+
+def _named(marks: Annotations) -> tuple[str, ...]:
+    """The findings marks speak of: of a folder of masks every sub-folder, also an empty one."""
+    if not marks.path.is_dir():
+        return marks.findings
+    return tuple(sorted(canonical(path.name) for path in marks.path.iterdir() if path.is_dir()))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(
+        Path(place, name) for place, _, names in os.walk(path) for name in names if Path(place, name).is_file()
+    )
+
+
+def _chexpert_patient(case: str) -> str:
+    return next((part for part in case.split("/") if part.startswith("patient")), case)
+
+
+def _points_of_many(path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
+    """Place in the file, reader, image, finding and point, row by row."""
+    header, rows = read_csv(path)
+    for column in ("reader", "image", "finding", "x", "y"):
+        if column not in header:
+            raise SpecError(f"{path} has no column {column!r}; its columns are {', '.join(header)}")
+    for number, row in rows.items():
+        where = f"{path}, line {number}"
+        yield where, row["reader"], row["image"].strip(), canonical(row["finding"]), _point(row, where)
 
 
 def _point(row: Mapping[str, str], where: str) -> Point:
@@ -252,28 +306,13 @@ def _point(row: Mapping[str, str], where: str) -> Point:
     return Point(position)
 
 
-def _case_id(name: str) -> str:
-    """The id of the image a table names with or without its ending."""
-    return without_ending(name.strip())
-
-
-def _read_masks(root: Path, label: str, case: str, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
-    files = {finding: _mask_file(root, finding, case) for finding in findings}
-    return {f: read_mask(path, f"{label}/{f}/{case}{path.suffix}", shape) for f, path in files.items() if path}
-
-
-def _mask_file(root: Path, finding: str, case: str) -> Path | None:
-    paths = (root / name / f"{case}{suffix}" for name in spellings(finding) for suffix in _MASK_SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
-
-
 SOURCES.add(
     "folder",
     SourceFacts(
         name="folder",
         settings=FolderSettings,
         open=FolderSource,
-        summary="Your own images, with labels in a CSV and one mask file per image and finding",
+        summary="Your own images, with labels in a CSV and masks, outlines or boxes in files",
         needs="a folder of PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI images",
     ),
 )

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from heatcheck.core.records import Case, CaseKey, Mask
+from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.chest_anatomy import draw_anatomy
@@ -54,6 +54,11 @@ class PhantomChest:
     def findings(self) -> tuple[str, ...]:
         """The ten findings."""
         return tuple(FINDINGS)
+
+    @property
+    def truth_kind(self) -> TruthKind:
+        """Masks, exact to the pixel."""
+        return "masks"
 
     def index(self) -> Sequence[CaseKey]:
         """Every view of every patient."""

@@ -1,24 +1,37 @@
 """Reading a CSV file; whatever is wrong with it becomes one sentence that names file and line."""
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from heatcheck.core.errors import InputError
 
+Rows = Iterator[tuple[int, list[str]]]  # a row's line number and its cells
+
+
+@contextmanager
+def csv_rows(path: Path) -> Iterator[tuple[list[str], Rows]]:
+    """The header of a CSV file and its rows, one at a time; blank lines are left out."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(lines, [])]
+            if "" in header or len(set(header)) < len(header):
+                names = ", ".join(header)
+                raise InputError(f"{path}: two columns have one name, or one has none ({names}); rename it")
+            yield header, ((lines.line_num, _whole(row, len(header), path, lines.line_num)) for row in lines if row)
+    except (csv.Error, UnicodeDecodeError, OSError) as error:
+        raise InputError(f"{path} is not a readable CSV file ({error}); export it again as UTF-8") from error
+
+
+def _whole(row: list[str], cells: int, path: Path, line: int) -> list[str]:
+    if len(row) != cells:
+        raise InputError(f"{path}, line {line}: another number of cells than the header; correct the line")
+    return row
+
 
 def read_csv(path: Path) -> tuple[list[str], dict[int, dict[str, str]]]:
     """The header of a CSV file, and its rows by their line numbers."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = [name.strip() for name in reader.fieldnames or []]
-            reader.fieldnames = header
-            rows = {reader.line_num: row for row in reader}  # noqa: B035 - it moves on with every row
-    except (csv.Error, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path} is not a readable CSV file ({error}); export it again as UTF-8") from error
-    if "" in header or len(set(header)) < len(header):
-        raise InputError(f"{path}: two columns have one name, or one has none ({', '.join(header)}); rename it")
-    ragged = next((n for n, row in rows.items() if None in row or None in row.values()), None)
-    if ragged is not None:
-        raise InputError(f"{path}, line {ragged}: another number of cells than the header; correct the line")
-    return header, rows
+    with csv_rows(path) as (header, rows):
+        return header, {line: dict(zip(header, cells, strict=True)) for line, cells in rows}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from scipy import ndimage
 
 from heatcheck.core.errors import InputError
+from heatcheck.core.findings import known
 from heatcheck.core.records import (
     Case,
     CaseKey,
@@ -131,7 +132,7 @@ class _Collected:
         shape = "×".join(map(str, one.case.image.shape[1:]))
         self.cases.append(CaseRecord(key.case, key.patient, "ok", shape=shape))
         for finding, logit, probability in zip(findings, one.logits, one.probabilities, strict=True):
-            label = key.labels.get(finding, float("nan"))
+            label = known(key.labels.get(finding, float("nan")))
             self.predictions.append(Prediction(key.case, key.patient, finding, self.model, label, logit, probability))
         if self.first:
             self.shapes += [shape for shape in shapes_of(one.case) if shape.finding in findings]

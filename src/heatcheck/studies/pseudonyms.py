@@ -3,12 +3,12 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, RunFolderError
-from heatcheck.core.records import Case, CaseKey, Mask
+from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.runs.tables import replaced
 
 SALT_FILE = "{name}.salt"  # beside the run's folder, so that the folder can be shared without it
@@ -26,6 +26,11 @@ class PseudonymousSource:
         """The findings of the source."""
         return self.source.findings
 
+    @property
+    def truth_kind(self) -> TruthKind:
+        """How the marks are stored in the source."""
+        return self.source.truth_kind
+
     def index(self) -> Sequence[CaseKey]:
         """Every case, under its pseudonym."""
         return sorted((self._renamed(name) for name in self.originals), key=lambda key: key.case)
@@ -40,7 +45,7 @@ class PseudonymousSource:
             case = self.source.load(self.originals[key.case])
         except Exception as error:  # noqa: BLE001 - any text may name the file
             raise self._hidden(error, key) from None
-        return Case(key, case.image, case.truth, case.readings, case.spacing)
+        return replace(case, key=key)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The truth masks of the case."""

@@ -1,10 +1,13 @@
 """Promises that every registered source keeps."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from heatcheck.core.findings import CHEXPERT
 from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import SOURCES
 
@@ -13,6 +16,23 @@ from heatcheck.sources import SOURCES
 def source(request, tmp_path):
     """A small instance of the source; a source registered without one here fails."""
     return MAKERS[request.param](tmp_path)
+
+
+def chexlocalize(tmp_path):
+    labels = [*CHEXPERT]
+    (tmp_path / "CheXlocalize").mkdir()
+    rows = ["Path," + ",".join(labels)]
+    for patient, said in (("patient2", "0"), ("patient1", "1"), ("patient3", "-1")):
+        (tmp_path / f"CheXpert/val/{patient}/study1").mkdir(parents=True)
+        film = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(6, 8))
+        film.save(tmp_path / f"CheXpert/val/{patient}/study1/view1_frontal.jpg")
+        rows.append(f"valid/{patient}/study1/view1_frontal.jpg" + f",{said}" * len(labels))
+    (tmp_path / "CheXpert/val_labels.csv").write_text("\n".join(rows))
+    drawn = {"patient1_study1_view1_frontal": {"img_size": [6, 8], "Edema": [[[1, 1], [4, 1], [4, 4]]]}}
+    for whose in ("gt", "hb"):
+        (tmp_path / f"CheXlocalize/{whose}_annotations_val.json").write_text(json.dumps(drawn))
+    facts = SOURCES["chexlocalize"]
+    return facts.open(facts.settings.model_validate({"root": ".", "split": "val"}).resolved(tmp_path))
 
 
 def folder(tmp_path):
@@ -32,7 +52,7 @@ def phantom_chest(_):
     return facts.open(facts.settings(patients=6, size=48))
 
 
-MAKERS = {"folder": folder, "phantom_chest": phantom_chest}
+MAKERS = {"chexlocalize": chexlocalize, "folder": folder, "phantom_chest": phantom_chest}
 
 
 def test_the_index_is_sorted_unique_and_speaks_of_its_findings(source):

@@ -1,7 +1,8 @@
 """Data → Case: built-in phantoms and readers of data on disk."""
 
+from heatcheck.sources.chexlocalize import CheXlocalize
 from heatcheck.sources.folder import FolderSource
 from heatcheck.sources.phantom_chest import PhantomChest
 from heatcheck.sources.registry import SOURCES, SourceFacts
 
-__all__ = ["SOURCES", "FolderSource", "PhantomChest", "SourceFacts"]
+__all__ = ["SOURCES", "CheXlocalize", "FolderSource", "PhantomChest", "SourceFacts"]

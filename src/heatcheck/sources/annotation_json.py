@@ -127,12 +127,12 @@ def _runs(code: Entry, size: Size | None, where: str, instances: int | None = No
 def polygon(points: object, size: Size | None, where: str) -> Polygon:
     """The points as an array of x and y; refused unless they are a polygon that reaches into the image."""
     try:
-        array = np.asarray(points, dtype=object)
-        if array.ndim != 2 or array.shape[1] != 2 or not all(type(value) in (int, float) for value in array.flat):
-            raise TypeError  # noqa: TRY301
-        array = array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where}: expected a polygon [[x, y], …], got {_short(points)}; export it again") from None
+        array = np.asarray(points)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0)
+    if array.dtype.kind not in "iuf" or array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"{where}: expected a polygon [[x, y], …], got {_short(points)}; export it again")
+    array = array.astype(np.float64)
     if len(array) < 3:
         raise InputError(f"{where}: a polygon has {len(array)} points; draw at least 3 or remove it")
     if not (np.abs(array) < _FARTHEST).all():  # false for NaN too

@@ -12,7 +12,7 @@ from heatcheck.core.findings import CHEXPERT, LOCALIZED
 from heatcheck.core.records import HUMAN, Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.sources.annotations import Annotations, read_annotations, read_points
-from heatcheck.sources.label_table import LabelTable, View, read_labels
+from heatcheck.sources.label_rows import LabelTable, View, read_label_rows
 from heatcheck.sources.reading import image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
@@ -83,7 +83,7 @@ class CheXlocalize:
             raise InputError(
                 f"{self.settings.root} has no labels of the {self.settings.split} split; looked for {looked}"
             )
-        table = read_labels(path)
+        table = read_label_rows(path)
         if not table.chexpert or not table.images:
             raise InputError(f"{path} is not CheXpert's table: it has no column 'Path' or no rows; copy it again")
         for name in table.findings:

@@ -19,7 +19,7 @@ from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKin
 from heatcheck.core.registry import suggest
 from heatcheck.sources.annotations import Annotations, mask_folder, read_annotations, read_points
 from heatcheck.sources.image_folder import ImageFolder
-from heatcheck.sources.label_table import LabelTable, read_labels
+from heatcheck.sources.label_rows import LabelTable, read_label_rows
 from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 from heatcheck.sources.tables import read_csv
@@ -127,7 +127,7 @@ class FolderSource:
 
     @cached_property
     def _table(self) -> LabelTable | None:
-        return read_labels(self.settings.labels) if self.settings.labels else None
+        return read_label_rows(self.settings.labels) if self.settings.labels else None
 
     @cached_property
     def _truth(self) -> _Marks | None:

@@ -70,7 +70,7 @@ class LabelTable:
         return keys
 
 
-def read_labels(path: Path) -> LabelTable:
+def read_label_rows(path: Path) -> LabelTable:
     """The labels: 1 present, 0 absent, −1 uncertain, blank unknown."""
     with csv_rows(path) as (header, rows):
         name = next((name for name in ("image", "Path") if name in header), None)

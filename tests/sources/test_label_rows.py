@@ -7,7 +7,7 @@ import pytest
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.findings import CHEXPERT
-from heatcheck.sources.label_table import read_labels
+from heatcheck.sources.label_rows import read_label_rows
 
 ROWS = 22_400  # a tenth of CheXpert
 
@@ -27,10 +27,10 @@ def many(tmp_path_factory):
 
 def test_a_large_table_is_read_quickly_into_little_memory(many):
     start = time.perf_counter()
-    read_labels(many)
+    read_label_rows(many)
     seconds = time.perf_counter() - start
     tracemalloc.start()
-    table = read_labels(many)
+    table = read_label_rows(many)
     keys = table.keys(table.images, table.images, table.findings)
     size, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -41,7 +41,7 @@ def test_a_large_table_is_read_quickly_into_little_memory(many):
 
 
 def test_rows_answer_like_dictionaries(many):
-    table = read_labels(many)
+    table = read_label_rows(many)
     labels = table.keys(table.images, table.images, ("Edema", "Airspace Opacity"))[0].labels
     assert list(labels) == ["Edema", "Airspace Opacity"]
     assert labels["Airspace Opacity"] == labels.get("Airspace Opacity") == 1
@@ -66,6 +66,6 @@ def test_a_table_no_one_can_use_is_refused_with_its_line(tmp_path, content, word
     path = tmp_path / "labels.csv"
     path.write_text(content)
     with pytest.raises(InputError) as caught:
-        read_labels(path)
+        read_label_rows(path)
     assert str(path) in str(caught.value)
     assert words in str(caught.value)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ def test_the_built_wheel_runs_its_demo_in_a_fresh_environment(tmp_path):
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path / "dist", ROOT]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = (tmp_path / "dist").glob("heatcheck-*.whl")
+    published = ROOT / "src" / "heatcheck" / "reference"
+    assert {f"heatcheck/reference/{file.name}" for file in published.glob("*.csv")} <= set(
+        zipfile.ZipFile(wheel).namelist()
+    )
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False)
     subprocess.run([*pip, "--python", fresh / "bin" / "python", "install", "--no-deps", wheel], check=True)

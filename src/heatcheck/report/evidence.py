@@ -1,18 +1,21 @@
 """What a run says, ready to be asked: its methods, findings and metrics by name, its estimates by key."""
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.report.settings import in_words, is_smaller
 from heatcheck.runs.store import Run
 
 Key = tuple[str, str, str, str, str]  # statistic, metric, finding, method, other_method
+PLAIN = condition()  # of the estimates on which the page's own sentences rest
+_NOT_OURS = ("mean", "auroc")  # statistics of the readers and the model, which no threshold or cutoff changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,22 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """One of the run's models."""
+
+    name: str
+    label: str
+    kind: str = "single"  # or ensemble
+    description: str = ""
+    members: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """A run, indexed; it holds no absolute path."""
+    """A run, indexed; it holds no absolute path.
+
+    `estimates` are those of one model under one condition: at first the primary model's plain ones.
+    """
 
     run: Run
     methods: tuple[Entrant, ...]
@@ -52,6 +69,34 @@ class Evidence:
     findings: tuple[str, ...]
     measures: Mapping[str, Measure]
     estimates: Mapping[Key, Estimate]
+    models: tuple[ModelFacts, ...]  # the primary one first
+    slices: Mapping[tuple[str, str], Mapping[Key, Estimate]]  # by model and condition
+
+    @property
+    def primary(self) -> str:
+        """The name of the model of which the page speaks."""
+        return self.models[0].name
+
+    def under(self, model: str = "", *, readers: bool = False, **facts: str | float) -> "Evidence":
+        """The same run seen through another model or under another condition.
+
+        With `readers` the plain scores of the human readers and the AUROC are lent to it where it has none.
+        """
+        name = model or self.primary
+        made = self.slices.get((name, condition(**facts)), {})
+        lent = self.slices.get((name, PLAIN), {}) if readers else {}
+        lent = {key: row for key, row in lent.items() if key[0] in _NOT_OURS and key[3] in {HUMAN, ""}}
+        return replace(self, estimates={**lent, **made})
+
+    def rows(self, statistic: str, *, every_model: bool = False) -> list[tuple[Estimate, Mapping[str, Any]]]:
+        """The statistic's estimates under every condition, each with the facts of its condition."""
+        return [
+            (row, facts_of(under))
+            for (model, under), rows in self.slices.items()
+            if every_model or model == self.primary
+            for key, row in rows.items()
+            if key[0] == statistic
+        ]
 
     def find(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> Estimate | None:
         """The estimate, or None when the run did not make it."""
@@ -84,14 +129,27 @@ def evidence_of(run: Run) -> Evidence:
     run = run_without_paths(run)
     rows = estimates_in(run.estimates)
     entrants = _entrants(run.manifest, rows)
+    models = _models(run.manifest, rows)
+    slices = _sliced(rows, models)
     return Evidence(
         run=run,
         methods=tuple(e for e in entrants if e.kind != "floor"),
         floors=tuple(e for e in entrants if e.kind == "floor"),
         findings=_findings(run.manifest, rows),
         measures=_measures(run.manifest, rows),
-        estimates=_indexed(rows),
+        estimates=slices.get((models[0].name, PLAIN), {}),
+        models=models,
+        slices=slices,
     )
+
+
+def facts_of(under: str) -> Mapping[str, Any]:
+    """The facts of a condition; none where it cannot be read."""
+    try:
+        facts = json.loads(under)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def estimates_in(table: pd.DataFrame) -> list[Estimate]:
@@ -100,11 +158,31 @@ def estimates_in(table: pd.DataFrame) -> list[Estimate]:
     return [Estimate(**dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False)]
 
 
-def _indexed(rows: list[Estimate]) -> dict[Key, Estimate]:
-    index: dict[Key, Estimate] = {}
-    for row in sorted(rows, key=lambda row: row.condition != "{}"):  # the unconditional row speaks for its key
-        index.setdefault((row.statistic, row.metric, row.finding, row.method, row.other_method), row)
-    return index
+def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[ModelFacts, ...]:
+    """The run's models, the primary one first; a run that lists none has one."""
+    listed = manifest.get("models") or []
+    if listed:
+        ordered = sorted(listed, key=lambda facts: not facts.get("primary"))
+        return tuple(_model(facts) for facts in ordered)
+    facts = manifest.get("model") or {}
+    name = str(facts.get("name") or next((row.model for row in rows), "model"))
+    return (ModelFacts(name, name, description=str(facts.get("description") or "")),)
+
+
+def _model(facts: Mapping[str, Any]) -> ModelFacts:
+    name = str(facts["name"])
+    kind, words = str(facts.get("kind") or "single"), str(facts.get("description") or "")
+    return ModelFacts(name, str(facts.get("label") or name), kind, words, int(facts.get("members") or 1))
+
+
+def _sliced(rows: list[Estimate], models: tuple[ModelFacts, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
+    """The rows by model and condition; what belongs to no listed model belongs to the primary one."""
+    names = {model.name for model in models}
+    found: dict[tuple[str, str], dict[Key, Estimate]] = {}
+    for row in rows:
+        part = found.setdefault((row.model if row.model in names else models[0].name, row.condition), {})
+        part.setdefault((row.statistic, row.metric, row.finding, row.method, row.other_method), row)
+    return found
 
 
 def _entrants(manifest: Mapping[str, Any], rows: list[Estimate]) -> list[Entrant]:

@@ -271,7 +271,8 @@ def _files(path: Path, name: str) -> list[Path]:
     if name not in SHARD_TABLES:
         return []
     finished = (int(file.stem) for file in (path / "parts").glob("*.parquet") if file.stem.isdigit())
-    return [_part(path, shard, name) for shard in sorted(finished)]
+    parts = [_part(path, shard, name) for shard in sorted(finished)]
+    return [part for part in parts if part.exists()]  # an older run has no such table
 
 
 def _part(path: Path, shard: int, table: str) -> Path:

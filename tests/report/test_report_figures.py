@@ -83,7 +83,7 @@ def test_reliability_curve_reads_its_bins_and_skips_damaged_ones(evidence_from):
     rows = [replace(blank, value=value, condition=condition(bin=k, predicted=predicted), n_cases=n)
             for k, (predicted, value, n) in enumerate([(0.8, 0.7, 10), (0.1, 0.05, 90)])]  # fmt: skip
     rows += [replace(rows[0], condition="{}"), replace(rows[0], value=math.nan)]
-    bins = reliability.bins_by_finding(evidence_from(rows).run)[ALL_FINDINGS]
+    bins = reliability.bins_by_finding(evidence_from(rows))[ALL_FINDINGS]
     assert [b.predicted for b in bins] == [0.1, 0.8]
     assert "stated 80%, present in 70% of 10 cases" in reliability.draw(ALL_FINDINGS, bins)
 

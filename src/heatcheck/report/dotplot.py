@@ -17,7 +17,7 @@ _OFFSETS = {1: (0.0,), 2: (-5.0, 5.0)}
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One value with its interval; `kind` is method, human or floor and picks the shape."""
+    """One value with its interval; `kind` is method, human, floor or published and picks the shape."""
 
     kind: str
     label: str
@@ -86,17 +86,27 @@ def _row(row: PlotRow, axis: Axis, top: float, unit: Unit) -> list[Markup]:
     shown = [mark for mark in row.marks if not math.isnan(mark.value)]
     if not shown:
         return [*parts, svg.words(_MARGIN, middle + 4, "undefined", "aside")]
-    pointed = [mark for mark in shown if mark.kind != "floor" or len(row.marks) == 1]
+    pointed = [mark for mark in shown if mark.kind not in {"floor", "published"} or len(row.marks) == 1]
     offsets = _OFFSETS.get(len(pointed), tuple(5.0 * i for i in range(len(pointed))))
-    ticks = [mark for mark in shown if mark not in pointed]
-    parts += [_tick(mark, axis, middle, unit) for mark in ticks]
+    others = [mark for mark in shown if mark not in pointed]
+    parts += [_tick(mark, axis, middle, unit) for mark in others if mark.kind == "floor"]
     parts += [_point(mark, axis, middle + y, unit) for mark, y in zip(pointed, offsets, strict=True)]
-    return parts
+    beside = middle + (offsets[-1] if pointed else 0.0)
+    return parts + [_cross(mark, axis, beside, unit) for mark in others if mark.kind == "published"]
 
 
 def _tick(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
     x = axis.at(mark.value)
     return svg.group(_told(mark, unit), svg.line(x, y - 8, x, y + 8, "floor-tick"))
+
+
+def _cross(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
+    x = axis.at(mark.value)
+    strokes = (
+        svg.line(x - 4, y - 4, x + 4, y + 4, "published-mark"),
+        svg.line(x - 4, y + 4, x + 4, y - 4, "published-mark"),
+    )
+    return svg.group(_told(mark, unit), *strokes)
 
 
 def _point(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:

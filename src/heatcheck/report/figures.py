@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report import literature
 from heatcheck.report.axes import limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import READERS, Entrant, Evidence
@@ -47,13 +48,18 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
     return Panel(words.name, draw(DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)))
 
 
-def against_readers(evidence: Evidence, metric: str) -> PanelGroup | None:
-    """One plot per method: its score and the readers' on every finding, with the highest floor as a tick."""
+def against_readers(evidence: Evidence, metric: str, *, published: bool = False) -> PanelGroup | None:
+    """One plot per method: its score and the readers' on every finding, with the highest floor as a tick.
+
+    With `published`, a cross marks what the CheXlocalize paper printed for the same method and finding.
+    """
     order = (ALL_FINDINGS, *_telling_order(evidence, metric))
     ranked = [entrant for entrant, _ in _highest_first(evidence.methods, evidence, metric)]
     best = [*ranked, *(m for m in evidence.methods if m not in ranked)]
     drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in best}
-    drawn = {m: rows for m, rows in drawn.items() if any(row.marks for row in rows)}
+    drawn = {m: rows for m, rows in drawn.items() if _has_method(rows)}
+    if published:
+        drawn = {m: [_with_published(row, metric, m.name) for row in rows] for m, rows in drawn.items()}
     if not drawn:
         return None
     words = plain(evidence.measures[metric])
@@ -64,6 +70,21 @@ def against_readers(evidence: Evidence, metric: str) -> PanelGroup | None:
         plot = DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)
         panels.append(Panel(method.label, draw(plot)))
     return PanelGroup(words.name, words.sentence, tuple(panels))
+
+
+def _has_method(rows: Sequence[PlotRow]) -> bool:
+    return any(mark.kind == "method" for row in rows for mark in row.marks)
+
+
+def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
+    if row.strong:
+        average = literature.against_human(metric, literature.AVERAGE, "saliency")
+        figure = average if method == literature.PIPELINE else None
+    else:
+        figure = literature.localization(metric, row.label, method)
+    if figure is None or not row.marks:
+        return row
+    return replace(row, marks=(*row.marks, Mark("published", f"published by {literature.SOURCE}", figure.value)))
 
 
 def _axis_title(evidence: Evidence, metric: str) -> str:
@@ -113,18 +134,20 @@ def _values(rows: Sequence[PlotRow]) -> list[float]:
 
 
 def _telling_order(evidence: Evidence, metric: str) -> list[str]:
-    """Findings where the leading method surely differs from the readers first, then by how much it falls short."""
+    """Findings where the leading method is surely below the readers first, surely above last, by shortfall within."""
     leader = leader_on(evidence, metric)
     if leader is None:
         return list(evidence.findings)
     name = leader.entrants[0].name
 
-    def key(finding: str) -> tuple[bool, float]:
+    def key(finding: str) -> tuple[int, float]:
         difference = evidence.find("difference", metric, finding, name, HUMAN)
-        sure = difference is not None and (difference.high < 0 or difference.low > 0)
-        fall = evidence.value("percent_decrease", metric, finding, name, HUMAN)
         if difference is None:
-            fall = evidence.value("mean", metric, finding, name)
-        return (not sure, math.inf if math.isnan(fall) else -fall)
+            value = evidence.value("mean", metric, finding, name)
+            return 1, math.inf if math.isnan(value) else -value
+        fall = evidence.value("percent_decrease", metric, finding, name, HUMAN)
+        fall = -difference.value if math.isnan(fall) else fall
+        tier = 0 if difference.high < 0 else 2 if difference.low > 0 else 1
+        return tier, math.inf if math.isnan(fall) else -fall
 
     return sorted(evidence.findings, key=key)

@@ -43,11 +43,12 @@ class Card:
     readers: str  # path data
     reader_points: tuple[tuple[float, float], ...]
     overlays: tuple[Overlay, ...]
+    rectangle: str = ""  # path data
 
     @property
     def weight(self) -> int:
         """About how many bytes the card adds to the page."""
-        paths = len(self.truth) + len(self.readers) + sum(len(o.region) for o in self.overlays)
+        paths = len(self.truth) + len(self.readers) + len(self.rectangle) + sum(len(o.region) for o in self.overlays)
         return len(self.image) + sum(len(o.uri) + 1200 for o in self.overlays) + paths + 2500
 
 
@@ -62,6 +63,11 @@ class Gallery:
     def ramp(self) -> str:
         """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
         return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
+
+    @property
+    def has_rectangles(self) -> bool:
+        """Whether a card shows a fitted rectangle."""
+        return any(card.rectangle for card in self.cards)
 
     @property
     def findings(self) -> list[str]:
@@ -144,6 +150,7 @@ def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> C
         overlays=tuple(
             _overlay(each, folder, frame, labels) for each in _best_first(item.get("maps", []), list(labels))
         ),
+        rectangle=path_data([item["rectangle"]], frame) if item.get("rectangle") else "",
     )
 
 

@@ -6,17 +6,25 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import cost, reliability, words
+from heatcheck.report import cost, published, words
+from heatcheck.report.architectures import architectures
+from heatcheck.report.calibration import curves, scaling
 from heatcheck.report.caveats import caveats
+from heatcheck.report.confidence import confidence
+from heatcheck.report.counts import counts
 from heatcheck.report.downloads import Download, download
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.gallery import gallery_of
 from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map, undefined_scores
+from heatcheck.report.geometry import geometry
 from heatcheck.report.matrix import Matrix, by_finding, by_floor
 from heatcheck.report.modelcard import model_card
 from heatcheck.report.numbers import count, listed
 from heatcheck.report.page import Section, StudyPage, description, record_of
+from heatcheck.report.presets import presets
+from heatcheck.report.thresholds import thresholds
+from heatcheck.report.truthboxes import box_tables
 from heatcheck.report.verdict import verdict
 
 MAIN = ("iou", "hit")
@@ -34,19 +42,37 @@ def localization_page(evidence: Evidence) -> StudyPage:
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
         caveats=caveats(evidence),
-        sections=(
-            _overview(evidence),
-            _findings(evidence),
-            _floors(evidence),
-            _cost(evidence),
-            Section("cases", "Cases to look at", "Cases", "gallery.html",
-                    {"gallery": gallery_of(evidence, max(0, min(PICTURES, room)))}),
-            Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
-            _gaps(evidence, undefined),
-            Section("record", "How this was made", "Record", "record.html", _record(evidence)),
+        sections=tuple(
+            section
+            for section in (
+                _overview(evidence),
+                _findings(evidence),
+                _floors(evidence),
+                _optional(evidence, "thresholds", "Would other thresholds change it?", thresholds(evidence)),
+                _optional(evidence, "architectures", "Is it the model or the method?", architectures(evidence)),
+                _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
+                _optional(evidence, "confidence", "Do maps point better when the model is sure?", confidence(evidence)),
+                _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
+                _cost(evidence),
+                Section("cases", "Cases to look at", "Cases", "gallery.html",
+                        {"gallery": gallery_of(evidence, max(0, min(PICTURES, room)))}),
+                Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
+                _optional(evidence, "counts", "What was looked at", counts(evidence)),
+                _gaps(evidence, undefined),
+                Section("record", "How this was made", "Record", "record.html", _record(evidence)),
+            )
+            if section
         ),
         downloads=files,
     )  # fmt: skip
+
+
+def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str, object] | None) -> Section | None:
+    """The section whose template has the anchor's name; None when the run has nothing to show in it."""
+    if content is None:
+        return None
+    caveat = published.caveat(evidence) if published.is_in(content) else ""
+    return Section(anchor, title, anchor.capitalize(), f"{anchor}.html", {**content, "published": caveat})
 
 
 def _overview(evidence: Evidence) -> Section:
@@ -58,29 +84,35 @@ def _overview(evidence: Evidence) -> Section:
 
 
 def _findings(evidence: Evidence) -> Section:
-    groups = [group for metric in MAIN if metric in evidence.measures and (group := against_readers(evidence, metric))]
-    main = _explained(evidence, "mean", MAIN)
-    rest = [name for name in evidence.measures_of("mean") if name not in MAIN]
-    content = {
+    made = [against_readers(evidence, metric, published=True) for metric in MAIN if metric in evidence.measures]
+    groups = [group for group in made if group]
+    shown = {*MAIN, "box_iou"} if (boxes := box_tables(evidence)) else set(MAIN)
+    rest = [name for name in evidence.measures_of("mean") if name not in shown]
+    content: dict[str, object] = {
         "groups": groups,
         "single": len(evidence.methods) == 1,
-        "tables": main,
+        "tables": _explained(evidence, "mean", MAIN),
         "differences": _explained(evidence, "difference", MAIN, other=HUMAN),
         "decreases": _explained(evidence, "percent_decrease", MAIN, other=HUMAN),
         "decrease_sentence": words.DECREASE,
-        "more": _explained(evidence, "mean", rest) + _explained(evidence, "ratio", evidence.measures_of("ratio")),
+        "boxes": boxes,
+        "pixels": _explained(evidence, "ratio", evidence.measures_of("ratio")),
+        "more": _explained(evidence, "mean", rest),
         "has_readers": evidence.has_readers,
         "has_floors": bool(evidence.floors),
+        "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
     }
+    content["published"] = published.caveat(evidence) if published.is_in(content) else ""
     return Section("findings", "Finding by finding", "By finding", "findings.html", content)
 
 
 def _explained(
     evidence: Evidence, statistic: str, metrics: Sequence[str], *, other: str = ""
 ) -> list[tuple[Matrix, str]]:
-    """The tables that exist, each with the sentence that says what it measures."""
+    """The tables that exist, published rows below ours, each with the sentence that says what it measures."""
     found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
-    return [(table, words.plain(evidence.measures[m]).sentence) for table, m in found if table]
+    made = [(published.beside(table, evidence, statistic, m), m) for table, m in found]
+    return [(table, words.plain(evidence.measures[m]).sentence) for table, m in made if table]
 
 
 def _floors(evidence: Evidence) -> Section:
@@ -126,14 +158,11 @@ def plain(evidence: Evidence, metric: str) -> str:
 
 
 def _model(evidence: Evidence) -> Mapping[str, object]:
-    curves = {
-        finding: reliability.draw(finding, bins) for finding, bins in reliability.bins_by_finding(evidence.run).items()
-    }
     return {
         "model": description(evidence, "model"),
         "card": model_card(evidence),
-        "pooled": curves.pop(ALL_FINDINGS, None),
-        "curves": curves,
+        "curves": curves(evidence),
+        "scaling": scaling(evidence),
         "auroc": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
         "ece": words.plain(evidence.measures["ece"]).sentence if "ece" in evidence.measures else "",
     }

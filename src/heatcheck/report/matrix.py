@@ -7,11 +7,23 @@ from dataclasses import dataclass, replace
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
-from heatcheck.report.numbers import MISSING, PERCENT, Unit, count, difference_of, interval, number, probability, spread
+from heatcheck.report.numbers import (
+    MISSING,
+    PERCENT,
+    SCORE,
+    Unit,
+    count,
+    difference_of,
+    interval,
+    number,
+    probability,
+    spread,
+)
 from heatcheck.report.verdict import LEVEL
 from heatcheck.report.words import plain
 
 GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
+_SIGNED = {"difference", "test", "model_difference", "slope", "spearman"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,7 @@ class Matrix:
     columns: tuple[Column, ...]
     groups: tuple[tuple[str, tuple[Row, ...]], ...]
     notes: tuple[str, ...]
+    corner: str = "Method"  # what the rows are
 
 
 def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = "") -> Matrix | None:
@@ -68,11 +81,10 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
     found = {entrant: row for entrant, row in found.items() if any(row)}
     if not found:
         return None
-    unit, signed = _unit(evidence, statistic, metric), statistic in {"difference", "test"}
+    unit = _unit(evidence, statistic, metric)
     notes = Footnotes()
     rows = [
-        Row(e, tuple(_cell(estimate, unit, signed, notes) for estimate in row))
-        for e, row in _ranked(found, evidence, metric)
+        Row(e, tuple(cell_of(estimate, unit, notes) for estimate in row)) for e, row in _ranked(found, evidence, metric)
     ]
     heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
@@ -88,7 +100,7 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
     unit = difference_of(plain(evidence.measures[metric]).unit)
     notes = Footnotes()
     rows = [
-        Row(method, tuple(_cell(_test(evidence, metric, method, floor), unit, True, notes) for floor in floors))
+        Row(method, tuple(cell_of(_test(evidence, metric, method, floor), unit, notes) for floor in floors))
         for method in evidence.methods
     ]
     columns = tuple(Column(floor.label) for floor in floors)
@@ -102,22 +114,33 @@ def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> E
 def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
     if statistic == "percent_decrease":
         return PERCENT
+    if statistic in {"slope", "spearman"}:
+        return SCORE
+    if statistic.startswith("tuned"):
+        return SCORE.rounded(2)
     unit = plain(evidence.measures[metric]).unit
     return difference_of(unit) if statistic in {"difference", "test"} else unit
 
 
-def _cell(estimate: Estimate | None, unit: Unit, signed: bool, notes: Footnotes) -> Cell:
+def labelled(label: str, cells: Iterable[Cell], *, kind: str = "", note: str = "") -> Row:
+    """A row that is no method's, such as a finding's or a model's."""
+    return Row(Entrant(label, label, kind, note=note), tuple(cells))
+
+
+def cell_of(estimate: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
+    """The estimate as a cell, with a footnote for what is missing."""
     if estimate is None:
         return Cell(MISSING, title="not computed in this run", note=notes.mark("not computed in this run"))
-    reason = explained(estimate)
+    reason, signed = explained(estimate), estimate.statistic in _SIGNED
     if math.isnan(estimate.value):
         return Cell(MISSING, title=reason, note=notes.mark(reason))
-    told = [count(estimate.n_cases, "case"), count(estimate.n_patients, "patient")]
+    told = [count(estimate.n_cases, "case")] if estimate.n_cases else []
+    told += [count(estimate.n_patients, "patient")] if estimate.n_patients else []
     told += [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
     return Cell(
         number(estimate.value, unit, signed=signed),
         interval_or_dash(estimate, unit, signed=signed),
-        title="; ".join([", ".join(told), *([reason] if reason else [])]),
+        title="; ".join(filter(None, [", ".join(told), reason])),
         note=notes.mark(reason),
         outcome=_outcome(estimate),
     )
@@ -131,6 +154,8 @@ def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) ->
 
 
 def _outcome(estimate: Estimate) -> str:
+    if estimate.statistic in {"model_difference", "slope"} and not math.isnan(estimate.p_adjusted):
+        return f"{'sure' if estimate.p_adjusted < LEVEL else 'not sure'}, {probability(estimate.p_adjusted)}"
     if estimate.statistic != "test" or math.isnan(estimate.p_adjusted):
         return ""
     beats = estimate.p_adjusted < LEVEL and estimate.value > 0

@@ -21,6 +21,14 @@ from heatcheck.studies.explainers import CaseExplainer
 from heatcheck.studies.progress import Watcher
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
+SHAPES = {  # reasons that lie in the truth's outline: the column that ranks them, and whether the lowest comes first
+    "many instances": ("instances", False),
+    "single instance": ("instances", True),
+    "large": ("size", False),
+    "small": ("size", True),
+    "elongated": ("elongation", False),
+    "irregular outline": ("irrectangularity", False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,11 @@ def _drawn_maps(explainer: CaseExplainer, case: Case, finding: str) -> tuple[dic
 
 
 def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[Choice]:
-    """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings."""
+    """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings.
+
+    `model` names the one whose maps are looked at. Pairs are also chosen by the number, size and shape of their
+    outlines, where the run knows them.
+    """
     table = pd.read_parquet(
         folder.path / "scores.parquet",
         columns=["case", "finding", "method", "metric", "value"],
@@ -110,7 +122,20 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
         "typical": scores.assign(middle=middle).sort_values(["middle", "case", "finding"]),
         "worst: low overlap and miss": miss.sort_values(["iou", "case", "finding"]),
     }
-    return _spread(ranked, most)
+    return _spread(ranked | _by_shape(folder, scores), most)
+
+
+def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scored pairs ranked by what their outlines are like; nothing where the run does not know their shapes."""
+    joined = scores.merge(folder.read_table("shapes"), on=["case", "finding"])
+    ranked = {}
+    for why, (column, lowest) in SHAPES.items():
+        known = joined.dropna(subset=[column])
+        if column == "instances":  # among those with one outline, the largest come first
+            known = known[known[column] == 1] if lowest else known[known[column] > 1]
+        keyed = known.assign(first=known[column] * (1 if lowest else -1), second=-known["size"])
+        ranked[why] = keyed.sort_values(["first", "second", "case", "finding"])
+    return {why: table for why, table in ranked.items() if len(table)}
 
 
 def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
@@ -143,7 +168,9 @@ def _item(
         file = f"{number}-{method}.png"
         _write_grey(folder, file, prepare(values), MAP_SIDE)
         maps.append({"method": method, "file": file, **_facts(values, truth, region)})
+    rectangle = {"rectangle": fitted_rectangle(truth)} if choice.why in SHAPES else {}
     return {
+        **rectangle,
         "id": number,
         "case": case.key.case,
         "patient": case.key.patient,
@@ -183,6 +210,15 @@ def outlines(mask: Mask) -> list[list[list[int]]]:
     found, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     tolerance = 0.0015 * max(mask.shape)
     return [cv2.approxPolyDP(outline, tolerance, closed=True)[:, 0].tolist() for outline in found]
+
+
+def fitted_rectangle(mask: Mask) -> list[list[float]]:
+    """The corners, as [x, y], of the tightest rectangle around the outline with the most points."""
+    found, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    if not found:
+        return []
+    corners = cv2.boxPoints(cv2.minAreaRect(max(found, key=len)))
+    return [[round(float(x), 2), round(float(y), 2)] for x, y in corners]
 
 
 def _shown(case: Case) -> Map:

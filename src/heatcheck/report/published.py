@@ -1,0 +1,107 @@
+"""Published figures beside our own: rows of their own, marked as such, with footnotes where the print is wrong."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.report import literature
+from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.literature import Figure
+from heatcheck.report.matrix import Cell, Matrix, Row, labelled
+from heatcheck.report.numbers import MISSING, PERCENT, Unit, interval, number
+from heatcheck.report.words import plain
+
+TITLE = f"Published ({literature.SOURCE})"
+_ABSENT = "not published"
+_PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
+_NO_FIGURE = Figure(math.nan)
+
+
+def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str) -> Matrix | None:
+    """The table with what the paper printed for its methods and findings as a last group of rows."""
+    if table is None:
+        return None
+    unit = PERCENT if statistic == "percent_decrease" else plain(evidence.measures[metric]).unit
+    notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
+    rows = []
+    for entrant in (READERS, *evidence.methods):
+        figures = [printed(statistic, metric, column.name, entrant.name) for column in table.columns]
+        if any(figures):
+            cells = [figure_cell(figure, unit, notes) for figure in figures]
+            rows.append(labelled(entrant.label, cells, kind="published"))
+    return with_rows(table, rows, notes)
+
+
+def with_rows(table: Matrix, rows: list[Row], notes: Footnotes) -> Matrix:
+    """The table with these published rows below its own, if there are any."""
+    if not rows:
+        return table
+    return replace(table, groups=(*table.groups, (TITLE, tuple(rows))), notes=tuple(notes.reasons))
+
+
+def printed(statistic: str, metric: str, finding: str, method: str) -> Figure | None:
+    """What the paper printed for a mean, a percentage decrease or a share of pixels."""
+    lookup: dict[str, Callable[[str, str, str], Figure | None]] = {
+        "mean": _mean,
+        "percent_decrease": _decrease,
+        "ratio": _share,
+    }
+    return lookup[statistic](metric, finding, method) if statistic in lookup else None
+
+
+def _mean(metric: str, finding: str, method: str) -> Figure | None:
+    columns = {HUMAN: "human", literature.PIPELINE: "saliency"}
+    if finding == ALL_FINDINGS or method == HUMAN:
+        row = literature.AVERAGE if finding == ALL_FINDINGS else finding
+        return literature.against_human(metric, row, columns[method]) if method in columns else None
+    return literature.localization(metric, finding, method)
+
+
+def _decrease(metric: str, finding: str, method: str) -> Figure | None:
+    row = literature.AVERAGE if finding == ALL_FINDINGS else finding
+    return literature.against_human(metric, row, "percent_decrease") if method == literature.PIPELINE else None
+
+
+def _share(metric: str, finding: str, method: str) -> Figure | None:
+    whose = {HUMAN: "human", literature.PIPELINE: "saliency"}.get(method)
+    return literature.pixels(finding, f"{_PIXELS[metric]}_{whose}") if whose and metric in _PIXELS else None
+
+
+def figure_cell(figure: Figure | None, unit: Unit, notes: Footnotes, *, signed: bool = False) -> Cell:
+    """A published number as a cell; its misprint, if any, is a footnote."""
+    found = figure or _NO_FIGURE
+    if math.isnan(found.value):
+        return Cell(MISSING, title=_ABSENT)
+    bounds = interval(found.low, found.high, replace(unit, sign=""), signed=signed)
+    text = number(found.value, unit, signed=signed) + "*" * found.stars
+    return Cell(text, bounds, title=found.note, note=notes.mark(found.note))
+
+
+def is_in(content: object) -> bool:
+    """Whether a table somewhere in a section's content has published rows."""
+    if isinstance(content, Matrix):
+        return any(title == TITLE for title, _ in content.groups)
+    if isinstance(content, Mapping):
+        return any(is_in(part) for part in content.values())
+    if isinstance(content, list | tuple):
+        return any(is_in(part) for part in content)
+    return is_in(getattr(content, "tables", ()))
+
+
+def caveat(evidence: Evidence) -> str:
+    """How far the published figures may be compared with ours."""
+    source = str((evidence.run.manifest.get("source") or {}).get("name") or "")
+    start = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({literature.SOURCE})"
+    if source == "chexlocalize":
+        told = (
+            "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
+            "own rules: compare them with ours only where this run used the same."
+        )
+    else:
+        told = (
+            "They come from other images, other patients and another model than this run, so they show what is usual "
+            "and are no target."
+        )
+    return f"{start}. {told} A dash there was not published; footnotes say where the print is wrong."

@@ -3,12 +3,14 @@
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from report_material import FINDINGS, floor_test, mean
 
+import heatcheck
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition
-from heatcheck.report import reliability
+from heatcheck.report import literature, reliability
 from heatcheck.report.axes import Axis, limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.figures import against_readers, ranking
@@ -203,3 +205,42 @@ def test_floor_table_says_in_words_who_beats_whom(evidence_from):
 )
 def test_numbers_are_written_the_way_people_do(text, expected):
     assert text == expected
+
+
+@pytest.mark.parametrize("metric", ["iou", "hit"])
+def test_findings_come_in_the_order_of_the_published_figure(evidence_from, metric):
+    """The paper sorts by significance of the decrease, then by the decrease; its tables are printed in that order."""
+    rows = [mean(metric, ALL_FINDINGS, "grad_cam", 0.4)]
+    for finding in sorted(FINDINGS):
+        figure = literature.against_human(metric, finding, "percent_decrease")
+        human = literature.against_human(metric, finding, "human").value
+        low, high = (-human * bound / 100 for bound in (figure.high, figure.low))
+        if finding == "Atelectasis" and metric == "hit":
+            low, high = -0.5, -0.3  # printed as fractions
+        gap = Estimate("difference", metric, finding, "grad_cam", "m", -human * figure.value / 100, low, high,
+                       other_method=HUMAN)  # fmt: skip
+        fall = replace(gap, statistic="percent_decrease", value=figure.value)
+        rows += [mean(metric, finding, "grad_cam", 0.4), gap, fall]
+    name = {"iou": "miou", "hit": "hit_rate"}[metric]
+    table = Path(heatcheck.__file__).parent / "reference" / f"percentage_decrease_{name}.csv"
+    printed = [line.split(",")[0] for line in table.read_text().splitlines()[1:-1]]
+    plot = against_readers(evidence_from(rows), metric).panels[0].plot
+    assert labels_in(plot) == [ALL_FINDINGS, *printed]
+
+
+def test_without_percentages_the_difference_itself_orders_the_findings(evidence_from):
+    rows = [mean("iou", ALL_FINDINGS, "grad_cam", 0.4)]
+    for finding, gap in (("Edema", -0.1), ("Lung Lesion", -0.3), ("Atelectasis", 0.2)):
+        rows += [row for row in compared(finding, gap, 0.05) if row.statistic != "percent_decrease"]
+    plot = against_readers(evidence_from(rows), "iou").panels[0].plot
+    assert labels_in(plot)[1:3] == ["Lung Lesion", "Edema"]
+    assert labels_in(plot)[-1] == "Atelectasis"
+
+
+def test_published_mean_is_a_cross_in_the_plot_only_when_asked_for(evidence_from):
+    rows = [mean("iou", name, "grad_cam", 0.3) for name in (ALL_FINDINGS, "Edema", "Scoliosis")]
+    evidence = evidence_from(rows)
+    assert "published" not in against_readers(evidence, "iou").panels[0].plot
+    plot = against_readers(evidence, "iou", published=True).panels[0].plot
+    assert plot.count("published-mark") == 2  # the two strokes of one cross
+    assert "published by Saporta et al. 2022 0.362" in plot

@@ -1,12 +1,14 @@
 """Which cases the gallery shows, and their outlines."""
 
+import math
+
 import cv2
 import numpy as np
 
-from heatcheck.core.records import Score
+from heatcheck.core.records import Score, TruthShape
 from heatcheck.runs.store import RunFolder
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.gallery import choose, outlines
+from heatcheck.studies.gallery import choose, fitted_rectangle, outlines
 
 
 def folder_with(tmp_path, rows):
@@ -62,3 +64,44 @@ def test_outlines_enclose_the_mask_they_came_from():
     cv2.drawContours(drawn, [np.array(max(found, key=len))], -1, 1, cv2.FILLED)
     outer = (rows - 40) ** 2 + (columns - 50) ** 2 < 30**2
     assert (drawn.astype(bool) ^ outer).mean() < 0.01
+
+
+SHAPES = [  # case, finding, instances, size, elongation, irrectangularity
+    ("a", "f", 1, 0.50, 1.1, 0.2),
+    ("b", "f", 5, 0.10, 1.2, 0.3),
+    ("c", "g", 1, 0.90, math.nan, math.nan),
+    ("d", "g", 2, 0.01, 1.3, 0.3),
+    ("e", "f", 3, 0.30, 7.0, 0.3),
+    ("h", "f", 2, 0.40, 1.4, 0.8),
+    ("i", "f", 1, 0.45, 1.1, 0.2),
+]
+
+
+def test_cases_are_chosen_by_number_size_and_shape_of_their_outlines(tmp_path):
+    shapes = [TruthShape(case, case, *rest[:2], 1, *rest[2:]) for case, *rest in SHAPES]
+    write_table(tmp_path / "shapes.parquet", TruthShape, shapes)
+    rows = [(case, finding, 0.5, 1.0) for case, finding, *_ in SHAPES]
+    rows += [(f"x{i}", "g", 0.1 * i, float(i % 2)) for i in range(9)]  # of these no shape is known
+    chosen = choose(folder_with(tmp_path, rows), ("grad_cam",), 15)
+    reasons = {choice.why: choice.case for choice in chosen if choice.case in "abcdeh"}
+    assert reasons["many instances"] == "b"
+    assert reasons["large"] == "c"
+    assert reasons["small"] == "d"
+    assert reasons["elongated"] == "e"
+    assert reasons["irregular outline"] == "h"
+    assert reasons["single instance"] == "a"
+
+
+def test_only_the_named_models_scores_choose(tmp_path):
+    folder = folder_with(tmp_path, ROWS)
+    assert len(choose(folder, ("grad_cam",), 100, "m")) == 6
+    assert choose(folder, ("grad_cam",), 100, "another") == []
+
+
+def test_rectangle_is_the_tightest_around_the_longest_outline():
+    mask = np.zeros((60, 80), bool)
+    mask[10:20, 30:70] = True
+    mask[50:52, 3:5] = True
+    corners = sorted(map(tuple, fitted_rectangle(mask)))
+    assert corners == [(30, 10), (30, 19), (69, 10), (69, 19)]
+    assert fitted_rectangle(np.zeros((9, 9), bool)) == []

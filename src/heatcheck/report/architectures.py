@@ -9,7 +9,7 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import literature, words
 from heatcheck.report.evidence import Entrant, Evidence, ModelFacts
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.literature import ARCHITECTURES
+from heatcheck.report.literature import ARCHITECTURES, Figure
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, Unit, difference_of, number
 from heatcheck.report.published import figure_cell, with_rows
@@ -184,14 +184,20 @@ def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> Comparison:
 
 
 def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
-    if not any(method.name == literature.PIPELINE for method in evidence.methods):
+    """The table with the published difference, and below it the two numbers of which it is the difference."""
+    method = next((method for method in evidence.methods if method.name == literature.PIPELINE), None)
+    if method is None:
         return table
     unit, notes = _unit_of(evidence, metric), Footnotes({n: i for i, n in enumerate(table.notes, 1)})
-    rows = []
-    for column, label in (("ensemble", "Grad-CAM, ensemble"), ("single_checkpoint", "Grad-CAM, best checkpoint")):
-        figures = [literature.ensemble(metric, c.name, column) for c in table.columns]
-        if any(figures):
-            rows.append(labelled(label, [figure_cell(f, unit, notes) for f in figures], kind="published"))
+    cells = []
+    for column in table.columns:
+        many, one = (literature.ensemble(metric, column.name, name) for name in ("ensemble", "single_checkpoint"))
+        if many and one:
+            gap = figure_cell(Figure(many.value - one.value), difference_of(unit), notes, signed=True)
+            cells.append(replace(gap, interval=f"{number(many.value, unit)} and {number(one.value, unit)}"))
+        else:
+            cells.append(figure_cell(None, unit, notes))
+    rows = [labelled(method.label, cells, kind="published")] if any(cell.interval for cell in cells) else []
     return with_rows(table, rows, notes)
 
 

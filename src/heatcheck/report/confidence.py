@@ -65,14 +65,18 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
     caption = f"{words.plain(evidence.measures[metric]).name} of {entrant.label} on the model\u2019s probability"
     table = Matrix(caption, columns, (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
-    return _beside(table, MEASURES[metric]) if entrant.name == literature.PIPELINE else table
+    if entrant.name != literature.PIPELINE:
+        return table
+    pooled = _POOLED if literature.same_findings(evidence.findings) else ""
+    return _beside(table, MEASURES[metric], pooled)
 
 
-def _beside(table: Matrix, metric: str) -> Matrix:
+def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
+    """The table with the published fits; `pooled` is the paper's row for all findings, where it may be compared."""
     notes, rows = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)}), []
     for column, label in (("linear", "Slope"), ("spearman", "Spearman")):
         figures = [
-            literature.confidence(metric, _POOLED if c.name == ALL_FINDINGS else c.name, column) for c in table.columns
+            literature.confidence(metric, pooled if c.name == ALL_FINDINGS else c.name, column) for c in table.columns
         ]
         if any(figures):
             rows.append(labelled(label, [figure_cell(f, SCORE, notes, signed=True) for f in figures], kind="published"))

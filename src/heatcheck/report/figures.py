@@ -77,11 +77,7 @@ def _has_method(rows: Sequence[PlotRow]) -> bool:
 
 
 def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
-    if row.strong:
-        average = literature.against_human(metric, literature.AVERAGE, "saliency")
-        figure = average if method == literature.PIPELINE else None
-    else:
-        figure = literature.localization(metric, row.label, method)
+    figure = None if row.strong else literature.localization(metric, row.label, method)
     if figure is None or not row.marks:
         return row
     return replace(row, marks=(*row.marks, Mark("published", f"published by {literature.SOURCE}", figure.value)))

@@ -98,7 +98,7 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     columns = tuple(Column(feature.label, told) for feature in FEATURES for told in (OURS, THEIRS))
     name = words.plain(evidence.measures[metric]).name
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
-    return _beside(table, metric, other, list(found))
+    return _beside(table, metric, other, list(found)) if literature.shared(evidence.findings) else table
 
 
 def slope_cell(row: Estimate | None, notes: Footnotes, tests: int = 1) -> Cell:

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -34,6 +34,18 @@ class Figure:
     high: float = math.nan
     stars: int = 0
     note: str = ""
+
+
+def shared(findings: Iterable[str]) -> set[str]:
+    """Those of the findings that the paper has figures for."""
+    published = {row["finding"] for row in _rows("localization_by_method")}
+    return {finding for finding in findings if canonical(finding) in published}
+
+
+def same_findings(findings: Iterable[str]) -> bool:
+    """Whether these are the paper's findings, no more and no fewer: only then can a mean over all be compared."""
+    published = {row["finding"] for row in _rows("localization_by_method")}
+    return {canonical(finding) for finding in findings} == published
 
 
 def localization(metric: str, finding: str, method: str, architecture: str = "") -> Figure | None:

@@ -25,9 +25,13 @@ def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str
         return None
     unit = PERCENT if statistic == "percent_decrease" else plain(evidence.measures[metric]).unit
     notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
+    names = [column.name for column in table.columns]
+    pooled = literature.same_findings(evidence.findings)
     rows = []
     for entrant in (READERS, *evidence.methods):
-        figures = [printed(statistic, metric, column.name, entrant.name) for column in table.columns]
+        figures = [
+            printed(statistic, metric, name, entrant.name) if pooled or name != ALL_FINDINGS else None for name in names
+        ]
         if any(figures):
             cells = [figure_cell(figure, unit, notes) for figure in figures]
             rows.append(labelled(entrant.label, cells, kind="published"))

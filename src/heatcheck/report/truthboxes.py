@@ -1,16 +1,35 @@
 """Truth that is boxes: the overlap of regions with the boxes' area beside the overlap of boxes with boxes."""
 
+from collections.abc import Mapping, Sequence
+
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report import words
-from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import Matrix, by_finding
+from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import GROUPS, Column, Matrix, Row, cell_of
 
-MEASURES = ("iou", "box_iou")
+MEASURES = {"iou": "as areas", "box_iou": "as boxes"}
 
 
-def box_tables(evidence: Evidence) -> list[tuple[Matrix, str]]:
-    """Both tables with what they measure, where the truth is boxes and both were scored; else nothing."""
+def box_tables(evidence: Evidence) -> Mapping[str, Matrix] | None:
+    """Both overlaps side by side, over all findings and for each; None where the truth is no boxes."""
     if evidence.run.manifest.get("truth_kind") != "boxes" or not set(MEASURES) <= set(evidence.measures):
-        return []
-    found = [(by_finding(evidence, "mean", metric), metric) for metric in MEASURES]
-    made = [(table, words.plain(evidence.measures[metric]).sentence) for table, metric in found if table]
-    return made if len(made) == len(MEASURES) else []
+        return None
+    overall = _table(evidence, (ALL_FINDINGS,))
+    each = _table(evidence, evidence.findings)
+    return {"overall": overall, "each": each} if overall and each else None
+
+
+def _table(evidence: Evidence, findings: Sequence[str]) -> Matrix | None:
+    """Entrants against findings, each finding scored as areas and as boxes."""
+    notes, rows = Footnotes(), []
+    for entrant in (READERS, *evidence.methods, *evidence.floors):
+        found = [evidence.find("mean", metric, finding, entrant.name) for finding in findings for metric in MEASURES]
+        if any(row and row.metric == "box_iou" for row in found):
+            unit = words.plain(evidence.measures["iou"]).unit
+            rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in found)))
+    if not rows:
+        return None
+    columns = tuple(Column(finding, told) for finding in findings for told in MEASURES.values())
+    kinds = ((title, tuple(row for row in rows if row.entrant.kind == kind)) for kind, title in GROUPS.items())
+    return Matrix("Overlap", columns, tuple((title, some) for title, some in kinds if some), tuple(notes.reasons))

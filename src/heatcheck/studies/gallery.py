@@ -131,9 +131,10 @@ def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame
     ranked = {}
     for why, (column, lowest) in SHAPES.items():
         known = joined.dropna(subset=[column])
-        if column == "instances":  # among those with one outline, the largest come first
+        if column == "instances":  # one outline has no rank: a usual size comes first
             known = known[known[column] == 1] if lowest else known[known[column] > 1]
-        keyed = known.assign(first=known[column] * (1 if lowest else -1), second=-known["size"])
+        unusual = (known["size"] - known["size"].median()).abs()
+        keyed = known.assign(first=known[column] * (1 if lowest else -1), second=unusual)
         ranked[why] = keyed.sort_values(["first", "second", "case", "finding"])
     return {why: table for why, table in ranked.items() if len(table)}
 

@@ -202,6 +202,7 @@ def test_a_vector_of_probabilities_needs_names_or_the_benchmarks_order(tmp_path:
     with pytest.raises(InputError, match="without names"):
         read_map(file)
     assert read_map(file, "reference order").probability == vector[5]
+    assert np.isnan(read_map(file, "unknown").probability)
     named = write(tmp_path / "p1_Edema_map.pkl", prob={"Lung Opacity": 0.1, "Edema": 0.7})
     assert read_map(named).probability == 0.7
     short = write(tmp_path / "p1_Edema_map.pkl", prob=[0.1, 0.2])
@@ -211,6 +212,8 @@ def test_a_vector_of_probabilities_needs_names_or_the_benchmarks_order(tmp_path:
 
 def test_the_picture_is_kept_where_there_is_one(tmp_path: Path) -> None:
     picture = torch.rand(1, 3, 40, 50, generator=torch.Generator().manual_seed(0))
-    stored = read_map(write(tmp_path / "p1_Edema_map.pkl", cxr_img=picture))
+    file = write(tmp_path / "p1_Edema_map.pkl", cxr_img=picture)
+    assert read_map(file).picture is None
+    stored = read_map(file, with_picture=True)
     assert stored.picture is not None
     assert np.array_equal(stored.picture, picture[0].numpy())

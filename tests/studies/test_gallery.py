@@ -82,7 +82,7 @@ def test_cases_are_chosen_by_number_size_and_shape_of_their_outlines(tmp_path):
     write_table(tmp_path / "shapes.parquet", TruthShape, shapes)
     rows = [(case, finding, 0.5, 1.0) for case, finding, *_ in SHAPES]
     rows += [(f"x{i}", "g", 0.1 * i, float(i % 2)) for i in range(9)]  # of these no shape is known
-    chosen = choose(folder_with(tmp_path, rows), ("grad_cam",), 15)
+    chosen = choose(folder_with(tmp_path, rows), "m", ("grad_cam",), 15)
     reasons = {choice.why: choice.case for choice in chosen if choice.case in "abcdeh"}
     assert reasons["many instances"] == "b"
     assert reasons["large"] == "c"
@@ -94,8 +94,8 @@ def test_cases_are_chosen_by_number_size_and_shape_of_their_outlines(tmp_path):
 
 def test_only_the_named_models_scores_choose(tmp_path):
     folder = folder_with(tmp_path, ROWS)
-    assert len(choose(folder, ("grad_cam",), 100, "m")) == 6
-    assert choose(folder, ("grad_cam",), 100, "another") == []
+    assert len(choose(folder, "m", ("grad_cam",), 100)) == 6
+    assert choose(folder, "another", ("grad_cam",), 100) == []
 
 
 def test_rectangle_is_the_tightest_around_the_longest_outline():

@@ -1,7 +1,7 @@
 """The flags that several verbs share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,3 +19,21 @@ TrustCode = Annotated[
 ]
 Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids by salted hashes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Maps = Annotated[
+    list[str],
+    typer.Option(
+        help="Folder of maps, <image>_<finding>_map.pkl (or .npz, .npy); NAME=FOLDER names the method, may be repeated."
+    ),
+]
+Truth = Annotated[
+    Path,
+    typer.Option(help="What the experts marked: outlines or masks as JSON, boxes as CSV or COCO, or a folder of PNGs."),
+]
+Labels = Annotated[Path | None, typer.Option(help="CSV with an image column (or CheXpert's Path) and one per finding.")]
+Preset = Annotated[
+    Literal["recommended", "chexlocalize"],
+    typer.Option(help="recommended: without the benchmark's flaws; chexlocalize: exactly as the benchmark."),
+]
+AllowMissing = Annotated[
+    bool, typer.Option("--allow-missing", help="Count findings without a map instead of stopping.")
+]

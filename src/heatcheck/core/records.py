@@ -46,6 +46,7 @@ class Reading:
     masks: Mapping[str, Mask]
     points: Mapping[str, tuple[Point, ...]]
     outlined: bool = True  # False where the reader drew no outlines at all: not a miss, but not known
+    pointed: bool = True  # False where the reader was not asked for points
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,23 @@ class TruthShape:
 
 
 @dataclass(frozen=True, slots=True)
+class RegionRecord:
+    """The region cut out of one map, what it has in common with the truth, and where the map peaks."""
+
+    case: str
+    finding: str
+    method: str
+    height: int
+    width: int
+    counts: str  # the region as COCO's compressed run lengths
+    pixels: int
+    inside: int  # pixels that lie in the truth
+    truth: int  # pixels of the truth
+    peak_inside: int  # 1 if the first of the highest pixels lies in the truth
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """How long one step took for one batch."""
 
@@ -168,6 +186,7 @@ class ShardTables:
     cases: tuple[CaseRecord, ...] = ()
     timings: tuple[Timing, ...] = ()
     shapes: tuple[TruthShape, ...] = ()
+    regions: tuple[RegionRecord, ...] = ()  # kept where others are to read them
     maps: Mapping[str, Map] = field(default_factory=dict)  # by "case/finding/method"; for looking at, never for scoring
 
 

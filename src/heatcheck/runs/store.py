@@ -1,6 +1,7 @@
 """The run folder: created once, filled shard by shard, read by the report.
 
-run.json · parts/ · scores, estimates, predictions, cases, timings, shapes (.parquet) · gallery/ · maps/ · report.html
+run.json · parts/ · scores, estimates, predictions, cases, timings, shapes, regions (.parquet) · gallery/ · maps/ ·
+report.html
 """
 
 import fcntl
@@ -31,6 +32,7 @@ SHARD_TABLES = (
     "cases",
     "timings",
     "shapes",
+    "regions",
     "scores",
 )  # scores last: its presence says that the shard is whole
 

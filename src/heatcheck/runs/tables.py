@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heatcheck.core.records import CaseRecord, Estimate, Prediction, Score, Timing, TruthShape
+from heatcheck.core.records import CaseRecord, Estimate, Prediction, RegionRecord, Score, Timing, TruthShape
 
 TABLES: dict[str, type] = {
     "scores": Score,
@@ -19,6 +19,7 @@ TABLES: dict[str, type] = {
     "cases": CaseRecord,
     "timings": Timing,
     "shapes": TruthShape,
+    "regions": RegionRecord,
     "estimates": Estimate,
 }
 _TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}

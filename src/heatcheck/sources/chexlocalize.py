@@ -205,7 +205,8 @@ class CheXlocalize:
         outlined = self._reader is not None and case in self._reader.marks
         points: Mapping[str, list[list[float]]] = self._points.get(case, {})
         placed = {name: tuple(Point((y, x)) for x, y in points[name]) for name in self.findings if points.get(name)}
-        return (Reading(HUMAN, self._masks(self._reader, case, shape), placed, outlined=outlined),)
+        drawn = self._masks(self._reader, case, shape)
+        return (Reading(HUMAN, drawn, placed, outlined, self._points_file is not None),)
 
     def stamp(self) -> str:
         """A hash of the names, sizes and dates of the tables and outlines, and of the films' folder.

@@ -229,7 +229,8 @@ class FolderSource:
         marks = self._readers[name]
         stored = marks.masks(key.case, self.findings, shape)
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
-        return Reading(name, masks, self._points.get((name, key.case), {}), outlined=key.case in marks.names)
+        points = self._points.get((name, key.case), {})
+        return Reading(name, masks, points, key.case in marks.names, self.settings.points is not None)
 
     @cached_property
     def _points(self) -> Points:

@@ -19,6 +19,7 @@ _CODES = {"1": 0, "1.0": 0, "0": 1, "0.0": 1, "": 2, "nan": 2, "-1": 3, "-1.0": 
 _VALUES = np.array([1, 0, np.nan, UNCERTAIN], np.float32)  # by code
 _CHEXPERT_FACTS = ("Sex", "Age", "Frontal/Lateral", "AP/PA")  # columns beside CheXpert's labels
 _VIEW = "Frontal/Lateral"
+_IMAGE = ("image", "Path", "img_id", "Image Index")  # what the column that names the image may be called
 
 
 class RowLabels(Mapping[str, float]):
@@ -73,7 +74,7 @@ class LabelTable:
 def read_label_rows(path: Path) -> LabelTable:
     """The labels: 1 present, 0 absent, −1 uncertain, blank unknown."""
     with csv_rows(path) as (header, rows):
-        name = next((name for name in ("image", "Path") if name in header), None)
+        name = next((name for name in _IMAGE if name in header), None)
         if name is None:
             raise SpecError(f"{path} has no column 'image'; its columns are {', '.join(header)}")
         beside = {name, "patient", *(_CHEXPERT_FACTS if name == "Path" else ())}

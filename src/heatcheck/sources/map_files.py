@@ -25,7 +25,7 @@ VECTOR_ORDER = (
     "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture",
     "Support Devices",
 )  # fmt: skip
-UnnamedVectors = Literal["reference order", "refuse"]
+UnnamedVectors = Literal["reference order", "refuse", "unknown"]  # what a vector of probabilities means
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class StoredMap:
     values: Map  # on the method's own grid
     probability: float
     shape: tuple[int, int] | None  # (height, width) of the image it explains
-    picture: Image | None  # the image as the model saw it, for looking at
+    picture: Image | None = None  # the image as the model saw it, for looking at; read when asked for
 
 
 def find_maps(folder: Path) -> dict[str, dict[str, MapFile]]:
@@ -78,7 +78,7 @@ def _named(path: Path) -> MapFile:
     return MapFile(path, image, canonical(finding.strip()))
 
 
-def read_map(file: MapFile, vectors: UnnamedVectors = "refuse") -> StoredMap:
+def read_map(file: MapFile, vectors: UnnamedVectors = "refuse", *, with_picture: bool = False) -> StoredMap:
     """The map in a file; whatever is wrong with it is one sentence that names the file."""
     content = _READERS[file.path.suffix](file.path)
     task = content.get("task")
@@ -88,7 +88,7 @@ def read_map(file: MapFile, vectors: UnnamedVectors = "refuse") -> StoredMap:
         _values(content.get("map"), file.path),
         _probability(content.get("prob"), file, vectors),
         _shape(content.get("cxr_dims"), file.path),
-        _picture(content.get("cxr_img")),
+        _picture(content.get("cxr_img")) if with_picture else None,
     )
 
 
@@ -128,10 +128,13 @@ def _probability(stored: object, file: MapFile, vectors: UnnamedVectors) -> floa
 
 
 def _of_vector(listed: Sequence[object], file: MapFile, vectors: UnnamedVectors) -> object:
+    if vectors == "unknown":
+        return None
     if vectors == "refuse":
         raise InputError(
             f"{file.path} holds {len(listed)} probabilities without names, so which one is {file.finding}'s is a "
-            "guess; store that one alone, or use --preset chexlocalize for the benchmark's order"
+            "guess; store that one alone, count it as unknown with --allow-missing, or use --preset chexlocalize for "
+            "the benchmark's order"
         )
     if len(listed) != len(VECTOR_ORDER) or file.finding not in VECTOR_ORDER:
         raise InputError(

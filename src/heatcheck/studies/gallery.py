@@ -1,23 +1,23 @@
 """Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
 import numpy as np
 import pandas as pd
 
-from heatcheck.core.contracts import Source
-from heatcheck.core.records import Case, CaseKey, Map, Mask, Reading
+from heatcheck.core.records import Case, Map, Mask, Reading
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.prepare import prepare
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
+from heatcheck.regions.shape import shape_of
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.explainers import CaseExplainer
+from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.progress import Watcher
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
@@ -44,51 +44,30 @@ class Choice:
 class GalleryRule:
     """Where the gallery's cases come from, and how they are drawn."""
 
-    source: Source
-    keys: Mapping[str, CaseKey]
-    explainer: CaseExplainer
+    exhibit: Callable[[str, str], Exhibit]  # of a case and a finding
+    methods: tuple[str, ...]
     model: str  # whose scores choose
-    region: RegionRule
+    region: Callable[[str], RegionRule]  # of a finding
     most: int
     keep_maps: bool
 
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
     """Choose the cases, make their maps again and store pictures and index in the run's folder."""
-    choices = choose(folder, rule.model, tuple(rule.explainer.methods), rule.most)
+    choices = choose(folder, rule.model, rule.methods, rule.most)
     watcher.start("gallery", len(choices))
     items: list[dict[str, Any]] = []
     kept: dict[str, Map] = {}
     for number, choice in enumerate(choices):
-        case = rule.source.load(rule.keys[choice.case])
-        drawn, probability = _drawn_maps(rule.explainer, case, choice.finding)
-        items.append(_item(folder, f"{number:03d}", choice, case, drawn, rule.region))
-        items[-1]["probability"] = probability
+        shown = rule.exhibit(choice.case, choice.finding)
+        items.append(_item(folder, f"{number:03d}", choice, shown, rule.region(choice.finding)))
         if rule.keep_maps:
-            kept |= {
-                f"{choice.case}/{choice.finding}/{method}": for_keeping(values) for method, values in drawn.items()
-            }
+            name = f"{choice.case}/{choice.finding}"
+            kept |= {f"{name}/{method}": for_keeping(values) for method, values in shown.maps.items()}
         watcher.advance()
     if kept:
         folder.write_maps("gallery", kept)
     folder.write_gallery({"items": items})
-
-
-def _drawn_maps(explainer: CaseExplainer, case: Case, finding: str) -> tuple[dict[str, Map], float]:
-    """The maps of one finding, of the methods that have one, in the study's order; and how likely the model thinks it.
-
-    A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
-    finding among all, so they are asked for all.
-    """
-    floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
-    others = {name: method for name, method in explainer.methods.items() if name not in floors}
-    alone = replace(explainer, methods=others, findings=(finding,))([case])[0][0]
-    among_all = replace(explainer, methods=floors)([case])[0][0]
-    maps = {
-        name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
-        for name in explainer.methods
-    }
-    return {name: values for name, values in maps.items() if values is not None}, alone.probabilities[0]
 
 
 def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[Choice]:
@@ -102,7 +81,8 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
         columns=["case", "finding", "method", "metric", "value"],
         filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}"), ("model", "==", model)],
     )
-    judged = [name for name in methods if not METHODS[name].is_floor] or list(methods)
+    floors = [name for name in methods if name in METHODS and METHODS[name].is_floor]
+    judged = [name for name in methods if name not in floors] or list(methods)
     wide = table[table["method"].isin(judged)].pivot_table(
         index=["method", "case", "finding"], columns="metric", values="value"
     )
@@ -157,15 +137,14 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
     return sorted(chosen, key=lambda choice: (list(ranked).index(choice.why), choice.finding, choice.case))
 
 
-def _item(
-    folder: RunFolder, number: str, choice: Choice, case: Case, drawn: Mapping[str, Map], region: RegionRule
-) -> dict[str, Any]:
+def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, region: RegionRule) -> dict[str, Any]:
     """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres."""
+    case = shown.case
     truth = case.truth[choice.finding]
     image = f"{number}-image.png"
     _write_grey(folder, image, _shown(case), IMAGE_SIDE)
     maps = []
-    for method, values in drawn.items():
+    for method, values in shown.maps.items():
         file = f"{number}-{method}.png"
         _write_grey(folder, file, prepare(values), MAP_SIDE)
         maps.append({"method": method, "file": file, **_facts(values, truth, region)})
@@ -180,6 +159,7 @@ def _item(
         "image": image,
         "shape": list(case.image.shape[1:]),
         "label": case.key.labels.get(choice.finding),
+        "probability": shown.probability,
         "truth": outlines(truth),
         "readers": [_reader(reading, choice.finding) for reading in case.readings],
         "maps": maps,
@@ -214,12 +194,8 @@ def outlines(mask: Mask) -> list[list[list[int]]]:
 
 
 def fitted_rectangle(mask: Mask) -> list[list[float]]:
-    """The corners, as [x, y], of the tightest rectangle around the outline with the most points."""
-    found, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-    if not found:
-        return []
-    corners = cv2.boxPoints(cv2.minAreaRect(max(found, key=len)))
-    return [[round(float(x), 2), round(float(y), 2)] for x, y in corners]
+    """The corners, as [x, y], of the tightest rectangle around the dominant outline."""
+    return [[round(column, 2), round(row, 2)] for row, column in shape_of(mask).rectangle]
 
 
 def _shown(case: Case) -> Map:

@@ -17,6 +17,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.cases import digest_of
+from heatcheck.studies.exhibits import explained_exhibit
 from heatcheck.studies.explainers import Asked, Bench, CaseExplainer, ModelFacts, Split
 from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_conditions import conditional_estimates
@@ -205,12 +206,13 @@ class LocalizationPlan:
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Choose telling cases by their scores under the primary model, and draw them."""
         primary = primary_of(self._chosen(folder), self.bench.names)
+        explainer = self._explainer(primary, self.scored, folder, watcher)
+        keys = {key.case: key for key in self.scored.keys}
         rule = GalleryRule(
-            source=self.scored.source,
-            keys={key.case: key for key in self.scored.keys},
-            explainer=self._explainer(primary, self.scored, folder, watcher),
+            exhibit=lambda case, finding: explained_exhibit(explainer, self.scored.source.load(keys[case]), finding),
+            methods=tuple(self.methods),
             model=primary,
-            region=self.body.region_rule,
+            region=lambda _: self.body.region_rule,
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
         )

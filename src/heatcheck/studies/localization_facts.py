@@ -35,6 +35,20 @@ def method_facts(name: str, method: Method) -> dict[str, Any]:
     }
 
 
+def stored_method_facts(name: str) -> dict[str, Any]:
+    """What can be said of a method whose maps were made elsewhere; a known name tells more."""
+    known = METHODS[name] if name in METHODS else None  # noqa: SIM401 - a registry raises with a suggestion
+    return {
+        "name": name,
+        "label": known.label if known else name,
+        "family": known.family if known else "",
+        "kind": "method",
+        "note": "",
+        "summary": known.summary if known else "Maps made elsewhere",
+        "changed": [],
+    }
+
+
 def metric_facts(name: str) -> dict[str, Any]:
     """A metric's names and meaning."""
     facts = METRICS[name]

@@ -1,10 +1,7 @@
 """One split of a localization study, shard by shard: every model's maps, scored case by case."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-from scipy import ndimage
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.findings import known
@@ -25,6 +22,7 @@ from heatcheck.studies.cases import batches, failure, read_cases
 from heatcheck.studies.explainers import CaseExplainer, Split
 from heatcheck.studies.explaining import Explained
 from heatcheck.studies.scoring import ScoringRule, score_case
+from heatcheck.studies.shapes import shapes_of
 
 
 @dataclass(frozen=True)
@@ -166,15 +164,3 @@ def named_maps(explained: Explained, findings: Sequence[str]) -> dict[str, Map]:
 
 def _score_order(row: Score) -> tuple[str, ...]:
     return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
-
-
-def shapes_of(case: Case) -> list[TruthShape]:
-    """The geometry of every annotated finding: how many parts, and how large."""
-    rows = []
-    for finding, mask in case.truth.items():
-        if mask.any():
-            parts = int(ndimage.label(mask)[1])
-            drawn = case.instances.get(finding, parts)
-            key, size = case.key, float(mask.mean())
-            rows.append(TruthShape(key.case, key.patient, finding, drawn, parts, size, math.nan, math.nan))
-    return rows

@@ -1,7 +1,7 @@
 """From maps and marks on one case to its rows of scores."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -65,7 +65,15 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class MapScores:
+    """The rows of one map, and what they were measured on; None where there was nothing to measure."""
+
+    rows: list[Score]
+    marks: Marks | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
     """One finding of one case under one method, and what the model thinks of it."""
 
     case: Case
@@ -92,13 +100,35 @@ def score_case(explained: Explained, findings: Sequence[str], model: str, rule: 
         for method in explained.grids:
             values = explained.map_of(method, column)
             given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
-            place = _Place(case, finding, method, explained.probabilities[column])
-            rows += [
-                replace(_row(case, finding, method, scored), model=model) for scored in _scored(place, given, rule)
-            ]
+            place = Place(case, finding, method, explained.probabilities[column])
+            rows += score_map(place, given, model, rule).rows
         if rule.readers:
-            rows += _human_rows(case, finding, rule)
+            rows += human_rows(case, finding, rule)
     return rows
+
+
+def score_map(place: Place, values: Map | Measured, model: str, rule: ScoringRule) -> MapScores:
+    """The rows of one map: all metrics where the finding was outlined, the full slice's where it is absent.
+
+    In place of a map that is missing stands what each of its scores is then: undefined, with the reason.
+    """
+    truth = place.truth
+    marks = None if isinstance(values, Measured) or not _is_scored(place) else marks_of(place, values, rule)
+    if truth is None and place.label == 1:
+        scored: Iterable[Scored] = [(name, PLAIN, Measured(math.nan, NO_MASK)) for name in rule.metrics]
+    elif marks is not None:
+        scored = _measured(place, marks, rule)
+    elif truth is not None and isinstance(values, Measured):
+        scored = [(name, PLAIN, values) for name in rule.metrics]
+    else:
+        scored = ()
+    rows = [_row(place.case, place.finding, place.method, one) for one in scored]
+    return MapScores([replace(row, model=model) for row in rows], marks)
+
+
+def _is_scored(place: Place) -> bool:
+    """Whether there is something to compare a map with: an outline, or the knowledge that there is none."""
+    return place.truth is not None or place.label == 0
 
 
 def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
@@ -107,26 +137,8 @@ def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
     return Score(key.case, key.patient, finding, method, "", metric, measured.value, at, reason=measured.reason)
 
 
-def _scored(place: _Place, values: Map | Measured, rule: ScoringRule) -> Iterator[Scored]:
-    """The scores of one map: all of them where the finding was outlined, the full slice's where it is absent.
-
-    In place of a map that is missing stands what each of its scores is then: undefined, with the reason.
-    """
-    if place.truth is None and place.label == 1:
-        for name in rule.metrics:
-            yield name, PLAIN, Measured(math.nan, NO_MASK)
-    elif place.truth is None and place.label != 0:
-        return
-    elif isinstance(values, Measured):
-        for name in rule.metrics if place.truth is not None else ():
-            yield name, PLAIN, values
-    else:
-        yield from _measured(place, values, rule)
-
-
-def _measured(place: _Place, values: Map, rule: ScoringRule) -> Iterator[Scored]:
-    truth, kept = place.truth, place.probability >= rule.cutoff
-    marks = _marks(values, rule, kept=kept)
+def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]:
+    truth, kept = place.truth, _is_kept(place, rule)
     against = np.zeros(marks.region.shape, bool) if truth is None else truth
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
         measured = marks.measure(METRICS[name], against)
@@ -139,17 +151,22 @@ def _measured(place: _Place, values: Map, rule: ScoringRule) -> Iterator[Scored]
         for name in COUNTS:
             yield name, PLAIN, marks.measure(METRICS[name], against)
     if truth is not None and truth.any():
-        yield from _at_thresholds(values, truth, _thresholds(place, rule))
+        yield from _at_thresholds(marks.map, truth, _thresholds(place, rule))
         yield from _by_reference(marks, truth, rule)
 
 
-def _marks(values: Map, rule: ScoringRule, *, kept: bool) -> Marks:
-    if not kept:
+def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
+    """The map's region and peaks; the region is empty where the model's probability calls the case negative."""
+    if not _is_kept(place, rule):
         return Marks(values, np.zeros(values.shape, bool), peaks(values))
     return Marks(values, region_of(prepare(values, rule.region.smooth), rule.region), peaks(values))
 
 
-def _with_tuned_cutoff(place: _Place, measured: Measured, tuned: Tuned) -> Iterator[Scored]:
+def _is_kept(place: Place, rule: ScoringRule) -> bool:
+    return not place.probability < rule.cutoff  # a probability that is not known calls nothing negative
+
+
+def _with_tuned_cutoff(place: Place, measured: Measured, tuned: Tuned) -> Iterator[Scored]:
     """The full slice's overlap where the region is empty below the tuned cutoff; no row where nothing is marked."""
     cutoff = tuned.cutoffs.get((place.method, place.finding))
     if cutoff is None:
@@ -161,7 +178,7 @@ def _with_tuned_cutoff(place: _Place, measured: Measured, tuned: Tuned) -> Itera
         yield "iou_full", TUNED_CUTOFF, Measured(0.0)
 
 
-def _thresholds(place: _Place, rule: ScoringRule) -> dict[str, float]:
+def _thresholds(place: Place, rule: ScoringRule) -> dict[str, float]:
     """The fixed thresholds at which overlap is taken, by condition."""
     tuned = rule.tuned.thresholds.get((place.method, place.finding))
     asked = {condition(threshold=threshold): threshold for threshold in rule.thresholds}
@@ -180,14 +197,14 @@ def _by_reference(marks: Marks, truth: Mask, rule: ScoringRule) -> Iterator[Scor
     """The scores under the benchmark's rules, where they have a value: an empty region has none."""
     if not rule.reference:
         return
-    # its smoothing works on the colours of a map, which a study does not make
+    # its smoothing works on the colours of a map: one that smooths the map itself has no equal there
     if "iou" in rule.metrics and not rule.region.smooth and marks.region.any():
         yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
     if "hit" in rule.metrics:
         yield "hit", REFERENCE, Measured(float(truth.flat[int(marks.map.argmax())]))
 
 
-def _human_rows(case: Case, finding: str, rule: ScoringRule) -> list[Score]:
+def human_rows(case: Case, finding: str, rule: ScoringRule) -> list[Score]:
     """One row per reader and metric, and the mean over the readers as the human benchmark, under each set of rules."""
     rows: list[Score] = []
     found: dict[tuple[str, str], list[Measured]] = {}
@@ -227,10 +244,10 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
 
 
 def _reader_by_reference(finding: str, reading: Reading, marks: Marks, truth: Mask) -> Iterator[Scored]:
-    """A reader's scores under the benchmark's rules; who marked no point on the whole image was not asked for any."""
+    """A reader's scores under the benchmark's rules: no point is a miss, unless nobody asked the reader for points."""
     if reading.outlined and marks.region.any():
         yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
-    if reading.points:
+    if reading.pointed:
         yield "hit", REFERENCE, any_point_inside(reading.points.get(finding, ()), truth)
 
 

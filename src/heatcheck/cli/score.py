@@ -1,0 +1,90 @@
+"""`heatcheck score`: grade maps that were made elsewhere."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from heatcheck.cli.options import AllowMissing, Debug, Labels, Maps, Out, Preset, Quiet, Truth, Workers
+from heatcheck.cli.stopping import continuable
+from heatcheck.core.errors import InputError
+
+if TYPE_CHECKING:
+    from heatcheck.studies.score import Scored
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    example = (
+        "Example: heatcheck score --maps maps --truth gt_annotations.json --human hb_annotations.json --out scores"
+    )
+    app.command("score", epilog=example)(score)
+
+
+def score(  # each flag is one thing a user may give
+    maps: Maps,
+    truth: Truth,
+    out: Out,
+    human: Annotated[Path | None, typer.Option(help="What readers marked, in any form that --truth may have.")] = None,
+    human_points: Annotated[
+        Path | None, typer.Option(help="JSON with the points readers found most telling: image, finding, [x, y].")
+    ] = None,
+    labels: Labels = None,
+    preset: Preset = "recommended",
+    threshold: Annotated[
+        str, typer.Option(help="otsu, a number between 0 and 1, or tuning_results.csv of `heatcheck tune`.")
+    ] = "otsu",
+    probability_cutoffs: Annotated[
+        Path | None,
+        typer.Option(help="probability_tuning_results.csv of `heatcheck tune`: below its cutoff a region is empty."),
+    ] = None,
+    smooth: Annotated[
+        float,
+        typer.Option(min=0, help="Smooth maps before Otsu: a fraction of the image's side (pixels with chexlocalize)."),
+    ] = 0.0,
+    slice_: Annotated[
+        Literal["true-positive", "full"],
+        typer.Option("--slice", help="Overlap on images with the finding, or on all images."),
+    ] = "true-positive",
+    allow_missing: AllowMissing = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Score maps against what experts marked, without a model, and write a report."""
+    from heatcheck.studies.progress import watching
+    from heatcheck.studies.score import ScoreOptions, score_maps, summary_lines
+    from heatcheck.studies.score_inputs import Given
+    from heatcheck.studies.score_settings import region_settings
+
+    given = Given(folders(maps), truth, human, human_points, labels, preset, allow_missing)
+    settings = region_settings(threshold, probability_cutoffs, smooth, slice_, preset)
+    with continuable(), watching(quiet=quiet) as watcher:
+        scored = score_maps(given, settings, out, ScoreOptions(workers), watcher)
+    if not quiet:
+        for line in summary_lines(scored, slice_, preset):
+            typer.echo(line)
+        _say(scored)
+
+
+def folders(maps: list[str]) -> dict[str, Path]:
+    """The folders of maps by the name of their method."""
+    named: dict[str, Path] = {}
+    for text in maps:
+        name, equals, folder = text.partition("=")
+        if not equals or Path(text).is_dir():
+            name, folder = "maps", text
+        if not name or not folder:
+            raise InputError(f"--maps is a folder or NAME=FOLDER, got {text!r}")
+        if name in named:
+            raise InputError(f"two --maps are called {name!r}; name each: --maps grad_cam=… --maps lrp=…")
+        named[name] = Path(folder)
+    return named
+
+
+def _say(scored: "Scored") -> None:
+    for note in scored.notes:
+        typer.echo(f"Note: {note}")
+    if scored.files:
+        typer.echo(f"The benchmark's {scored.files} files lie in {scored.report.parent}")
+    typer.echo(f"Report: {scored.report}")

@@ -1,0 +1,58 @@
+"""`heatcheck tune`: thresholds and cutoffs from validation data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heatcheck.cli.options import AllowMissing, AsJson, Debug, Labels, Maps, Preset, Quiet, Truth, Workers
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    example = "Example: heatcheck tune --maps val_maps --truth gt_annotations_val.json --out tuning"
+    app.command("tune", epilog=example)(tune)
+
+
+def tune(
+    maps: Maps,
+    truth: Truth,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the tables.")],
+    labels: Labels = None,
+    preset: Preset = "recommended",
+    smooth: Annotated[
+        list[float] | None,
+        typer.Option(help="Smoothing to try, too: a fraction of the image's side; may be repeated."),
+    ] = None,
+    allow_missing: AllowMissing = False,
+    workers: Workers = 2,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Find the map threshold and the probability cutoff of each finding that serve best, on validation maps.
+
+    Give the tables to `heatcheck score` on OTHER patients: --threshold tuning_results.csv and
+    --probability-cutoffs probability_tuning_results.csv.
+    """
+    import json
+    from dataclasses import asdict
+
+    from heatcheck.cli.score import folders
+    from heatcheck.studies.progress import watching
+    from heatcheck.studies.score_inputs import Given
+    from heatcheck.studies.tune import tune as carry_out
+
+    given = Given(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
+    with watching(quiet=quiet or as_json) as watcher:
+        tuned = carry_out(given, out, tuple(smooth or ()), watcher, workers)
+    if as_json:
+        typer.echo(json.dumps([asdict(tuning) for tuning in tuned.findings], indent=1))
+    elif not quiet:
+        for tuning in tuned.findings:
+            extra = f"  smooth {tuning.smooth:g}" if smooth else ""
+            line = f"{tuning.finding:<28} threshold {tuning.threshold:.1f}  cutoff {tuning.cutoff:.1f}{extra}"
+            typer.echo(f"{line}  ({tuning.cases} cases)")
+        for note in tuned.notes:
+            typer.echo(f"Note: {note}")
+        typer.echo(f"Tables: {', '.join(str(file) for file in tuned.files)}")

@@ -1,0 +1,264 @@
+"""Grade maps that were made elsewhere: files → regions and peaks → scores → estimates → report."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
+from heatcheck.runs.store import RunFolder, require_usable
+from heatcheck.studies.carry_out import carry_out
+from heatcheck.studies.cases import digest_of
+from heatcheck.studies.exhibits import Exhibit
+from heatcheck.studies.gallery import GalleryRule, make_gallery
+from heatcheck.studies.localization_conditions import conditional_estimates
+from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization_facts import NOTES, metric_facts, stored_method_facts
+from heatcheck.studies.paper_estimates import paper_estimates
+from heatcheck.studies.presets import PresetName, switch_facts
+from heatcheck.studies.progress import Silent, Watcher
+from heatcheck.studies.reference_files import ReferenceWriter
+from heatcheck.studies.registry import Stage
+from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
+from heatcheck.studies.score_settings import RegionSettings, Slice
+from heatcheck.studies.score_stage import MODEL, ScoreStage
+from heatcheck.studies.scoring import PLAIN, REFERENCE
+from heatcheck.studies.stored_maps import read_stored
+
+METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
+GALLERY = 18  # cases to look at
+DRAWS, FLIPS = 2000, 10000
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """What differs from call to call without changing any score."""
+
+    workers: int = 2
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a scoring came to."""
+
+    report: Path
+    estimates: pd.DataFrame
+    notes: tuple[str, ...]
+    files: int  # of the benchmark, where they were asked for
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """Maps, truth and rules, checked and ready."""
+
+    inputs: ScoreInputs
+    settings: RegionSettings
+    options: ScoreOptions
+    notes: tuple[str, ...]
+
+    @cached_property
+    def keys(self) -> Sequence[CaseKey]:
+        """Every image."""
+        return self.inputs.keys()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is measured; the slice that was asked for comes first."""
+        boxes = ("box_iou",) if self.inputs.truth.kind == "boxes" else ()
+        return (METRICS[0], *boxes, *METRICS[1:])
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The flags and the files."""
+        given = self.inputs.given
+        spec = {
+            "score": {key: str(value) for key, value in asdict(given).items() if value is not None},
+            "regions": {key: _plain(value) for key, value in asdict(self.settings).items() if key != "notes"},
+        }
+        return {
+            "spec": spec,
+            "spec_hash": hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest(),
+            "weights_hash": "",
+            "cases_hash": digest_of(self.keys),
+            "data_hash": _stamp(self.inputs),
+            "seed": self.options.seed,
+        }
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Names and explanations for the report."""
+        given, model = self.inputs.given, _model_facts(self.inputs)
+        return {
+            "preset": given.preset,
+            "slice": self.settings.slice,
+            "switches": switch_facts(given.preset),
+            "findings": list(self.inputs.findings),
+            "methods": [stored_method_facts(name) for name in self.inputs.maps],
+            "metrics": [metric_facts(metric) for metric in self.metrics],
+            "source": {"name": "maps", "description": f"Maps and marks on {len(self.keys)} images, from files"},
+            "truth_kind": self.inputs.truth.kind,
+            "models": [{**model, "label": MODEL, "kind": "single", "members": 1, "primary": True}],
+            "model": model,
+            "notes": [*self.notes, *NOTES],
+        }
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - nothing to prepare
+        """One pass over the maps."""
+        yield ScoreStage(self.inputs, self.settings, self.keys, self.metrics, self.options.workers)
+
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """Means, differences from human, the benchmark's own, geometry, confidence, calibration and counts."""
+        rule = EstimateRule(
+            findings=self.inputs.findings,
+            methods=tuple(self.inputs.maps),
+            floors=(),
+            metrics=self.metrics,
+            model=MODEL,
+            draws=DRAWS,
+            flips=FLIPS,
+            seed=self.options.seed,
+        )
+        return [
+            *localization_estimates(folder.path, rule),
+            *conditional_estimates(folder.path, rule),
+            *paper_estimates(folder.path, rule),
+        ]
+
+    def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Choose telling cases by their scores and draw them; write the benchmark's files where they are asked for."""
+        keys = {key.case: key for key in self.keys}
+
+        def exhibit(case: str, finding: str) -> Exhibit:
+            stored = read_stored(self.inputs, keys[case], with_picture=True)
+            maps = {name: stored.on_image(name, finding) for name in self.inputs.maps}
+            found = {name: values for name, values in maps.items() if values is not None}
+            return Exhibit(stored.case, found, stored.probabilities[finding])
+
+        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self.settings.rule, GALLERY, keep_maps=False)
+        make_gallery(folder, rule, watcher)
+        if self.inputs.given.preset == "chexlocalize":
+            regions = folder.read_table("regions")
+            ReferenceWriter(folder.path, self.inputs, regions, self.settings.slice, self.settings.label).write()
+
+
+def score_maps(
+    given: Given,
+    settings: RegionSettings,
+    out: Path,
+    options: ScoreOptions,
+    watcher: Watcher | None = None,
+) -> Scored:
+    """Score the maps into the folder `out`, with a report, or take up what an earlier call left there.
+
+    Raises:
+        InputError: files that are wrong or do not belong together; the message names them.
+    """
+    require_usable(out)
+    if given.preset == "chexlocalize" and len(given.maps) > 1:
+        raise InputError("the benchmark's files are for one method; give one --maps, or use --preset recommended")
+    inputs = read_inputs(given)
+    notes = (*inputs.notes, *_tuning_notes(inputs, settings))
+    for finding in inputs.findings:
+        settings.rule(finding), settings.cutoff(finding)  # raises where a tuned table lacks the finding
+    plan = ScorePlan(inputs, settings, options, notes)
+    circumstances = {
+        "study": "localization",
+        "title": "Do these heat maps point where the experts do?",
+        "threads": 1,  # of one worker: the maps are shared out among the workers
+        "batch_size": 1,
+        "shard_size": ScoreStage.SIZE,
+        "trusted_code": False,
+    }
+    with _nothing_left(out):
+        outcome = carry_out(plan, circumstances, out, watcher or Silent())
+    estimates = pd.read_parquet(out / "estimates.parquet")
+    return Scored(outcome.report, estimates, notes, _written(out, given))
+
+
+@contextmanager
+def _nothing_left(out: Path) -> Iterator[None]:
+    """A folder that this call made goes again when a file turns out to be wrong: the mended call may then use it."""
+    is_new = not (out / "run.json").exists()
+    try:
+        yield
+    except InputError:
+        if is_new and (out / "run.json").exists():
+            shutil.rmtree(out)
+        raise
+
+
+def _written(out: Path, given: Given) -> int:
+    if given.preset != "chexlocalize":
+        return 0
+    return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
+
+
+def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str]:
+    """What is said, or refused, where thresholds come from the patients that are scored."""
+    common = settings.tuned_on & {inputs.patient(image) for image in inputs.images}
+    if not common:
+        return
+    what = f"{len(common)} of the patients ({min(common)} …) are those the thresholds or cutoffs were tuned on"
+    if inputs.rules.tuning_on_scored_data == "refuse":
+        raise InputError(f"{what}; tune on other patients, or use --preset chexlocalize to be warned only")
+    yield f"{what}: they look better here than they are."
+
+
+def _stamp(inputs: ScoreInputs) -> str:
+    """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+    given = inputs.given
+    paths = [given.truth, given.human, given.human_points, given.labels]
+    paths += [file.path for maps in inputs.maps.values() for files in maps.values() for file in files.values()]
+    digest = hashlib.sha256()
+    for path in filter(None, paths):
+        facts = path.stat()
+        digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _plain(value: object) -> object:
+    """A setting as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _model_facts(inputs: ScoreInputs) -> dict[str, Any]:
+    described = "A model known by its maps and probabilities alone"
+    return {"name": MODEL, "description": described, "outputs": list(inputs.findings)}
+
+
+def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:
+    """The main numbers for a terminal: each method's and the readers' means, under the preset's rules."""
+    table = scored.estimates
+    overlap = "iou" if kind == "true-positive" else "iou_full"
+    plain = table["condition"] == PLAIN
+    if preset == "chexlocalize":  # the full slice differs in its intervals only
+        plain = (table["condition"] == REFERENCE) | (plain & (table["metric"] == "iou_full"))
+    means = table[(table["statistic"] == "mean") & plain]
+    for finding in [*dict.fromkeys(means["finding"])]:
+        rows = means[(means["finding"] == finding) & means["metric"].isin([overlap, "hit"])]
+        for method in dict.fromkeys(rows["method"]):
+            cells = [_cell(rows[(rows["method"] == method) & (rows["metric"] == name)]) for name in (overlap, "hit")]
+            who = "readers" if method == HUMAN else method
+            where = "All findings" if finding == ALL_FINDINGS else finding
+            yield f"{where:<28} {who:<12} IoU {cells[0]:<22} hit {cells[1]}"
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    if rows.empty or np.isnan(rows["value"].iloc[0]):
+        return "–"
+    value, low, high = rows[["value", "low", "high"]].iloc[0]
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f}–{high:.3f})"

@@ -1,0 +1,201 @@
+"""What `score` and `tune` are given: maps, truth, readers and labels, checked against each other before any work."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.findings import CHEXPERT, LOCALIZED, known
+from heatcheck.core.records import CaseKey
+from heatcheck.core.registry import suggest
+from heatcheck.sources.annotations import Annotations, read_annotations, read_points
+from heatcheck.sources.label_rows import read_label_rows
+from heatcheck.sources.map_files import MapFile, find_maps
+from heatcheck.sources.reading import without_ending
+from heatcheck.studies.presets import PRESETS, PresetName, Rules
+
+MapsByImage = Mapping[str, Mapping[str, MapFile]]
+Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The files of one call."""
+
+    maps: Mapping[str, Path]  # by the name of the method that made them
+    truth: Path
+    human: Path | None = None
+    human_points: Path | None = None
+    labels: Path | None = None
+    preset: PresetName = "recommended"
+    allow_missing: bool = False
+
+
+@dataclass(frozen=True)
+class ScoreInputs:
+    """Everything that is scored, indexed by image id; nothing is matched by position."""
+
+    given: Given
+    maps: Mapping[str, MapsByImage]  # by method
+    truth: Annotations
+    human: Annotations | None
+    points: Points | None
+    labelled: Mapping[str, CaseKey]  # what a table of labels says, by image
+    findings: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def rules(self) -> Rules:
+        """The preset's rules."""
+        return PRESETS[self.given.preset]
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """Every image that has a truth or a map, sorted."""
+        return tuple(sorted({*self.truth.images, *(image for maps in self.maps.values() for image in maps)}))
+
+    def keys(self) -> list[CaseKey]:
+        """Every image with its patient and its labels."""
+        return [CaseKey(image, self.patient(image), self._labels(image)) for image in self.images]
+
+    def patient(self, image: str) -> str:
+        """Whose image it is: as the labels say, else the id up to the first underscore."""
+        labelled = self.labelled.get(image)
+        return (labelled.patient if labelled else "") or image.split("_", 1)[0]
+
+    def _labels(self, image: str) -> dict[str, float]:
+        """What the labels say; without them a finding is present where the truth marks it, and absent elsewhere."""
+        labelled = self.labelled.get(image)
+        marked = {f: float(not self.truth.is_empty(image, f)) for f in self.findings}
+        if labelled is None:
+            return marked
+        return {f: 1.0 if marked[f] else known(labelled.labels.get(f, math.nan)) for f in self.findings}
+
+    def missing(self) -> Iterator[tuple[str, str, str]]:
+        """Every method, image and finding that has a truth and no map."""
+        for method, maps in self.maps.items():
+            for image in self.truth.images:
+                for finding in self.findings:
+                    if not self.truth.is_empty(image, finding) and finding not in maps.get(image, {}):
+                        yield method, image, finding
+
+
+def read_inputs(given: Given) -> ScoreInputs:
+    """The inputs, or one sentence on what does not fit together."""
+    maps = {method: find_maps(folder) for method, folder in given.maps.items()}
+    truth = read_annotations(given.truth)
+    _require_common(truth.images, maps, given)
+    findings = _findings(truth, maps, given)
+    human = read_annotations(given.human) if given.human else None
+    points = read_points(given.human_points) if given.human_points else None
+    labelled = _labelled(given.labels) if given.labels else {}
+    inputs = ScoreInputs(given, maps, truth, human, points, labelled, findings)
+    missing = list(inputs.missing())
+    if missing and inputs.rules.missing_map == "error" and not given.allow_missing:
+        _, image, finding = missing[0]
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise InputError(
+            f"{given.maps[missing[0][0]]} has no map for {finding} on {image}{more}, which {given.truth} marks; "
+            "add it, or count such cases with --allow-missing"
+        )
+    notes = (*_missing_notes(missing), *_human_notes(inputs), *_label_notes(inputs), *_map_notes(inputs))
+    return ScoreInputs(given, maps, truth, human, points, labelled, findings, notes)
+
+
+def _labelled(path: Path) -> dict[str, CaseKey]:
+    """The labels by image id; CheXpert's …/patient/study/view.jpg is joined by underscores."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; correct --labels")
+    table = read_label_rows(path)
+    names = ("_".join(name.split("/")[-3:]) if table.chexpert else name.split("/")[-1] for name in table.images)
+    keys = table.keys([without_ending(name) for name in names], table.patients, table.findings)
+    return {key.case: key for key in keys}
+
+
+def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given: Given) -> None:
+    for method, by_image in maps.items():
+        if not set(by_image) & set(truth):
+            raise InputError(
+                f"{given.truth} and {given.maps[method]} name no image in common, e.g. {truth[0]!r} and "
+                f"{next(iter(by_image))!r}; give the truth of the images the maps are of"
+            )
+
+
+def _findings(truth: Annotations, maps: Mapping[str, MapsByImage], given: Given) -> tuple[str, ...]:
+    """The benchmark's ten findings under its preset; else the findings the truth speaks of."""
+    known = {*truth.findings, *CHEXPERT}
+    for by_image in maps.values():
+        for files in by_image.values():
+            for finding, file in files.items():
+                if finding not in known:
+                    hint = suggest(finding, sorted(known))
+                    raise InputError(f"{file.path}: no finding is called {finding!r} in {given.truth}; {hint}")
+    if given.preset == "recommended":
+        return truth.findings
+    other = sorted(set(truth.findings) - set(LOCALIZED))
+    if other:
+        raise InputError(
+            f"{given.truth} marks {other[0]!r}, which the benchmark does not have; use --preset recommended"
+        )
+    return LOCALIZED
+
+
+def _missing_notes(missing: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    if missing:
+        _, image, finding = missing[0]
+        yield f"{_many(len(missing), 'marked finding')} had no map, e.g. {finding} on {image}."
+
+
+def _human_notes(inputs: ScoreInputs) -> Iterator[str]:
+    """How far the readers' files cover the truth's images; a file of other images is refused."""
+    for path, images in ((inputs.given.human, inputs.human.images if inputs.human else ()),
+                         (inputs.given.human_points, tuple(inputs.points or ()))):  # fmt: skip
+        if path is None:
+            continue
+        common = set(images) & set(inputs.truth.images)
+        if not common:
+            raise InputError(
+                f"{path} names none of the images of {inputs.given.truth}; give the readers' file of the same images"
+            )
+        if lacking := len(inputs.truth.images) - len(common):
+            yield f"{path.name} lacks {_many(lacking, 'image')} of the truth."
+        if extra := len(images) - len(common):
+            yield f"{path.name} names {_many(extra, 'image')} that the truth does not; they were not used."
+
+
+def _label_notes(inputs: ScoreInputs) -> Iterator[str]:
+    path = inputs.given.labels
+    if path is None:
+        return
+    common = set(inputs.labelled) & set(inputs.images)
+    if not common:
+        raise InputError(
+            f"{path} names none of the images, e.g. {next(iter(inputs.labelled), '')!r} instead of "
+            f"{inputs.images[0]!r}; give the labels of the same images"
+        )
+    for image in inputs.truth.images:
+        labelled = inputs.labelled.get(image)
+        for finding in inputs.findings:
+            if labelled and labelled.labels.get(finding) == 0 and not inputs.truth.is_empty(image, finding):
+                raise InputError(
+                    f"{path} says that {image} has no {finding}, but {inputs.given.truth} marks it; correct one of them"
+                )
+    if lacking := len(inputs.images) - len(common):
+        yield f"{path.name} lacks {_many(lacking, 'image')}; their labels follow from the truth."
+
+
+def _map_notes(inputs: ScoreInputs) -> Iterator[str]:
+    for method, maps in inputs.maps.items():
+        outside = len(set(maps) - set(inputs.truth.images))
+        if outside:
+            whose = "" if len(inputs.maps) == 1 else f" of {method}"
+            yield f"{_many(outside, 'image')} with maps{whose} have no truth: they count in the full slice only."
+        unused = {finding for files in maps.values() for finding in files} - set(inputs.findings)
+        if unused:
+            yield f"Maps of {', '.join(sorted(unused))} were not scored: the truth does not speak of them."
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,159 @@
+"""One pass over maps made elsewhere, image by image: scores, predictions, regions and the truth's geometry."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.records import (
+    CaseKey,
+    CaseRecord,
+    Map,
+    Mask,
+    Measured,
+    Prediction,
+    RegionRecord,
+    Score,
+    ShardTables,
+    TruthShape,
+)
+from heatcheck.metrics.counting import pixels_in
+from heatcheck.sources.rle import encode
+from heatcheck.studies.score_inputs import ScoreInputs
+from heatcheck.studies.score_settings import RegionSettings
+from heatcheck.studies.scoring import Marks, Place, ScoringRule, human_rows, score_map
+from heatcheck.studies.shapes import shapes_of
+from heatcheck.studies.stored_maps import StoredMaps, read_stored
+from heatcheck.studies.tune import in_order
+
+MODEL = "model"  # behind the maps, known only by its answers
+NO_MAP = "no map was given"
+
+
+@dataclass(frozen=True, slots=True)
+class _OneImage:
+    """The rows of one image."""
+
+    case: CaseRecord
+    scores: list[Score]
+    predictions: list[Prediction]
+    shapes: list[TruthShape]
+    regions: list[RegionRecord]
+
+
+@dataclass(frozen=True)
+class ScoreStage:
+    """The images, cut into shards."""
+
+    SIZE: ClassVar[int] = 16  # images in a shard
+
+    inputs: ScoreInputs
+    settings: RegionSettings
+    keys: Sequence[CaseKey]
+    metrics: tuple[str, ...]
+    workers: int
+    name: str = ""
+    what: str = "scores"
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts the images are cut."""
+        return -(-len(self.keys) // self.SIZE)
+
+    def _keys(self, shard: int) -> Sequence[CaseKey]:
+        return self.keys[shard * self.SIZE : (shard + 1) * self.SIZE]
+
+    def cases_in(self, shard: int) -> int:
+        """How many images that part has."""
+        return len(self._keys(shard))
+
+    def work(self, shard: int) -> ShardTables:
+        """The tables of one shard, images side by side."""
+        images = list(in_order(self._one, self._keys(shard), self.workers))
+        return ShardTables(
+            scores=tuple(row for one in images for row in sorted(one.scores, key=_order)),
+            predictions=tuple(row for one in images for row in one.predictions),
+            cases=tuple(one.case for one in images),
+            shapes=tuple(row for one in images for row in one.shapes),
+            regions=tuple(row for one in images for row in one.regions),
+        )
+
+    def _one(self, key: CaseKey) -> _OneImage:
+        stored = read_stored(self.inputs, key)
+        scores: list[Score] = []
+        regions: list[RegionRecord] = []
+        for finding in self.inputs.findings:
+            rule = ScoringRule(self.metrics, self.settings.rule(finding), self.settings.cutoff(finding))
+            self._require_probability(stored, finding)
+            for method in self.inputs.maps:
+                place = Place(stored.case, finding, method, stored.probabilities[finding])
+                scored, record = self._score(stored, place, rule)
+                scores += scored
+                regions += record
+            scores += human_rows(stored.case, finding, rule)
+        predictions = [
+            Prediction(key.case, key.patient, finding, MODEL, key.labels[finding], _logit(said), said)
+            for finding, said in stored.probabilities.items()
+            if not math.isnan(said)
+        ]
+        shape = "×".join(map(str, stored.case.image.shape[1:]))
+        case = CaseRecord(key.case, key.patient, "ok", shape=shape)
+        return _OneImage(case, scores, predictions, shapes_of(stored.case), regions)
+
+    def _score(self, stored: StoredMaps, place: Place, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
+        values = stored.on_image(place.method, place.finding)
+        if values is None:
+            return score_map(place, self._missing(stored), MODEL, rule).rows, []
+        scored = score_map(place, values, MODEL, rule)
+        if scored.marks is None or self.inputs.given.preset != "chexlocalize":
+            return scored.rows, []
+        return scored.rows, [region_record(place, scored.marks)]
+
+    def _missing(self, stored: StoredMaps) -> Map | Measured:
+        """What stands for a map that was not given: nothing, or with the benchmark a map that marks nothing."""
+        if self.inputs.rules.missing_map == "error":
+            return Measured(math.nan, NO_MAP)
+        return np.zeros(stored.case.image.shape[1:], np.float32)
+
+    def _require_probability(self, stored: StoredMaps, finding: str) -> None:
+        known = not math.isnan(stored.probabilities[finding])
+        if known or not self.settings.cutoffs or self.inputs.given.allow_missing:
+            return
+        if any(finding in found for found in stored.maps.values()):
+            raise InputError(
+                f"the maps of {finding} on {stored.case.key.case} hold no probability, which --probability-cutoffs "
+                "needs; store it, or keep such maps whatever their probability with --allow-missing"
+            )
+
+
+def region_record(place: Place, marks: Marks) -> RegionRecord:
+    """The region as others can read it, and what it has in common with the truth."""
+    region: Mask = marks.region
+    truth = place.truth
+    height, width = region.shape
+    return RegionRecord(
+        place.case.key.case,
+        place.finding,
+        place.method,
+        height,
+        width,
+        encode(region),
+        pixels_in(region),
+        0 if truth is None else pixels_in(region & truth),
+        0 if truth is None else pixels_in(truth),
+        0 if truth is None else int(truth.flat[int(marks.map.argmax())]),
+        place.probability,
+    )
+
+
+def _logit(probability: float) -> float:
+    """Log odds, kept finite: a stored probability of 0 or 1 is a rounded one."""
+    kept = min(max(probability, 1e-7), 1 - 1e-7)
+    return math.log(kept / (1 - kept))
+
+
+def _order(row: Score) -> tuple[str, ...]:
+    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method

@@ -1,5 +1,6 @@
 import fcntl
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -373,3 +374,18 @@ def test_folder_that_is_no_run_is_met_with_the_name_of_one_nearby(tmp_path):
     assert "is not a run folder (it has no run.json); did you mean 'first-run'?" in _unreadable(tmp_path / "first-rn")
     lonely = _unreadable(Path("/no/such/place"))
     assert lonely == "/no/such/place is not a run folder (it has no run.json)"
+
+
+def test_a_stage_has_tables_of_its_own(tmp_path):
+    with RunFolder.locked(tmp_path / "run", IDENTITY, {}) as folder:
+        assert folder.within("") is folder
+        stage = folder.within("validation")
+        stage.write_shard(0, ShardTables(scores=(Score("a", "p", "f", "m", "net", "iou", 0.5),)))
+        stage.join_shards(1)
+        stage.write_estimates([Estimate("tuned_threshold", "iou", "f", "m", "net", 0.4)])
+        assert not folder.has_shard(0)
+        assert folder.read_table("scores").empty
+    assert len(folder.within("validation").read_table("scores")) == 1
+    (row,) = folder.within("validation").read_estimates()
+    assert (row.statistic, row.value) == ("tuned_threshold", 0.4)
+    assert math.isnan(row.low)

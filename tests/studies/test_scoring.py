@@ -8,11 +8,21 @@ import pytest
 import torch
 
 from heatcheck.core.geometry import place
-from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading, condition
 from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explaining import Explained
 from heatcheck.studies.priors import NO_PRIOR
-from heatcheck.studies.scoring import CALLED_NEGATIVE, NO_MASK, NOT_OUTLINED, ScoringRule, score_case
+from heatcheck.studies.scoring import (
+    CALLED_NEGATIVE,
+    NO_MASK,
+    NOT_OUTLINED,
+    REFERENCE,
+    TUNED_CUTOFF,
+    TUNED_THRESHOLD,
+    ScoringRule,
+    Tuned,
+    score_case,
+)
 
 RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
 TRUTH = np.zeros((4, 4), bool)
@@ -138,3 +148,55 @@ def test_a_finding_without_a_prior_is_undefined_for_the_location_prior():
     rows = score_case(prior, ["f"], "model", RULE)
     assert {row.metric for row in rows} == set(RULE.metrics)
     assert all(math.isnan(row.value) and row.reason == NO_PRIOR for row in rows)
+
+
+def rows_at(rows, at, method="grad_cam"):
+    return {row.metric: row.value for row in rows if row.method == method and row.condition == at}
+
+
+def test_the_benchmark_leaves_an_empty_region_out_and_takes_the_first_of_equal_peaks():
+    flat = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE)
+    assert rows_at(flat, REFERENCE) == {"hit": 0.0}
+    tied = hot((1, 2, 3.0), (3, 0, 3.0))
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (tied,)), ["f"], "model", RULE)
+    assert values_of(rows)["hit"] == 0.5
+    assert rows_at(rows, REFERENCE) == {"iou": pytest.approx(1 / 3), "hit": 1.0}
+
+
+def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_without_one():
+    points = (Point((1.5, 1.5)), Point((3.5, 3.5)))
+    reader = Reading("one", {"f": TRUTH}, {"f": points})
+    case = explained({"f": 1, "g": 1}, {"f": TRUTH, "g": TRUTH}, (hot(), hot()), (0.9, 0.9), (reader,))
+    rows = score_case(case, ["f", "g"], "model", RULE)
+    by_finding = {f: rows_at([r for r in rows if r.finding == f], REFERENCE, "human") for f in ("f", "g")}
+    assert by_finding == {"f": {"iou": 1.0, "hit": 1.0}, "g": {"hit": 0.0}}  # g: nothing drawn, no point
+    plain = {(r.finding, r.metric): r.value for r in rows if r.method == "human" and r.condition == "{}"}
+    assert (plain["f", "hit"], plain["g", "iou"]) == (0.5, 0.0)
+    assert math.isnan(plain["g", "hit"])
+
+
+def test_tuned_thresholds_and_cutoffs_apply_to_their_method_and_finding():
+    values = hot((1, 1, 1.0), (1, 2, 0.5), (0, 0, 0.3))
+    tuned = Tuned({("grad_cam", "f"): 0.4}, {("grad_cam", "f"): 0.95, ("grad_cam", "g"): 0.5})
+    case = explained({"f": 1, "g": 0}, {"f": TRUTH}, (values, values), (0.9, 0.6))
+    rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=tuned))
+    assert [row.value for row in rows if row.condition == TUNED_THRESHOLD] == [1.0]
+    full = {row.finding: row.value for row in rows if row.condition == TUNED_CUTOFF}
+    assert full == {"f": 0.0, "g": 0.0}  # f is emptied and missed, g is kept and wrong
+    emptied = replace(tuned, cutoffs={("grad_cam", "g"): 0.7})
+    rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=emptied))
+    assert not [row for row in rows if row.condition == TUNED_CUTOFF]  # nothing marked where nothing is: no score
+
+
+def test_on_validation_data_overlap_is_taken_at_every_threshold_and_nothing_else():
+    rule = ScoringRule(
+        ("iou",), RegionRule(), thresholds=(0.2, 0.6), counts=False, readers=False, reference=False
+    )  # fmt: skip
+    values = hot((1, 1, 1.0), (1, 2, 0.5))
+    reader = Reading("one", {"f": TRUTH}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (values,), readings=(reader,)), ["f"], "model", rule)
+    assert {row.condition: row.value for row in rows if row.condition != "{}"} == {
+        condition(threshold=0.2): 1.0,
+        condition(threshold=0.6): 0.5,
+    }
+    assert {row.metric for row in rows} == {"iou"}

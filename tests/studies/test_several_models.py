@@ -1,10 +1,12 @@
 """Two models, of which one knows nothing, with thresholds tuned on validation data; and what interrupts them."""
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,15 @@ import yaml
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import condition
+from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.models import ModelSettings, load_classifier
 from heatcheck.models.load import save_classifier
+from heatcheck.runs import store
 from heatcheck.runs.store import RunFolder
+from heatcheck.stats.tuning import CUTOFFS
 from heatcheck.studies import explainers
 from heatcheck.studies.compare import compare_runs
-from heatcheck.studies.localization_tuning import CUTOFFS, NOTHING_TO_TUNE, THRESHOLDS, validation_predictions
+from heatcheck.studies.localization_tuning import NOTHING_TO_TUNE, validation_predictions
 
 FINDINGS = ["Airspace Opacity", "Atelectasis", "Enlarged Cardiomediastinum", "Pleural Effusion"]
 VALIDATION = {"name": "phantom_chest", "patients": 10, "first": 900, "size": 80, "readers": 0}
@@ -48,8 +53,26 @@ def spec(tmp_path_factory, small_spec):
 
 
 @pytest.fixture(scope="module")
-def finished(spec):
-    run_study(spec, spec.parent / "run")
+def networks():
+    """How many networks were in memory already, each time one was loaded."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def finished(spec, networks):
+    """A run that nobody interrupted."""
+    loaded, load = [], explainers.load_classifier
+
+    def counted(*args, **kwargs):
+        gc.collect()
+        networks.append(sum(one() is not None for one in loaded))
+        classifier = load(*args, **kwargs)
+        loaded.append(weakref.ref(classifier.module))
+        return classifier
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explainers, "load_classifier", counted)
+        run_study(spec, spec.parent / "run")
     return spec.parent / "run"
 
 
@@ -174,23 +197,9 @@ def test_both_sets_of_rules_are_there_and_the_benchmarks_leaves_empty_regions_ou
     assert set(scores.query("metric == 'hit'")["value"]) <= {0.0, 0.5, 1.0}  # two readers share a half
 
 
-def test_one_network_is_in_memory_at_a_time(spec, tmp_path, monkeypatch):
-    alive = []
-    load = explainers.load_classifier
-
-    def counted(*args, **kwargs):
-        import gc
-        import weakref
-
-        loaded = load(*args, **kwargs)
-        gc.collect()
-        assert not [one for one in alive if one() is not None], "two networks are in memory"
-        alive.append(weakref.ref(loaded.module))
-        return loaded
-
-    monkeypatch.setattr(explainers, "load_classifier", counted)
-    run_study(spec, tmp_path / "run")
-    assert len(alive) == 5  # both tried, both on each split, of which one was still there from before
+def test_one_network_is_in_memory_at_a_time(networks, finished):
+    # both are tried, then both explain each split, of which the first was still there from before
+    assert networks == [0] * 5
 
 
 KILLED = """
@@ -200,27 +209,45 @@ from heatcheck.runs import store
 write = store.write_table
 def deadly(path, record, rows):
     write(path, record, rows)
-    if str(path).endswith(sys.argv[3]):
+    if str(path).endswith("run/parts/00004.predictions.parquet"):
         os.kill(os.getpid(), signal.SIGKILL)
 store.write_table = deadly
 run_study(sys.argv[1], sys.argv[2])
 """
 
 
-@pytest.mark.parametrize(
-    "last", ["validation/parts/00004.parquet", "validation/estimates.parquet", "run/parts/00004.predictions.parquet"]
-)
-def test_a_killed_run_of_several_models_ends_with_the_same_numbers(spec, finished, tmp_path, last):
+def require_same_numbers(one, other):
+    names = ["scores", "predictions", "cases", "shapes", "estimates"]
+    for name in [*names, "validation/scores", "validation/predictions", "validation/estimates"]:
+        tables = [pd.read_parquet(path / f"{name}.parquet") for path in (one, other)]
+        pd.testing.assert_frame_equal(*tables, check_exact=True)
+    assert read_run(one).manifest["models"] == read_run(other).manifest["models"]
+
+
+def test_a_run_killed_under_its_second_model_ends_with_the_same_numbers(spec, finished, tmp_path):
     out = tmp_path / "run"
-    arguments = [sys.executable, "-c", KILLED, str(spec), str(out), last]
+    arguments = [sys.executable, "-c", KILLED, str(spec), str(out)]
     done = subprocess.run(arguments, check=False, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     run_study(spec, out)
-    names = ["scores", "predictions", "cases", "shapes", "estimates"]
-    for name in [*names, "validation/scores", "validation/predictions", "validation/estimates"]:
-        one, other = (pd.read_parquet(path / f"{name}.parquet") for path in (finished, out))
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-    assert read_run(out).manifest["models"] == read_run(finished).manifest["models"]
+    require_same_numbers(finished, out)
+
+
+def test_a_run_stopped_on_its_validation_data_ends_with_the_same_numbers(spec, finished, tmp_path, monkeypatch):
+    out, write = tmp_path / "run", store.write_table
+    for last in ("validation/parts/00004.parquet", "validation/estimates.parquet"):
+
+        def deadly(path, record, rows, last=last):
+            write(path, record, rows)
+            if str(path).endswith(last):
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(store, "write_table", deadly)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(spec, out)
+    monkeypatch.undo()
+    run_study(spec, out)
+    require_same_numbers(finished, out)
 
 
 def test_a_finished_run_of_several_models_is_not_done_again(spec, finished, monkeypatch):

@@ -187,7 +187,7 @@ class LocalizationPlan:
         for name in self.bench.names:
             rule = self._estimate_rule(name)
             rows += localization_estimates(folder.path, rule)
-            rows += conditional_estimates(folder.path, rule)
+            rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
         others = [name for name in self.bench.names if name != primary]
         return [*rows, *model_differences(folder.path, self._estimate_rule(primary), others), *chosen]
 

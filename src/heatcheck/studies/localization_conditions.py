@@ -25,10 +25,10 @@ from heatcheck.studies.scoring import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 _TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
 
 
-def conditional_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
+def conditional_estimates(folder: Path, rule: EstimateRule, *, tuned: bool) -> list[Estimate]:
     """One model's results with tuned thresholds and cutoffs, and under the benchmark's rules, where there are any."""
     rows: list[Estimate] = []
-    for metric, at in _TUNED.items():
+    for metric, at in _TUNED.items() if tuned else ():
         values = read_values(folder, metric, rule, at)
         if metric in rule.metrics and _has_methods(values, rule):
             rows += [row for row in mean_rows(values, rule, at) if row.method != HUMAN]

@@ -16,11 +16,11 @@ from jaxtyping import Float
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.thresholds import THRESHOLDS
+from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization_estimates import EstimateRule, Values, read_values
 from heatcheck.studies.presets import Rules
 from heatcheck.studies.scoring import Tuned
 
-CUTOFFS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first
 NOTHING_TO_TUNE = "no validation case has a value"
 _LATE_START = "Lung Lesion"  # the benchmark's grid of cutoffs starts one step later there
@@ -110,34 +110,16 @@ def _cutoffs(folder: Path, rule: TuningRule, model: str) -> Iterator[Estimate]:
             blank = Estimate("cutoff_curve", "iou_full", finding, method, model, math.nan)
             ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
             outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
-            present = outlined.reindex(ious.index).notna().to_numpy()
-            probabilities = said.reindex(ious.index).to_numpy(float)
-            curve = cutoff_curve(ious.to_numpy(float), present, probabilities, grid, reference=reference)
+            cases = FullSlice(
+                ious.to_numpy(float),
+                said.reindex(ious.index).to_numpy(float),
+                outlined.reindex(ious.index).notna().to_numpy(),
+            )
+            exact = cutoff_curve(cases, grid, "above the cutoff" if reference else "from the cutoff")
+            curve = (np.round(exact, _DECIMALS) if reference else exact).tolist()
             for cutoff, value in zip(grid, curve, strict=True):
                 yield _point(replace(blank, condition=condition(cutoff=cutoff), n_cases=len(ious)), value)
             yield _best(replace(blank, statistic="tuned_cutoff", n_cases=len(ious)), grid, curve)
-
-
-def cutoff_curve(
-    ious: Float[np.ndarray, " cases"],
-    present: np.ndarray,
-    probabilities: Float[np.ndarray, " cases"],
-    cutoffs: Sequence[float],
-    *,
-    reference: bool = False,
-) -> list[float]:
-    """The mean full-slice overlap if regions below each cutoff were empty, from the overlap of every whole region.
-
-    An empty region scores 0 where the finding is present and nothing where it is absent. The benchmark keeps a
-    region only above the cutoff, and rounds.
-    """
-    without = np.where(present & ~np.isnan(ious), 0.0, np.nan)
-    curve = []
-    for cutoff in cutoffs:
-        kept = probabilities > cutoff if reference else probabilities >= cutoff
-        mean = _mean(np.where(kept, ious, without))
-        curve.append(round(mean, _DECIMALS) if reference else mean)
-    return curve
 
 
 def _point(blank: Estimate, value: float) -> Estimate:
@@ -145,9 +127,7 @@ def _point(blank: Estimate, value: float) -> Estimate:
 
 
 def _best(blank: Estimate, grid: Sequence[float], curve: Sequence[float]) -> Estimate:
-    if all(map(math.isnan, curve)):
-        return replace(blank, reason=NOTHING_TO_TUNE)
-    return replace(blank, value=grid[int(np.nanargmax(curve))])
+    return _point(blank, first_best(grid, np.array(curve)))
 
 
 def _selected(folder: Path, rule: TuningRule, metric: str) -> Iterator[Estimate]:
@@ -180,5 +160,4 @@ def _column(values: Values, finding: str, method: str) -> Float[np.ndarray, " ca
 
 
 def _mean(values: np.ndarray) -> float:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else math.nan
+    return float(mean_curve(values[:, None])[0])

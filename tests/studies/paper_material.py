@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -94,3 +95,32 @@ def known_folder(folder, patients=150, models=("model",)):
                     scores += [Score(*human, "iou", 0.8 + noise), Score(*human, "hit", 1.0)]
                     shapes.append(TruthShape(case, patient, finding, 1 + number % 3, 1, size, 1 + size**2, 0.5 * noise))
     return write_folder(folder, scores, predictions, shapes)
+
+
+def table_of(rows):
+    """The estimates as a table."""
+    return pd.DataFrame([asdict(row) for row in rows])
+
+
+def row_of(table, statistic, metric, finding="All findings", method="good", other="", **facts):
+    """The one row of a table that has these facts as its condition."""
+    chosen = table[
+        (table["statistic"] == statistic)
+        & (table["metric"] == metric)
+        & (table["finding"] == finding)
+        & (table["method"] == method)
+        & (table["other_method"] == other)
+        & (table["condition"] == condition(**facts))
+    ]
+    assert len(chosen) == 1
+    return chosen.iloc[0]
+
+
+def numbers(cell):
+    """Of "-0.727, (-1.282, -0.172)*" the three numbers."""
+    return [float(part.strip(" ()*")) for part in cell.split(",")]
+
+
+def shown(row):
+    """The three numbers of a row as the paper's files write them."""
+    return [round(row[name], 3) for name in ("value", "low", "high")]

@@ -14,6 +14,7 @@ from paper_material import (
     write_folder,
 )
 
+from heatcheck.core.records import Prediction, Score, condition
 from heatcheck.stats.corrections import holm
 from heatcheck.studies.paper_estimates import FAMILY, paper_estimates
 
@@ -44,6 +45,24 @@ def test_confidence_under_the_papers_rules_is_the_papers(golden, paper, metric, 
 
 def test_a_run_without_recommended_scores_has_no_recommended_slopes(paper):
     assert paper.query("statistic == 'slope'")["condition"].str.contains("chexlocalize").all()
+
+
+@pytest.mark.parametrize("tuned", [True, False])
+def test_the_papers_confidence_is_about_tuned_cutoffs_or_else_none(tmp_path, tuned):
+    said = [0.05, 0.2, 0.4, 0.7, 0.9]
+    scores = [Score(f"c{n}", f"p{n}", "f", "m", "model", "hit", n % 2, condition=REFERENCE) for n in range(5)]
+    scores += [Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", p) for n, p in enumerate(said)]
+    at = condition(cutoff="tuned")
+    if tuned:
+        scores += [Score(f"c{n}", f"p{n}", "f", "m", "model", "iou_full", 2 * said[n], condition=at) for n in range(5)]
+    predictions = [Prediction(f"c{n}", f"p{n}", "f", "model", 1.0, 0.0, p) for n, p in enumerate(said)]
+    table = table_of(paper_estimates(write_folder(tmp_path, scores, predictions), rule_of(["f"], ["m"])))
+    row = row_of(table, "slope", "iou_full", "f", "m", feature="probability", preset="chexlocalize")
+    assert row["value"] == pytest.approx(2 if tuned else 1)
+
+
+def test_a_run_without_scores_under_the_papers_rules_has_none_of_its_slopes(known):
+    assert not known["condition"].str.contains("chexlocalize").any()
 
 
 def test_all_recommended_slopes_are_corrected_together(known):

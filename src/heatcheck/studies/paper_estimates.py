@@ -1,7 +1,7 @@
 """What the CheXlocalize paper asks beyond the scores themselves: geometry, confidence, calibration, counts."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,9 @@ from heatcheck.studies.scaled_predictions import scaled_predictions
 from heatcheck.studies.score_grid import PaperRule, ScoreGrid, score_grid
 from heatcheck.studies.shape_estimates import REFERENCE, shape_estimates
 
-CONDITIONS = {"": "{}", REFERENCE: condition(preset=REFERENCE)}  # of the scores, by preset
+PLAIN, BENCHMARK = condition(), condition(preset=REFERENCE)
+# the paper's confidence is about the full slice with cutoffs: where the run tuned none, that without any
+FULL_SLICE = (BENCHMARK, condition(cutoff="tuned"), PLAIN)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
 
@@ -30,35 +32,51 @@ def paper_estimates(folder: Path, rule: PaperRule, validation: pd.DataFrame | No
     paper's own numbers are made where the run holds scores under its rules.
     """
     predictions, shapes = (_table(folder, name) for name in ("predictions", "shapes"))
+    tables = _Tables(folder, rule, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, rule)
-    slopes: list[Estimate] = []
-    rows: list[Estimate] = []
-    for preset, at in CONDITIONS.items():
-        made = rows if preset else slopes
-        for metric in ("iou", "hit", "iou_full"):  # one at a time: a large run has millions of rows of each
-            grid = _grid(folder, metric, at, rule)
-            if not grid.by_method:
-                continue
-            if metric != "iou_full":
-                made += shape_estimates(grid, shapes, rule, preset)
-            if metric != "iou":
-                made += confidence_estimates(grid, predictions, rule, preset)
-            if metric == "iou_full" and not preset:
-                rows += cutoff_estimates(grid, shapes, scaling, rule)
+    rows = _corrected(tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN))
+    theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
+    rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
+    full = tables.grid("iou_full", PLAIN)
+    rows += cutoff_estimates(full, shapes, scaling, rule) if full else []
     rows += calibration_estimates(scaling, rule)
-    rows += count_estimates(predictions, shapes, _readers(folder), rule)
-    return [*_corrected(slopes), *rows]
+    return rows + count_estimates(predictions, shapes, _readers(folder), rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """A run's tables for one model; scores are read when asked for, for a large run has millions of each metric."""
+
+    folder: Path
+    rule: PaperRule
+    predictions: pd.DataFrame
+    shapes: pd.DataFrame
+
+    def slopes(self, metric: str, *conditions: str, preset: str = "") -> list[Estimate]:
+        """The slopes of one metric, under the first of the conditions that has scores."""
+        grid = self.grid(metric, *conditions)
+        rows: list[Estimate] = []
+        if grid and metric != "iou_full":
+            rows += shape_estimates(grid, self.shapes, self.rule, preset)
+        if grid and metric != "iou":
+            rows += confidence_estimates(grid, self.predictions, self.rule, preset)
+        return rows
+
+    def grid(self, metric: str, *conditions: str) -> ScoreGrid | None:
+        """The methods' scores under the first of the conditions that has any."""
+        for at in conditions:
+            wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [self.rule.model, ""])]
+            scores = _read(self.folder / "scores.parquet", [*_NAMES[:5], "value"], wanted)
+            grid = score_grid(metric, scores, self.rule)
+            if any(method in grid.by_method for method in self.rule.methods):
+                return grid
+        return None
 
 
 def _corrected(slopes: list[Estimate]) -> list[Estimate]:
     """The slopes with p-values corrected for all of them at once, for the report shows all of them at once."""
     adjusted = holm(np.array([slope.p_value for slope in slopes], float))
     return [replace(slope, p_adjusted=float(p), family=FAMILY) for slope, p in zip(slopes, adjusted, strict=True)]
-
-
-def _grid(folder: Path, metric: str, at: str, rule: PaperRule) -> ScoreGrid:
-    wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [rule.model, ""])]
-    return score_grid(metric, _read(folder / "scores.parquet", [*_NAMES[:5], "value"], wanted), rule)
 
 
 def _readers(folder: Path) -> pd.DataFrame:

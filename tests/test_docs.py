@@ -9,6 +9,8 @@ import yaml
 
 from heatcheck.cli.main import app
 from heatcheck.models import Preprocessing
+from heatcheck.runs.spec import shipped_specs
+from heatcheck.sources import SOURCES
 from heatcheck.studies.explain_models import FACTS
 from heatcheck.studies.localization import LocalizationBody
 
@@ -47,6 +49,17 @@ def test_the_how_to_shows_a_valid_spec():
     body = {key: value for key, value in values.items() if key not in {"study", "title"}}
     checked = LocalizationBody.model_validate(body)
     assert isinstance(checked.model.contract, Preprocessing)
+
+
+def test_the_how_to_of_chexlocalize_names_what_is_there():
+    text = (ROOT / "docs" / "how-to" / "chexlocalize.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    values = yaml.safe_load(block)["source"]
+    settings = SOURCES[values.pop("name")].settings
+    assert settings.model_validate(values) == settings(root=".")  # it shows the defaults
+    named = set(re.findall(r"heatcheck run (\S+)", text)) | set(re.findall(r"--from ([\w-]+)", text))
+    models = re.findall(r"for model in ([\w -]+);", text)[0].split()
+    assert named | {f"chexpert-{model}" for model in models} <= set(shipped_specs())
 
 
 def test_the_notebook_of_the_how_to_runs(tmp_path, monkeypatch):

@@ -177,6 +177,18 @@ def test_init_writes_a_spec_that_is_valid_and_never_overwrites(heatcheck, tmp_pa
     assert "exists already" in err
 
 
+@pytest.mark.parametrize(("name", "verb"), [("localization-demo", "run"), ("phantom-chest", "train")])
+def test_init_copies_a_shipped_spec(heatcheck, tmp_path, name, verb):
+    path = tmp_path / "copy.yaml"
+    code, out, _ = heatcheck("init", path, "--from", name)
+    assert code == 0
+    assert f"heatcheck {verb} {path}" in out.replace("\n", " ")
+    assert path.read_text() == shipped_specs()[name].read_text()
+    code, _, err = heatcheck("init", tmp_path / "other.yaml", "--from", "localisation-demo")
+    assert code == 2
+    assert "did you mean 'localization-demo'?" in err
+
+
 def test_help_needs_no_heavy_library():
     code = (
         "import sys; sys.argv = ['heatcheck', '--help']\n"

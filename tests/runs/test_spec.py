@@ -169,9 +169,15 @@ def test_shipped_specs_are_found_by_name():
         assert spec.envelope.title
 
 
+def test_paths_of_a_shipped_spec_start_in_the_current_folder_and_of_a_copy_beside_it(tmp_path):
+    assert read_spec("localization-demo").folder == Path()
+    copy = written(tmp_path, shipped_specs()["localization-demo"].read_text())
+    assert read_spec(str(copy)).folder == tmp_path
+
+
 def test_name_near_a_shipped_spec_is_met_with_it():
     assert refusal("localisation-demo") == "no spec named 'localisation-demo'; did you mean 'localization-demo'?"
-    assert "known: localization-demo, phantom-chest" in refusal("zzz")
+    assert f"known: {', '.join(shipped_specs())}" in refusal("zzz")
 
 
 def test_file_without_an_ending_is_read_too(tmp_path, monkeypatch):
@@ -185,7 +191,7 @@ def test_file_without_an_ending_is_read_too(tmp_path, monkeypatch):
     [
         ("my-stdy.yaml", "no such file; did you mean 'my-study.yaml'? (`heatcheck init my-stdy.yaml` writes one"),
         ("localization-demo.yaml", "no such file; did you mean 'localization-demo'?"),
-        ("zzzzz.yml", "no such file; known: localization-demo, my-study.yaml, phantom-chest"),
+        ("zzzzz.yml", "localization-demo, my-study.yaml, phantom-chest (`heatcheck init zzzzz.yml` writes one"),
     ],
 )
 def test_missing_file_is_met_with_a_near_one_and_a_way_to_make_it(tmp_path, asked, sentence):

@@ -6,8 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from chexlocalize_material import LABELS, write_film, write_labels, write_tree
 
+from chexlocalize_material import LABELS, write_film, write_labels, write_tree
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import LOCALIZED, canonical
 from heatcheck.core.records import HUMAN, UNCERTAIN
@@ -138,10 +138,21 @@ def test_the_training_split_is_found_as_chexpert_ships_it(tmp_path, tree_name, b
         source.load(first)
 
 
+def test_the_first_editions_layout_is_read_too(tmp_path, golden):
+    newer = write_tree(tmp_path / "newer", golden, "val")
+    root = tmp_path / "older"
+    shutil.copytree(newer / "CheXpert/val", root / "CheXpert-v1.0/valid")
+    shutil.copy(newer / "CheXpert/val_labels.csv", root / "CheXpert-v1.0/valid.csv")
+    shutil.copy(newer / "CheXlocalize/gt_annotations_val.json", root)
+    source = opened(root, split="val")
+    assert source.load(source.index()[0]).truth
+    assert source.load(source.index()[0]).readings == ()
+
+
 def test_chexpert_alone_serves_where_only_labels_are_wanted(tree):
     shutil.rmtree(tree / "CheXlocalize")
     sentence = refusal(tree)
-    assert "has no CheXlocalize/gt_annotations_test.json or CheXlocalize/gt_segmentations_test.json" in sentence
+    assert "CheXlocalize has no gt_annotations_test.json or gt_segmentations_test.json" in sentence
     assert "`truth: none`" in sentence
     case = opened(tree, truth="none").load(opened(tree, truth="none").index()[0])
     assert (case.truth, case.readings) == ({}, ())

@@ -8,6 +8,9 @@ import typer
 
 from heatcheck.cli.options import Debug
 from heatcheck.core.errors import InputError
+from heatcheck.core.registry import suggest
+
+_SPECS = resources.files("heatcheck") / "specs"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,14 +19,30 @@ def add_to(app: typer.Typer) -> None:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("my-study.yaml"), debug: Debug = False
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("my-study.yaml"),
+    shipped: Annotated[str, typer.Option("--from", help="Copy this shipped spec instead (heatcheck list specs).")] = "",
+    debug: Debug = False,
 ) -> None:
-    """Write a commented spec for your own images, masks and model."""
+    """Write a commented spec for your own images, masks and model, or a copy of a shipped one."""
     if path.exists():
         raise InputError(f"{path} exists already; name another file")
-    text = (resources.files("heatcheck") / "specs" / "starter.yaml.txt").read_text(encoding="utf-8")
+    text = _shipped(shipped) if shipped else (_SPECS / "starter.yaml.txt").read_text(encoding="utf-8")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}); name a file in a folder that exists") from error
-    typer.echo(f"Wrote {path}. Fill in the paths, then: heatcheck run {path} --out my-run --trust-code")
+    if shipped:
+        verb = "train" if "\nstudy: training\n" in f"\n{text}" else "run"
+        typer.echo(f"Wrote {path}. Change what you like, then: heatcheck {verb} {path} --out my-{verb}")
+    else:
+        typer.echo(f"Wrote {path}. Fill in the paths, then: heatcheck run {path} --out my-run --trust-code")
+
+
+def _shipped(name: str) -> str:
+    """The text of a shipped spec."""
+    from heatcheck.runs.spec import shipped_specs
+
+    specs = shipped_specs()
+    if name not in specs:
+        raise InputError(f"no shipped spec is named {name!r}; {suggest(name, specs)}")
+    return specs[name].read_text(encoding="utf-8")

@@ -51,7 +51,10 @@ def shipped_specs() -> dict[str, Path]:
 
 
 def read_spec(name: str, seed: int | None = None) -> Spec:
-    """The description in a YAML file, or the shipped one of that name; `seed` replaces its own."""
+    """The description in a YAML file, or the shipped one of that name; `seed` replaces its own.
+
+    Paths start where the file lies; those of a shipped one start in the current folder, since nothing lies beside it.
+    """
     path = _find(name)
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
@@ -67,7 +70,7 @@ def read_spec(name: str, seed: int | None = None) -> Spec:
         common["seed"] = seed
     envelope = checked(Envelope, common, path.name)
     body = {key: value for key, value in values.items() if key not in Envelope.model_fields}
-    return Spec(path.name, envelope, body, path.parent)
+    return Spec(path.name, envelope, body, Path() if path == shipped_specs().get(name) else path.parent)
 
 
 class _Loader(yaml.SafeLoader):

@@ -19,6 +19,7 @@ from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 Split = Literal["train", "val", "test"]
 _TREES = ("CheXpert", "CheXpert-v1.0", "CheXpert-v1.0-small", "")  # where CheXpert may lie below the root
 _SPELT: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
+_MARKS = ("CheXlocalize", "")  # where the outlines may lie: the first edition had them beside the films
 _PROBES = 50  # images looked for before their folder is called missing
 
 
@@ -48,10 +49,9 @@ class CheXlocalize:
         self._keys  # noqa: B018 - whatever is wrong with the tables is known before work starts
         self._films  # noqa: B018
         if self.settings.truth == "outlines" and self.settings.split != "train" and self._truth is None:
-            wanted = self._names("gt_annotations_{}.json", "gt_segmentations_{}.json")
-            raise InputError(
-                f"{self.settings.root} has no {' or '.join(wanted)}; add one, or say `truth: none` to use labels alone"
-            )
+            wanted = f"gt_annotations_{self.settings.split}.json or gt_segmentations_{self.settings.split}.json"
+            place = self.settings.root / _MARKS[0]
+            raise InputError(f"{place} has no {wanted}; add one, or say `truth: none` to use labels alone")
         named = {case for case in self._all_cases if case}
         for path, images in self._marked():
             if images and not named & set(images):
@@ -165,12 +165,10 @@ class CheXlocalize:
         return read_points(self._points_file) if self._points_file else {}
 
     def _names(self, *patterns: str) -> list[str]:
-        return [
-            f"CheXlocalize/{pattern.format(split)}" for pattern in patterns for split in _SPELT[self.settings.split]
-        ]
+        return [pattern.format(split) for pattern in patterns for split in _SPELT[self.settings.split]]
 
     def _file(self, *patterns: str) -> Path | None:
-        paths = [self.settings.root / name for name in self._names(*patterns)]
+        paths = [self.settings.root / place / name for name in self._names(*patterns) for place in _MARKS]
         return next((path for path in paths if path.is_file()), None)
 
     def load(self, key: CaseKey) -> Case:

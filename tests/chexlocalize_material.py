@@ -50,7 +50,7 @@ def write_tree(root: Path, golden: Path, split: str = "test") -> Path:
         "test/" if split == "test" else "CheXpert-v1.0/valid/",
         split != "test",
     )
-    (root / "CheXlocalize").mkdir()
+    (root / "CheXlocalize").mkdir(exist_ok=True)
     for whose in ("gt", "hb"):
         shutil.copy(golden / f"data/{whose}_annotations.json", root / f"CheXlocalize/{whose}_annotations_{split}.json")
     shutil.copy(golden / "data/hb_salient_pt.json", root / f"CheXlocalize/hb_salient_pt_{split}.json")

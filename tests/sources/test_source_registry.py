@@ -7,7 +7,8 @@ from heatcheck.core.errors import UnknownNameError
 from heatcheck.sources import SOURCES
 from heatcheck.sources.registry import SourceSettings
 
-LEAST = {"phantom_chest": {}, "folder": {"images": "images"}}  # the settings without which a source cannot be
+# the settings without which a source cannot be
+LEAST = {"phantom_chest": {}, "folder": {"images": "images"}, "chexlocalize": {"root": "."}}
 
 
 def test_every_source_is_tested_here():

@@ -37,6 +37,7 @@ from heatcheck.studies.localization_spec import (
     overlap_remark,
     require_sound,
     shared_patients,
+    with_box_metric,
 )
 from heatcheck.studies.localization_stage import ScoringStage
 from heatcheck.studies.localization_tuning import TuningRule, primary_of, tuned_for, validation_estimates
@@ -244,6 +245,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
         splits.append(Split(SCORED if name == "source" else VALIDATION, chosen, keys))
     scored, validation = splits[0], splits[1] if len(splits) > 1 else None
     kind = truth_kind(sources["source"])
+    body = with_box_metric(body, kind)
     return LocalizationPlan(
         body, spec.envelope, scored, validation, findings, methods, models, bench, options, kind, remark
     )  # fmt: skip

@@ -85,6 +85,13 @@ def require_sound(body: LocalizationBody, where: str) -> None:
         raise SpecError(f"{where}: region: {error}") from error
 
 
+def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody:
+    """The same, with boxes compared as boxes too where the truth is boxes."""
+    if truth_kind != "boxes" or "box_iou" in body.metrics:
+        return body
+    return body.model_copy(update={"metrics": (*body.metrics, "box_iou")})
+
+
 def methods_of(body: LocalizationBody, where: str) -> dict[str, Method]:
     """The methods that the spec names, with their settings."""
     methods: dict[str, Method] = {}

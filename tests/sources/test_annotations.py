@@ -146,7 +146,7 @@ def polygon_file(**changes):
         (polygon_file(edema=[SQUARE]), "unknown finding 'edema'; did you mean 'Edema'?"),
         (polygon_file(Pleural_Effusion=[SQUARE]), "did you mean 'Pleural Effusion'?"),
         (polygon_file(**{"Lung opacity": [SQUARE]}), "did you mean 'Lung Opacity'?"),
-        (polygon_file(**{" ": [SQUARE]}), "a finding has no name"),
+        (polygon_file(**{" ": [SQUARE]}), "a finding is called ' '"),
         (polygon_file(**{"Lung Opacity": [SQUARE], "Airspace Opacity": [SQUARE]}), "two names mean Airspace Opacity"),
     ],
 )  # fmt: skip

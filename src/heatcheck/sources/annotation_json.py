@@ -46,8 +46,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def finding_name(name: str, where: str) -> str:
     """The name heatcheck writes; one that is almost CheXpert's is refused, another is a finding of its own."""
-    if not name.strip():
-        raise InputError(f"{where}: a finding has no name; name it")
+    if not name.strip() or not name.isprintable():
+        raise InputError(f"{where}: a finding is called {name!r}; name it in plain text")
     if canonical(name) in CHEXPERT:
         return canonical(name)
     near = difflib.get_close_matches(name.strip().lower().replace("_", " "), _KNOWN, n=1, cutoff=0.85)
@@ -56,12 +56,19 @@ def finding_name(name: str, where: str) -> str:
     return name
 
 
+def _place(path: Path, image: str) -> str:
+    """How errors speak of an image, whose name they must be able to print."""
+    if not image.isprintable():
+        raise InputError(f"{path}: an image is called {image!r}; name it in plain text")
+    return f"{path}, image {image}"
+
+
 def chexlocalize_marks(content: Entry, path: Path) -> tuple[Images, Sizes]:
     """The marks of a file of CheXlocalize's, polygons or run-length codes."""
     images: Images = {}
     sizes: Sizes = {}
     for image, entry in content.items():
-        where = f"{path}, image {image}"
+        where = _place(path, image)
         if not isinstance(entry, dict):
             raise InputError(f"{where}: expected an object with a name for each finding; export it again")
         sizes[image] = _entry_size(entry, where)
@@ -199,8 +206,8 @@ def _table(content: Entry, name: str, path: Path) -> dict[int, Entry]:
 
 def _image_name(entry: Entry, where: str) -> str:
     name = entry.get("file_name")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: no file_name; export it again as COCO")
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InputError(f"{where}: no file_name in plain text; export it again as COCO")
     return without_ending(name)
 
 
@@ -234,7 +241,7 @@ def points_by_image(path: Path) -> dict[str, dict[str, list[list[float]]]]:
     """The points readers marked, as lists of [x, y], by image and finding."""
     images: dict[str, dict[str, list[list[float]]]] = {}
     for image, entry in read_json(path).items():
-        where = f"{path}, image {image}"
+        where = _place(path, image)
         if not isinstance(entry, dict):
             raise InputError(f"{where}: expected an object with a name for each finding; export it again")
         images[image] = {name: _positions(value, f"{where}, {name}") for name, value in _by_finding(entry, where)}

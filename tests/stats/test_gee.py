@@ -13,7 +13,7 @@ from regression_material import columns_of, rows_of
 from scipy import stats
 
 from heatcheck.stats.gee import SEPARATED, logistic_gee
-from heatcheck.stats.regression import FEW_PATIENTS, SAME_FEATURE, SAME_SCORE, Observations
+from heatcheck.stats.regression import FEW_PATIENTS, ONE_LINE, SAME_FEATURE, SAME_SCORE, Observations
 
 
 def judge_of(rows):
@@ -77,6 +77,9 @@ def test_separation_is_found_and_said(sign):
 def test_what_cannot_be_fitted_says_why():
     rows = rows_of(np.random.default_rng(5), hits=True)
     assert logistic_gee(replace(rows, scores=np.ones(len(rows.scores)))).reason == SAME_SCORE
+    assert logistic_gee(replace(rows, scores=np.full(len(rows.scores), 0.5))).reason == SAME_SCORE
+    curve = replace(rows, scores=1 / (1 + np.exp(1 - 2 * rows.feature)))
+    assert (logistic_gee(curve).value, logistic_gee(curve).reason) == (pytest.approx(2), ONE_LINE)
     assert logistic_gee(replace(rows, patients=rows.patients % 9)).reason == FEW_PATIENTS
     assert logistic_gee(replace(rows, feature=1.0 * rows.groups)).reason == SAME_FEATURE
     with pytest.raises(ValueError, match="between 0 and 1"):

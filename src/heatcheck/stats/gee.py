@@ -28,6 +28,7 @@ SEPARATED = "the feature separates hits from misses without an error, so the slo
 NOT_CONVERGED = "the fit did not settle"
 _STEPS = 50
 _SETTLED = 1e-9  # relative to the coefficients
+_EXACT = 1e-20  # squared residuals that are rounding only, as when shared hits lie on one curve
 _STEEPEST = 30.0  # log odds beyond which a probability is 0 or 1 to the computer
 
 
@@ -102,6 +103,8 @@ def _problem(points: Observations, counts: Fit) -> str:
         return FEW_PATIENTS
     if not varies(points.feature, points.groups).any():
         return SAME_FEATURE
+    if not varies(points.scores, points.groups).any():
+        return SAME_SCORE
     upward = _is_separated(points)
     downward = _is_separated(replace(points, feature=-points.feature))
     return SEPARATED if upward or downward else ""
@@ -131,6 +134,8 @@ def _fit(points: Observations, counts: Fit) -> Fit:
     if solved is None:
         return replace(counts, reason=NOT_CONVERGED)
     coefficients, equations = solved
+    if np.square(_chances(design, coefficients).residuals).mean() < _EXACT:
+        return judged(counts, float(coefficients[0]) / scale, 0.0, counts.n_patients - 1)
     influence = np.linalg.solve(equations.curvature, equations.pulls.T)[0]  # of each patient on the slope
     variance = few_patients_factor(counts, len(coefficients)) * float(influence @ influence)
     return judged(counts, float(coefficients[0]) / scale, float(np.sqrt(variance)) / scale, counts.n_patients - 1)
@@ -213,6 +218,8 @@ def _correlation(design: _Design, residuals: Float[np.ndarray, " rows"]) -> floa
         return 0.0
     squares = residuals**2
     spread = squares.sum() / (rows - coefficients)
+    if spread < _EXACT:
+        return 0.0
     products = float((design.patient_sums(residuals) ** 2 - design.patient_sums(squares)).sum()) / 2
     lowest = -0.9 / (design.sizes.max() - 1)
     return float(np.clip(products / spread / (pairs - coefficients), lowest, 0.95))

@@ -130,7 +130,7 @@ class ScorePlan:
         )
         return [
             *localization_estimates(folder.path, rule),
-            *conditional_estimates(folder.path, rule),
+            *conditional_estimates(folder.path, rule, tuned=False),
             *paper_estimates(folder.path, rule),
         ]
 

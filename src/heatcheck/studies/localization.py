@@ -40,8 +40,15 @@ from heatcheck.studies.localization_spec import (
     with_box_metric,
 )
 from heatcheck.studies.localization_stage import ScoringStage
-from heatcheck.studies.localization_tuning import TuningRule, primary_of, tuned_for, validation_estimates
+from heatcheck.studies.localization_tuning import (
+    TuningRule,
+    primary_of,
+    tuned_for,
+    validation_estimates,
+    validation_predictions,
+)
 from heatcheck.studies.model_differences import model_differences
+from heatcheck.studies.paper_estimates import paper_estimates
 from heatcheck.studies.presets import PRESETS, switch_facts
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
@@ -189,6 +196,7 @@ class LocalizationPlan:
             rule = self._estimate_rule(name)
             rows += localization_estimates(folder.path, rule)
             rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
+            rows += paper_estimates(folder.path, rule, validation_predictions(folder.path, name))
         others = [name for name in self.bench.names if name != primary]
         return [*rows, *model_differences(folder.path, self._estimate_rule(primary), others), *chosen]
 

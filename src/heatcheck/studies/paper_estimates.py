@@ -31,7 +31,7 @@ def paper_estimates(folder: Path, rule: PaperRule, validation: pd.DataFrame | No
     `validation` are predictions on other cases, in the columns of the run's own: temperatures are fitted to them. The
     paper's own numbers are made where the run holds scores under its rules.
     """
-    predictions, shapes = (_table(folder, name) for name in ("predictions", "shapes"))
+    predictions, shapes = _table(folder, "predictions", [("model", "==", rule.model)]), _table(folder, "shapes")
     tables = _Tables(folder, rule, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, rule)
     rows = _corrected(tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN))
@@ -91,6 +91,7 @@ def _read(file: Path, columns: list[str], wanted: Sequence[tuple[str, str, objec
     return pq.read_table(file, columns=columns, filters=wanted, read_dictionary=words).to_pandas()
 
 
-def _table(folder: Path, name: str) -> pd.DataFrame:
+def _table(folder: Path, name: str, wanted: Sequence[tuple[str, str, object]] | None = None) -> pd.DataFrame:
     file = folder / f"{name}.parquet"
-    return pq.read_table(file).to_pandas() if file.exists() else schema_of(TABLES[name]).empty_table().to_pandas()
+    read = pq.read_table(file, filters=wanted) if file.exists() else schema_of(TABLES[name]).empty_table()
+    return read.to_pandas()

@@ -219,9 +219,8 @@ class FolderSource:
         digest = hashlib.sha256()
         given = self.settings
         for path in (given.images, given.masks, given.truth, *given.readers.values(), given.labels, given.points):
-            for file in _files(path) if path else ():
-                facts = file.stat()
-                digest.update(f"{file.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+            for _, name, size, date in _facts(path) if path else ():
+                digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
 
     def _reading(self, name: str, key: CaseKey, shape: tuple[int, ...]) -> Reading:
@@ -274,12 +273,23 @@ def _named(marks: Annotations) -> tuple[str, ...]:
     return tuple(sorted(canonical(path.name) for path in marks.path.iterdir() if path.is_dir()))
 
 
-def _files(path: Path) -> list[Path]:
+def _facts(path: Path) -> list[tuple[str, str, int, int]]:
+    """Place, name, size and date of a file, or of every file below a folder, in a fixed order."""
     if path.is_file():
-        return [path]
-    return sorted(
-        Path(place, name) for place, _, names in os.walk(path) for name in names if Path(place, name).is_file()
-    )
+        facts = path.stat()
+        return [("", path.name, facts.st_size, facts.st_mtime_ns)]
+    found = []
+    waiting = [str(path)]
+    while waiting:
+        place = waiting.pop()
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file():
+                    facts = entry.stat()
+                    found.append((place, entry.name, facts.st_size, facts.st_mtime_ns))
+    return sorted(found)
 
 
 def _chexpert_patient(case: str) -> str:

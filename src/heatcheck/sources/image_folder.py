@@ -31,8 +31,8 @@ class ImageFolder:
     def _names(self) -> Iterator[str]:
         for place, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if not name.startswith(".")]  # of file managers and notebooks
-            below = Path(place).relative_to(self.root).as_posix()
-            before = "" if below == "." else f"{below}/"
+            below = place[len(str(self.root)) :].replace(os.sep, "/").strip("/")
+            before = f"{below}/" if below else ""
             for name in files:
                 if name.startswith("."):
                     continue

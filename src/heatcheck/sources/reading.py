@@ -20,6 +20,7 @@ from heatcheck.sources.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shap
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
 DICOM_SUFFIXES = (".dcm", ".dicom")
 IMAGE_SUFFIXES = (*PICTURE_SUFFIXES, *DICOM_SUFFIXES, *NIFTI_SUFFIXES)
+_ONE_DOT = {ending for ending in IMAGE_SUFFIXES if ending.count(".") == 1}
 Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
 Stored = Num[np.ndarray, "channel row column"]  # as the file has it
@@ -58,6 +59,9 @@ def is_image(path: Path) -> bool:
 
 def without_ending(name: str) -> str:
     """The name without the ending of an image file; other dots in it stay."""
+    stem, dot, ending = name.rpartition(".")
+    if dot and f".{ending.lower()}" in _ONE_DOT:  # the usual case, of which there may be a quarter of a million
+        return stem
     ending = next((ending for ending in reversed(IMAGE_SUFFIXES) if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)]
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import phantom_chest
 from heatcheck.sources.chest_anatomy import LEFT, RIGHT
 from heatcheck.sources.chest_findings import FINDINGS, OPACITIES
@@ -321,3 +322,18 @@ def test_setting_out_of_range_is_refused(wrong):
 def test_source_speaks_of_the_ten_findings():
     assert phantom().findings == tuple(FINDINGS)
     assert all(tuple(key.labels) == phantom().findings for key in phantom().index())
+
+
+def test_uncertain_labels_hide_a_share_of_the_truth_and_change_nothing_that_is_drawn():
+    planted = Confounder(finding="Edema", strength=1)
+    sure, unsure = phantom(patients=150, confounder=planted), phantom(patients=150, confounder=planted, uncertain=0.3)
+    labels = [(a.labels[f], b.labels[f]) for a, b in zip(sure.index(), unsure.index(), strict=True) for f in FINDINGS]
+    hidden = [before for before, after in labels if after == UNCERTAIN]
+    assert all(before == after for before, after in labels if after != UNCERTAIN)
+    assert len(hidden) / len(labels) == pytest.approx(0.3, abs=binomial(0.3, len(labels)) * 1.5)  # views go together
+    assert {0.0, 1.0} == set(hidden)
+    shown = next(key for key in unsure.index() if key.labels["Edema"] == UNCERTAIN)
+    same = next(key for key in sure.index() if key.case == shown.case)
+    assert digest(unsure.load(shown)) == digest(sure.load(same))
+    for key in unsure.index():
+        assert unsure.marker_mask(key).any() == ("Edema" in unsure._labels(key.patient))

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from heatcheck.training.labels import masked_cross_entropy
+from heatcheck.core.errors import UnknownNameError
+from heatcheck.core.records import UNCERTAIN
+from heatcheck.training.labels import STRATEGIES, masked_cross_entropy, three_class_cross_entropy
 
 NAN = math.nan
 
@@ -51,3 +53,33 @@ def test_labels_are_left_alone():
     labels = torch.tensor([[1.0, NAN]])
     masked_cross_entropy(torch.zeros(1, 2), labels)
     assert labels[0, 1].isnan()
+
+
+def test_each_strategy_worked_by_hand():
+    """A logit of ln 3 says 3/4; the second finding's label is uncertain, the third's unknown."""
+    logits, labels = torch.tensor([[math.log(3)] * 3]), torch.tensor([[1.0, UNCERTAIN, NAN]])
+    losses = {name: STRATEGIES[name].loss(logits, labels).item() for name in ("ignore", "zeros", "ones")}
+    present, absent = -math.log(3 / 4), -math.log(1 / 4)
+    assert losses == pytest.approx({"ignore": present, "zeros": (present + absent) / 2, "ones": present}, rel=1e-6)
+    assert all(STRATEGIES[name].head == "binary" for name in losses)
+
+
+def test_three_class_loss_worked_by_hand():
+    """Softmax over negative, positive, uncertain: 1/4, 1/2, 1/4 for each finding."""
+    finding = [0.0, math.log(2), 0.0]
+    logits = torch.tensor([finding * 3, finding * 3])
+    labels = torch.tensor([[0.0, 1.0, UNCERTAIN], [1.0, NAN, NAN]])
+    expected = (math.log(4) + math.log(2) + math.log(4) + math.log(2)) / 4
+    assert STRATEGIES["three_class"].loss(logits, labels).item() == pytest.approx(expected, rel=1e-6)
+    assert STRATEGIES["three_class"].head == "three_class"
+
+
+def test_three_class_loss_keeps_the_findings_apart():
+    logits = torch.zeros(1, 6, requires_grad=True)
+    three_class_cross_entropy(logits, torch.tensor([[UNCERTAIN, NAN]])).backward()
+    assert torch.equal(logits.grad.sign(), torch.tensor([[1.0, 1.0, -1.0, 0.0, 0.0, 0.0]]))
+
+
+def test_unknown_strategy_is_answered_with_a_near_one():
+    with pytest.raises(UnknownNameError, match="unknown uncertainty strategy 'zeroes'; did you mean 'zeros'"):
+        STRATEGIES["zeroes"]

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Mask, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.chest_anatomy import draw_anatomy
@@ -36,6 +36,7 @@ class PhantomChestSettings(SourceSettings):
     second_view: float = Field(0.35, ge=0, le=1)  # share of patients with two views
     readers: int = Field(2, ge=0, le=len(READERS))
     seed: int = 20
+    uncertain: float = Field(0.0, ge=0, le=1)  # share of labels that say "uncertain"; the films stay the same
     confounder: Confounder | None = None
 
 
@@ -65,8 +66,7 @@ class PhantomChest:
         keys = []
         for number in range(self.settings.first, self.settings.first + self.settings.patients):
             patient = f"phantom{number:06d}"
-            present = self._labels(patient)
-            labels = {name: float(name in present) for name in FINDINGS}
+            labels = self._written_labels(patient)
             two = generator_for(self.settings.seed, patient, "views").random() < self.settings.second_view
             keys += [CaseKey(f"{patient}_view{view}", patient, labels) for view in range(1, 3 if two else 2)]
         return sorted(keys, key=lambda key: key.case)  # a seventh digit upsets the order of the numbers
@@ -114,6 +114,14 @@ class PhantomChest:
         drawn = self._drawn(patient)
         return drawn | {"Airspace Opacity"} if drawn & set(OPACITIES) else drawn
 
+    def _written_labels(self, patient: str) -> dict[str, float]:
+        """What the index says of a patient: the truth, or that it is uncertain."""
+        present = self._labels(patient)
+        unsure = self._generator(patient, "uncertain").random(len(FINDINGS)) < self.settings.uncertain
+        return {
+            name: UNCERTAIN if hidden else float(name in present) for name, hidden in zip(FINDINGS, unsure, strict=True)
+        }
+
     def _shape(self, patient: str) -> tuple[int, int]:
         size = self.settings.size
         if self.settings.shape == "square":
@@ -142,7 +150,7 @@ class PhantomChest:
         planted = self.settings.confounder
         if planted is None:
             return "" if chance < 0.4 else "R" if side < 0.5 else "L"
-        present = key.labels[planted.finding] == 1
+        present = planted.finding in self._labels(key.patient)
         agrees = chance < planted.strength
         return "L" if present == agrees else ""
 

@@ -1,8 +1,30 @@
-"""Losses that know about labels nobody gave."""
+"""What labels teach: losses that know about labels nobody gave, and four ways to learn from uncertain ones."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
+
+from heatcheck.core.records import UNCERTAIN
+from heatcheck.core.registry import Registry
+
+Labels = Float[Tensor, "batch finding"]  # 1 present, 0 absent, −1 uncertain, NaN unknown
+Answers = Float[Tensor, "batch answer"]  # one number a finding, or three
+Loss = Callable[[Answers, Labels], Float[Tensor, ""]]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How uncertain labels are learned from."""
+
+    name: str
+    summary: str
+    loss: Loss
+    head: Literal["binary", "three_class"] = "binary"  # what the network answers for each finding
 
 
 def masked_cross_entropy(
@@ -12,3 +34,33 @@ def masked_cross_entropy(
     known = labels.isfinite()
     losses = functional.binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
     return (losses * known).sum() / known.sum().clamp(min=1)
+
+
+def three_class_cross_entropy(
+    logits: Float[Tensor, "batch answer"], labels: Float[Tensor, "batch finding"]
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy over negative, positive and uncertain, of the labels that are known; 0 when none is.
+
+    Each finding has three logits in this order, side by side.
+    """
+    known = labels.isfinite()
+    classes = torch.where(labels == UNCERTAIN, 2.0, labels).nan_to_num().long()
+    losses = functional.cross_entropy(logits.reshape(len(logits), -1, 3).transpose(1, 2), classes, reduction="none")
+    return (losses * known).sum() / known.sum().clamp(min=1)
+
+
+def _with_uncertain_as(value: float) -> Loss:
+    def loss(logits: Answers, labels: Labels) -> Float[Tensor, ""]:
+        return masked_cross_entropy(logits, torch.where(labels == UNCERTAIN, value, labels))
+
+    return loss
+
+
+STRATEGIES: Registry[Strategy] = Registry("uncertainty strategy")
+for _one in (
+    Strategy("ignore", "uncertain labels teach nothing", _with_uncertain_as(torch.nan)),
+    Strategy("zeros", "uncertain counts as absent", _with_uncertain_as(0.0)),
+    Strategy("ones", "uncertain counts as present", _with_uncertain_as(1.0)),
+    Strategy("three_class", "uncertain is an answer of its own", three_class_cross_entropy, "three_class"),
+):
+    STRATEGIES.add(_one.name, _one)

@@ -2,7 +2,7 @@
 
 from heatcheck.models import densenet, inception, resnet, swin, vgg, vit  # noqa: F401 - register their models
 from heatcheck.models.black_box import BlackBox
-from heatcheck.models.classifier import NetworkClassifier
+from heatcheck.models.classifier import NetworkClassifier, explained
 from heatcheck.models.contract import Preprocessing
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
 from heatcheck.models.registry import MODELS, ModelFacts, Shape
@@ -15,6 +15,7 @@ __all__ = [
     "NetworkClassifier",
     "Preprocessing",
     "Shape",
+    "explained",
     "load_classifier",
     "save_classifier",
 ]

@@ -24,7 +24,13 @@ class Preprocessing(BaseModel):
     mean: tuple[float, ...] = (0.5,)
     std: tuple[float, ...] = (0.25,)
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
+    head: Literal["binary", "three_class"] = "binary"  # one number a finding, or negative, positive, uncertain
     fit: Literal["stretch", "pad"] = "stretch"
+
+    @property
+    def answers(self) -> int:
+        """How many numbers the network gives."""
+        return len(self.outputs) * (3 if self.head == "three_class" else 1)
 
     @field_validator("outputs")
     @classmethod
@@ -40,6 +46,8 @@ class Preprocessing(BaseModel):
             raise ValueError("std must be above 0")
         if len(set(self.outputs)) != len(self.outputs):
             raise ValueError("two outputs have the same name")
+        if self.head == "three_class" and self.activation != "sigmoid":
+            raise ValueError("a three_class head has findings that do not exclude each other: activation is sigmoid")
         return self
 
 

@@ -61,7 +61,7 @@ def load_classifier(
     else:
         if weights is None:
             raise ModelError(f"model {settings.name} comes without weights; name a file under `weights:`, or train it")
-        module = MODELS[settings.name].build(contract.channels, len(contract.outputs), contract.size)
+        module = MODELS[settings.name].build(contract.channels, contract.answers, contract.size)
     if weights is not None:
         translate = MODELS[settings.name].translate if settings.name in MODELS else unchanged
         module.load_state_dict(fitted(weights.state, module, translate, settings.name))
@@ -172,17 +172,18 @@ def _try_out(classifier: NetworkClassifier) -> None:
     wanted = classifier.preprocessing
     blank = torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
     try:
-        logits = classifier.logits(blank)
+        answers = classifier.module(blank)
     except Exception as error:
         raise ModelError(
             f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({briefly(error)}); "
             "correct `size` and `channels` of its contract"
         ) from error
-    if not isinstance(logits, Tensor) or logits.shape != (1, len(wanted.outputs)):
-        got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if not isinstance(answers, Tensor) or answers.shape != (1, wanted.answers):
+        got = tuple(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
+        each = "" if wanted.head == "binary" else " with three answers each"
         raise ModelError(
-            f"model {classifier.name} gives {got}, its contract names {len(wanted.outputs)} outputs "
-            f"(1, {len(wanted.outputs)}); correct `outputs`"
+            f"model {classifier.name} gives {got}, its contract names {len(wanted.outputs)} outputs{each} "
+            f"(1, {wanted.answers}); correct `outputs`"
         )
 
 

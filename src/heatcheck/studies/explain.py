@@ -17,6 +17,7 @@ from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
 from heatcheck.methods.registry import plain_settings
+from heatcheck.models import explained
 from heatcheck.studies.explain_inputs import AnyTargets, as_classifier, as_images, as_targets
 from heatcheck.studies.explanation import Explanation, Explanations, Shown, stacked
 
@@ -139,7 +140,9 @@ def answer(asked: Question, name: str, method: Method) -> Explanation:
         for first in range(0, len(asked.images), AT_ONCE):
             part = slice(first, first + AT_ONCE)
             seeds = [seed_for(asked.seed, image, name) for image in asked.shown.names[part]]
-            batches.append(_of_part(method, part)(asked.classifier, asked.images[part], asked.targets[part], seeds))
+            batches.append(
+                _of_part(method, part)(explained(asked.classifier), asked.images[part], asked.targets[part], seeds)
+            )
     values = stacked([batch.values for batch in batches])
     if not values.isfinite().all():
         raise ModelError(f"the map of {name} on model {asked.classifier.name} is not finite; use another method")

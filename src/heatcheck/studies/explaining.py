@@ -17,6 +17,7 @@ from heatcheck.core.tensors import Images, Targets
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
+from heatcheck.models import explained
 from heatcheck.studies.supplies import Supplied, Supply
 
 
@@ -105,7 +106,7 @@ class Explainer:
         if supplied.settings:
             method = replace(method, **supplied.settings)  # type: ignore[type-var]
         seeds = [seed_for(self.seed, case.key.case, name) for case in cases]
-        reduced: Tensor = CHANNEL_RULES[self.channels](method(self.classifier, *inputs, seeds).values)
+        reduced: Tensor = CHANNEL_RULES[self.channels](method(explained(self.classifier), *inputs, seeds).values)
         if not reduced.isfinite().all():
             raise CaseError(f"the map of {name} is not finite", stage="map")
         return reduced.cpu()

@@ -15,7 +15,7 @@ from heatcheck.methods import METHODS
 from heatcheck.methods.checks import in_one_sentence, require_fit
 from heatcheck.methods.masking import best_batch, leaves_batch_open, with_batch
 from heatcheck.methods.registry import Needs
-from heatcheck.models import NetworkClassifier
+from heatcheck.models import NetworkClassifier, explained
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.donors import gather_donors
 from heatcheck.studies.priors import LocationPriors, gather_priors
@@ -58,7 +58,7 @@ def try_out(explainer: Judged) -> None:
         require_fit(name, asked, classifier, blank)
         if facts.needs is not Needs.PREDICTIONS:
             with in_one_sentence(name, classifier):
-                asked(classifier, blank, target, [0])
+                asked(explained(classifier), blank, target, [0])
 
 
 def require_other_patients(explainer: Judged, keys: Sequence[CaseKey]) -> None:

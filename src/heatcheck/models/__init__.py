@@ -4,12 +4,15 @@ from heatcheck.models import densenet, inception, resnet, swin, vgg, vit  # noqa
 from heatcheck.models.black_box import BlackBox
 from heatcheck.models.classifier import NetworkClassifier, explained
 from heatcheck.models.contract import Preprocessing
+from heatcheck.models.ensemble import Ensemble, Member, open_model, read_ensemble
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
 from heatcheck.models.registry import MODELS, ModelFacts, Shape
 
 __all__ = [
     "MODELS",
     "BlackBox",
+    "Ensemble",
+    "Member",
     "ModelFacts",
     "ModelSettings",
     "NetworkClassifier",
@@ -17,5 +20,7 @@ __all__ = [
     "Shape",
     "explained",
     "load_classifier",
+    "open_model",
+    "read_ensemble",
     "save_classifier",
 ]

@@ -4,14 +4,16 @@ import hashlib
 import importlib
 import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -33,7 +35,14 @@ class ModelSettings(BaseModel):
 
     name: str
     weights: Path | None = None
+    ensemble: Path | None = None  # a training's folder, or its ensemble.json, instead of weights
     contract: Preprocessing | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.ensemble is not None and (self.weights is not None or self.contract is not None):
+            raise ValueError("an ensemble has its own weights and contract; name either `ensemble` or `weights`")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ def load_classifier(
     settings: ModelSettings, folder: Path = Path(), device: str = "cpu", *, trust_code: bool = False
 ) -> NetworkClassifier:
     """The classifier a spec names, checked by one forward pass; relative paths start at `folder`."""
+    if settings.ensemble is not None:
+        raise ModelError(f"model {settings.name} is an ensemble here, and one network is needed; name `weights:`")
     weights = _weights(settings, folder)
     contract = settings.contract or (weights.contract if weights else None)
     if contract is None:
@@ -65,7 +76,7 @@ def load_classifier(
     if weights is not None:
         translate = MODELS[settings.name].translate if settings.name in MODELS else unchanged
         module.load_state_dict(fitted(weights.state, module, translate, settings.name))
-    module = module.to(_device(device)).eval()
+    module = module.to(usable_device(device)).eval()
     digest = weights.digest if weights else digest_of(module)
     if settings.name.startswith(PYTHON_PREFIX):  # the same weights in other code are another model
         digest = hashlib.sha256(f"{digest}{_code_of(module)}".encode()).hexdigest()
@@ -74,7 +85,8 @@ def load_classifier(
     return classifier
 
 
-def _device(name: str) -> torch.device:
+def usable_device(name: str) -> torch.device:
+    """The device of that name, on which a number was seen."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
@@ -97,14 +109,25 @@ def read_weights(path: Path) -> Weights:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if path.suffix != ".safetensors":
         return Weights(_plain_state(path), _sidecar(path), digest)
+    with _safely_open(path) as file:
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    return Weights(state, stored_contract(path), digest)
+
+
+def stored_contract(path: Path) -> Preprocessing | None:
+    """The contract in or beside a .safetensors file, without reading its tensors."""
+    with _safely_open(path) as file:
+        text = (file.metadata() or {}).get(_METADATA_KEY)
+    return read_contract(text, path.name) if text else _sidecar(path)
+
+
+@contextmanager
+def _safely_open(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            yield file
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path} is not a safetensors file ({error}); export the weights again") from error
-    text = metadata.get(_METADATA_KEY)
-    return Weights(state, read_contract(text, path.name) if text else _sidecar(path), digest)
 
 
 def _plain_state(path: Path) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Case, Map
 from heatcheck.core.seeds import seed_for
-from heatcheck.core.tensors import Images, Targets
+from heatcheck.core.tensors import Images, Logits
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
@@ -61,26 +61,21 @@ class Explainer:
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
         """Every case explained, and the seconds each method took for the batch."""
         images = self.classifier.prepare([case.image for case in cases])
-        with torch.no_grad():
-            logits = self.classifier.logits(images)
-            probabilities = self.classifier.probabilities(logits)
-        if not logits.isfinite().all():
-            raise CaseError("the model's output is not finite", stage="model")
-        targets = torch.tensor(self._outputs, device=images.device).expand(len(cases), -1)
+        logits, probabilities = answers_of(self.classifier, images)
         grids: dict[str, Tensor] = {}
         missing: dict[str, Sequence[Mapping[int, str]]] = {}
         seconds: dict[str, float] = {}
         for name in self.methods:
             start = time.perf_counter()
-            supplied = self._supplied(name, cases)
-            grids[name] = self._grids(name, cases, (images, targets), supplied)
+            supplied = supplied_to(name, self.supplies, cases, self.classifier)
+            grids[name] = self.grids(name, cases, images, supplied)
             missing[name] = supplied.missing
             seconds[name] = time.perf_counter() - start
         return [
             Explained(
                 case,
-                tuple(logits[i, self._outputs].tolist()),
-                tuple(probabilities[i, self._outputs].tolist()),
+                tuple(logits[i, self.columns].tolist()),
+                tuple(probabilities[i, self.columns].tolist()),
                 {name: values[i] for name, values in grids.items()},
                 self.classifier.placement(case.image),
                 {name: by_case[i] for name, by_case in missing.items() if by_case[i]},
@@ -89,24 +84,39 @@ class Explainer:
         ], seconds
 
     @property
-    def _outputs(self) -> list[int]:
+    def columns(self) -> list[int]:
+        """The places of the findings among the classifier's outputs."""
         return [self.classifier.outputs.index(finding) for finding in self.findings]
 
-    def _supplied(self, name: str, cases: Sequence[Case]) -> Supplied:
-        """What the study hands to the method for these cases; most methods ask for nothing."""
-        for supply in self.supplies:
-            if supply.wanted_by(METHODS[name]):
-                return supply.for_batch(cases, self.classifier)
-        return Supplied({}, [{}] * len(cases))
-
-    def _grids(
-        self, name: str, cases: Sequence[Case], inputs: tuple[Images, Targets], supplied: Supplied
+    def grids(
+        self, name: str, cases: Sequence[Case], images: Images, supplied: Supplied
     ) -> Float[Tensor, "batch finding *grid"]:
+        """The method's maps of every finding on its own grid, one channel each."""
         method = self.methods[name]
         if supplied.settings:
             method = replace(method, **supplied.settings)  # type: ignore[type-var]
+        targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
         seeds = [seed_for(self.seed, case.key.case, name) for case in cases]
-        reduced: Tensor = CHANNEL_RULES[self.channels](method(explained(self.classifier), *inputs, seeds).values)
+        values = method(explained(self.classifier), images, targets, seeds).values
+        reduced: Tensor = CHANNEL_RULES[self.channels](values)
         if not reduced.isfinite().all():
             raise CaseError(f"the map of {name} is not finite", stage="map")
         return reduced.cpu()
+
+
+def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:
+    """The logits and the probabilities of a batch, which must be numbers."""
+    with torch.no_grad():
+        logits = classifier.logits(images)
+        probabilities = classifier.probabilities(logits)
+    if not logits.isfinite().all():
+        raise CaseError("the model's output is not finite", stage="model")
+    return logits, probabilities
+
+
+def supplied_to(name: str, supplies: Sequence[Supply], cases: Sequence[Case], classifier: Classifier) -> Supplied:
+    """What the study hands to the method for these cases; most methods ask for nothing."""
+    for supply in supplies:
+        if supply.wanted_by(METHODS[name]):
+            return supply.for_batch(cases, classifier)
+    return Supplied({}, [{}] * len(cases))

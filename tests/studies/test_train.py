@@ -1,62 +1,241 @@
 """Training from a spec, tiny; and the classifier that ships with the package."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+import torch
+from training_material import PROTOCOL, SMALL, training_spec
 
 from heatcheck import models
-from heatcheck.core.errors import RunFolderError, SpecError, UnknownNameError
-from heatcheck.models import ModelSettings, load_classifier
-from heatcheck.runs.spec import read_spec
+from heatcheck.core.errors import InputError, RunFolderError, SpecError, UnknownNameError
+from heatcheck.core.records import UNCERTAIN, CaseKey
+from heatcheck.models import ModelSettings, load_classifier, read_ensemble
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.studies import train_examples
 from heatcheck.studies.progress import Silent
-from heatcheck.studies.train import evaluate, train
-
-PHANTOM = {"name": "phantom_chest", "size": 40, "second_view": 0, "readers": 0}
-SMALL = {
-    "study": "training",
-    "seed": 1,
-    "threads": 1,
-    "model": "densenet_compact",
-    "size": [32, 32],
-    "training": {**PHANTOM, "patients": 24},
-    "validation": {**PHANTOM, "patients": 8, "first": 100},
-    "test": {**PHANTOM, "patients": 12, "first": 200},
-    "fit": {"epochs": 2, "batch_size": 8},
-}
+from heatcheck.studies.train import train
+from heatcheck.studies.train_examples import intensity
+from heatcheck.studies.train_results import evaluate
+from heatcheck.training import Machine
 
 
 def spec_of(folder, **changes):
-    path = folder / "training.yaml"
-    path.write_text(yaml.safe_dump({**SMALL, **changes}))
-    return read_spec(str(path))
+    return training_spec(folder, SMALL, **changes)
+
+
+class Stopping(Silent):
+    """A watcher that interrupts after so many steps of training."""
+
+    def __init__(self, steps):
+        self.left, self.training = steps, False
+
+    def start(self, what, *_):
+        self.training = what.startswith("training ")
+
+    def advance(self, *_):
+        self.left -= self.training
+        if self.left < 0:
+            raise KeyboardInterrupt
 
 
 def test_training_twice_gives_the_same_weights_and_a_classifier_that_loads(tmp_path):
-    first = train(spec_of(tmp_path), tmp_path / "a", Silent(), workers=0)
-    second = train(spec_of(tmp_path), tmp_path / "b", Silent(), workers=0)
+    first = train(spec_of(tmp_path), tmp_path / "a", Silent())
+    second = train(spec_of(tmp_path), tmp_path / "b", Silent())
     assert first.weights.read_bytes() == second.weights.read_bytes()
     assert first.results == second.results
     classifier = load_classifier(ModelSettings(name="densenet_compact", weights=first.weights))
     assert classifier.outputs == PhantomChest().findings
     record = json.loads((tmp_path / "a" / "training.json").read_text())
-    assert [epoch["epoch"] for epoch in record["history"]] == [0, 1]
+    assert [check["epoch"] for check in record["history"]] == [0, 1]
+    losses = [check["validation_loss"] for check in record["history"]]
+    assert record["best"] == f"checkpoints/ignore-1-{3 * (1 + np.argmin(losses)):06d}.safetensors"
+    assert not first.ensemble
+    assert not (tmp_path / "a" / "ensemble.json").exists()
 
 
 def test_another_seed_gives_other_weights(tmp_path):
-    first = train(spec_of(tmp_path), tmp_path / "a", Silent(), workers=0)
-    second = train(spec_of(tmp_path, seed=2), tmp_path / "b", Silent(), workers=0)
+    first = train(spec_of(tmp_path), tmp_path / "a", Silent())
+    second = train(spec_of(tmp_path, seed=2), tmp_path / "b", Silent())
     assert first.weights.read_bytes() != second.weights.read_bytes()
+
+
+def test_images_need_not_be_kept_on_disk(tmp_path):
+    train(spec_of(tmp_path, cache=False), tmp_path / "a", Silent())
+    assert not list((tmp_path / "a").glob("*.npy"))
+
+
+@pytest.fixture(scope="module")
+def protocol(tmp_path_factory):
+    """A finished training by the whole protocol, at tiny size."""
+    folder = tmp_path_factory.mktemp("protocol")
+    return train(training_spec(folder, PROTOCOL), folder / "out", Silent())
+
+
+def test_protocol_keeps_the_best_checkpoints_of_each_run_and_lists_them_all(protocol):
+    out = protocol.weights.parent
+    lines = (out / "checkpoints.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
+    assert header[-10:] == list(PhantomChest().findings)
+    assert len(rows) == 2 * 2 * 3  # strategies, runs, checks at steps 2, 4 and 6
+    for strategy in ("ignore", "three_class"):
+        for run in "12":
+            mine = [row for row in rows if (row["strategy"], row["run"]) == (strategy, run)]
+            ranked = sorted(
+                mine, key=lambda row: (float(row["Edema"]) + float(row["Atelectasis"]), int(row["step"])), reverse=True
+            )
+            assert [row["kept"] for row in ranked] == ["1", "1", "0"]
+    files = {path.name for path in (out / "checkpoints").iterdir()}
+    assert files == {row["checkpoint"] for row in rows if row["kept"] == "1"}
+    best = max(rows, key=lambda row: (int(row["kept"]), float(row["Edema"]) + float(row["Atelectasis"])))
+    assert protocol.weights.read_bytes() == (out / "checkpoints" / best["checkpoint"]).read_bytes()
+
+
+def test_ensemble_of_a_finding_is_made_of_the_checkpoints_that_tell_it_best(protocol):
+    out = protocol.weights.parent
+    header, *lines = ((line.split(",")) for line in (out / "checkpoints.csv").read_text().splitlines())
+    kept = [row for row in (dict(zip(header, line, strict=True)) for line in lines) if row["kept"] == "1"]
+    listed = json.loads((out / "ensemble.json").read_text())["findings"]
+    assert list(listed) == list(PhantomChest().findings)
+    for finding, entries in listed.items():
+        assert len(entries) == 3
+        told = sorted((float(row[finding]) for row in kept if row[finding]), reverse=True)
+        assert [entry["auroc"] for entry in entries] == pytest.approx(told[:3] or [None] * 3, abs=1e-5)
+
+
+def test_ensembles_test_is_that_of_the_mean_probability_over_studies(protocol):
+    """By hand: every member on every view of the test source, the mean, and the highest view of each study."""
+    out = protocol.weights.parent
+    ensemble = read_ensemble(out, "densenet_compact")
+    assert {load_head(member.path) for member in ensemble.members} == {"binary", "three_class"}
+    settings = {key: value for key, value in PROTOCOL["test"].items() if key != "name"}
+    source = PhantomChest(PhantomChestSettings(**settings))
+    keys = source.index()
+    images = ensemble.prepare([source.load(key).image for key in keys])
+    with torch.no_grad():
+        said = ensemble.probabilities(ensemble.logits(images)).numpy()
+    column = ensemble.outputs.index("Cardiomegaly")
+    patients = sorted({key.patient for key in keys})
+    assert len(patients) < len(keys)
+    highest = [max(said[i, column] for i, key in enumerate(keys) if key.patient == patient) for patient in patients]
+    truth = [next(key.labels["Cardiomegaly"] for key in keys if key.patient == patient) for patient in patients]
+    every = list(zip(highest, truth, strict=True))
+    pairs = [(a > b) + 0.5 * (a == b) for a, x in every for b, y in every if x > y]
+    result = next(one for one in protocol.ensemble_results if one.finding == "Cardiomegaly")
+    assert result.cases == len(patients)
+    assert result.auroc == pytest.approx(np.mean(pairs), abs=0.02)  # the images are kept in half precision
+
+
+def load_head(path):
+    return load_classifier(ModelSettings(name="densenet_compact", weights=path)).preprocessing.head
+
+
+def test_record_compares_ensemble_and_best_single_checkpoint(protocol):
+    record = json.loads((protocol.weights.parent / "training.json").read_text())
+    single, together = ({one["finding"]: one["auroc"] for one in record[key]} for key in ("test", "ensemble_test"))
+    for gain in record["ensemble_less_best"]:
+        finding = gain["finding"]
+        if gain["difference"] is None:
+            assert "with and without" in gain["reason"]
+        else:
+            assert gain["difference"] == pytest.approx(together[finding] - single[finding])
+            assert gain["low"] is None or gain["low"] <= gain["difference"] <= gain["high"]
+            assert gain["reason"] if gain["low"] is None else True
+
+
+def test_learning_curve_is_drawn(protocol):
+    drawn = (protocol.weights.parent / "learning-curve.svg").read_text()
+    assert "three class" in drawn or "<path" in drawn
+    assert (protocol.weights.parent / "learning-curve.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("steps", [3, 9, 20])
+def test_training_stopped_inside_a_run_ends_with_the_same_files(tmp_path, protocol, steps):
+    """Of four runs with six steps each: in an epoch of the first, of the second and of the last."""
+    spec = training_spec(tmp_path, PROTOCOL)
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, tmp_path / "out", Stopping(steps))
+    assert not (tmp_path / "out" / "training.json").exists()
+    train(spec, tmp_path / "out", Silent())
+    expected = protocol.weights.parent
+    for path in sorted(expected.rglob("*")):
+        if path.is_file() and path.name != ".lock":
+            assert (tmp_path / "out" / path.relative_to(expected)).read_bytes() == path.read_bytes(), path.name
+    assert {path.name for path in expected.rglob("*")} == {path.name for path in (tmp_path / "out").rglob("*")}
+
+
+def test_best_learning_rate_is_found_and_used(tmp_path):
+    fit = {"epochs": 2, "batch_size": 8, "learning_rate": [1e-9, 0.01]}
+    train(spec_of(tmp_path, fit=fit), tmp_path / "a", Silent())
+    record = json.loads((tmp_path / "a" / "training.json").read_text())
+    merits = {one["rate"]: one["merit"] for one in record["learning_rates"]}
+    chosen = max(merits, key=merits.get)
+    plain = {**fit, "learning_rate": chosen}
+    train(spec_of(tmp_path, fit=plain), tmp_path / "b", Silent())
+    assert (tmp_path / "a" / "weights.safetensors").read_bytes() == (
+        tmp_path / "b" / "weights.safetensors"
+    ).read_bytes()
+    assert len(list((tmp_path / "a" / "checkpoints").iterdir())) == 1
+
+
+def test_blank_labels_may_count_as_absent_in_the_training_data_only():
+    contract = models.Preprocessing(outputs=("a", "b"), size=(8, 8))
+
+    class Two:
+        def index(self):
+            return [CaseKey("x", "x", {"a": 1.0, "b": math.nan}), CaseKey("y", "y", {"a": UNCERTAIN})]
+
+    unknown = train_examples.CaseExamples(Two(), contract).labels
+    zero = train_examples.CaseExamples(Two(), contract, "zero").labels
+    torch.testing.assert_close(unknown, torch.tensor([[1.0, math.nan], [-1.0, math.nan]]), equal_nan=True)
+    assert zero.tolist() == [[1.0, 0.0], [-1.0, 0.0]]
+
+
+def test_mean_and_spread_are_those_of_all_pixels():
+    source = PhantomChest(PhantomChestSettings(patients=5, size=40))
+    pixels = np.concatenate([source.load(key).image.ravel() for key in source.index()]).astype(float)
+    mean, spread = intensity(source, source.index(), 0, Silent())
+    assert mean == pytest.approx([pixels.mean()], rel=1e-3)
+    assert spread == pytest.approx([pixels.std()], rel=1e-3)
+
+
+def test_unreadable_training_images_are_counted_and_the_others_learned_from(tmp_path):
+    said = []
+
+    class Hearing(Silent):
+        def say(self, sentence):
+            said.append(sentence)
+
+    images = tmp_path / "images"
+    images.mkdir()
+    source = PhantomChest(PhantomChestSettings(patients=24, size=40, second_view=0, readers=0))
+    lines = ["image,Edema"]
+    for key in source.index():
+        np.save(images / f"{key.case}.npy", source.load(key).image[0])
+        lines.append(f"{key.case},{int(key.labels['Edema'])}")
+    (images / f"{key.case}.npy").write_bytes(b"broken")
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    folder = {"name": "folder", "images": "images", "labels": "labels.csv"}
+    changes = {"training": folder, "findings": ["Edema"], "cache": False}
+    trained = train(spec_of(tmp_path, **changes), tmp_path / "out", Hearing())
+    assert said == ["1 training images could not be read; they taught nothing."]
+    assert math.isfinite(trained.results[0].auroc)
+
+
+def test_folder_too_small_for_prepared_images_is_refused_with_their_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_examples.shutil, "disk_usage", lambda _: type("Free", (), {"free": 1000}))
+    with pytest.raises(RunFolderError, match=r"the prepared training images take 0.0 GB .* set `cache: false`"):
+        train(spec_of(tmp_path), tmp_path / "a", Silent())
 
 
 def test_another_training_in_the_same_folder_is_refused(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "training-spec.json").write_text("{}\n")
     with pytest.raises(RunFolderError, match="another training"):
-        train(spec_of(tmp_path), tmp_path / "a", Silent(), workers=0)
+        train(spec_of(tmp_path), tmp_path / "a", Silent())
 
 
 @pytest.mark.parametrize(
@@ -66,12 +245,35 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path):
         ({"findings": ["Flu"]}, SpecError, "Flu"),
         ({"epochs": 3}, SpecError, "unknown key 'epochs'"),
         ({"fit": {"epoch": 3}}, SpecError, "did you mean 'epochs'"),
+        ({"fit": {"optimizer": "sgd"}}, SpecError, "'fit.optimizer'"),
+        ({"fit": {"batch_size": 25}}, InputError, "24 examples do not fill a batch of 25"),
+        ({"size": [4, 4]}, InputError, "sides of at least 13"),
+        ({"uncertainty": "zeroes"}, UnknownNameError, "unknown uncertainty strategy 'zeroes'; did you mean 'zeros'"),
+        ({"uncertainty": ["zeros", "zeros"]}, SpecError, "names a strategy twice"),
+        ({"uncertainty": ["zeros", "ones"]}, SpecError, "cannot be compared; set `checkpoints.by` to findings"),
+        ({"ensemble": 2}, SpecError, "an ensemble is chosen by AUROC"),
+        ({"checkpoints": {"by": ["Edma"]}}, SpecError, "'Edma' is no output; did you mean 'Edema'"),
+        ({"checkpoints": {"by": ["Pleural Effusion"]}}, SpecError, "no positive case of 'Pleural Effusion'"),
+        ({"checkpoints": {"keep": 0}}, SpecError, "'checkpoints.keep'"),
+        ({"fit": {"learning_rate": []}}, SpecError, "learning_rate"),
     ],
 )
 def test_a_wrong_spec_is_refused_before_anything_is_written(tmp_path, changes, error, message):
     with pytest.raises(error, match=message):
-        train(spec_of(tmp_path, **changes), tmp_path / "a", Silent(), workers=0)
+        train(spec_of(tmp_path, **changes), tmp_path / "a", Silent())
     assert not (tmp_path / "a").exists()
+
+
+def test_batch_that_devices_cannot_share_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match="a batch of 8 cannot be shared by 3 devices"):
+        train(spec_of(tmp_path), tmp_path / "a", Silent(), Machine(devices=3))
+    assert not (tmp_path / "a").exists()
+
+
+def test_two_processes_train_by_the_protocol(tmp_path):
+    trained = train(training_spec(tmp_path, PROTOCOL, runs=1), tmp_path / "a", Silent(), Machine(devices=2))
+    assert trained.ensemble.exists()
+    assert len(list((tmp_path / "a" / "checkpoints").iterdir())) == 4
 
 
 def test_the_shipped_classifier_is_small_and_good_on_unseen_patients():

@@ -1,11 +1,23 @@
-"""`heatcheck train`: train a classifier."""
+"""`heatcheck train`: train classifiers."""
 
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heatcheck.cli.options import Debug, Device, Out, Quiet, Seed, Workers
 from heatcheck.cli.stopping import continuable
+
+if TYPE_CHECKING:
+    from heatcheck.studies.train import Trained
+
+
+class Precision(StrEnum):
+    """The arithmetic of a training."""
+
+    FULL = "32-true"
+    HALF = "16-mixed"
+    BFLOAT = "bf16-mixed"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,20 +30,33 @@ def train(
     out: Out,
     seed: Seed = None,
     device: Device = "cpu",
+    devices: Annotated[int, typer.Option(min=1, help="How many of them share each batch.")] = 1,
+    precision: Annotated[Precision, typer.Option(help="Mixed precision is faster on GPUs.")] = Precision.FULL,
     workers: Workers = 2,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a classifier, or continue a training, and test it on unseen cases."""
+    """Train classifiers, or continue a training, and test the best and their ensemble on unseen cases."""
     from heatcheck.runs.spec import read_spec
     from heatcheck.studies.progress import watching
     from heatcheck.studies.train import train as carry_out
+    from heatcheck.training import Machine
 
+    machine = Machine(device, devices, precision.value, workers)
     with continuable(), watching(quiet=quiet) as watcher:
-        trained = carry_out(read_spec(spec, seed), out, watcher, workers, device)
-    if quiet:
-        return
+        trained = carry_out(read_spec(spec, seed), out, watcher, machine)
+    if not quiet:
+        _print(trained)
+
+
+def _print(trained: "Trained") -> None:
+    together = {result.finding: result.auroc for result in trained.ensemble_results}
     for result in trained.results:
-        typer.echo(f"{result.finding:<28} AUROC {result.auroc:.3f}  ({result.positives} of {result.cases} positive)")
+        more = f"  ensemble {together[result.finding]:.3f}" if together else ""
+        typer.echo(
+            f"{result.finding:<28} AUROC {result.auroc:.3f}{more}  ({result.positives} of {result.cases} positive)"
+        )
     typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}")
     typer.echo(f"Weights: {trained.weights}")
+    if trained.ensemble:
+        typer.echo(f"Ensemble: {trained.ensemble}")

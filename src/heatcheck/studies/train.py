@@ -1,62 +1,41 @@
-"""Train a classifier from a spec: source → examples → fit → weights with their contract."""
+"""Train classifiers from a spec: sources → examples → runs of the fit → checkpoints, the best of them, an ensemble."""
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
-from heatcheck.core.contracts import Source
-from heatcheck.core.errors import RunFolderError, SpecError
-from heatcheck.core.records import CaseKey
+from heatcheck.core.errors import RunFolderError
 from heatcheck.core.seeds import seed_for
-from heatcheck.metrics.classification import auroc
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier, read_ensemble
+from heatcheck.models.contract import read_contract
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
+from heatcheck.runs.tables import replaced
 from heatcheck.studies.progress import Watcher
-from heatcheck.studies.sources import open_source
-from heatcheck.training import Epoch, FitSettings, fit
+from heatcheck.studies.train_checkpoints import (
+    FOLDER,
+    CheckpointKeeper,
+    copy_best,
+    kept_of,
+    write_ensemble,
+    write_table,
+)
+from heatcheck.studies.train_curve import draw_curve
+from heatcheck.studies.train_examples import CaseExamples, StoredExamples, intensity
+from heatcheck.studies.train_results import Gain, Judged, TestResult, gains, judged, told_by
+from heatcheck.studies.train_spec import Plan, planned
+from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, Machine, fit, steps_done
+from heatcheck.training.batches import Batches
+from heatcheck.training.selection import best_candidate, merit
 
-
-class FitPart(BaseModel):
-    """How long and how fast to learn."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    epochs: int = Field(12, ge=1)
-    batch_size: int = Field(32, ge=1)
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.01, ge=0)
-
-
-class TrainingBody(BaseModel):
-    """What a training spec says beyond the common part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    model: str
-    findings: tuple[str, ...] | Literal["all"] = "all"
-    size: tuple[int, ...] = (160, 160)
-    training: dict[str, Any]
-    validation: dict[str, Any]
-    test: dict[str, Any]
-    fit: FitPart = FitPart()
-
-
-@dataclass(frozen=True, slots=True)
-class TestResult:
-    """How well one finding is told on unseen cases."""
-
-    finding: str
-    auroc: float
-    positives: int
-    cases: int
+HERE = Machine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +43,10 @@ class Trained:
     """What a training leaves behind."""
 
     weights: Path
-    results: tuple[TestResult, ...]
+    results: tuple[TestResult, ...]  # of the best single checkpoint
+    ensemble: Path | None = None
+    ensemble_results: tuple[TestResult, ...] = ()
+    gains: tuple[Gain, ...] = ()
 
     @property
     def macro_auroc(self) -> float:
@@ -72,73 +54,147 @@ class Trained:
         return float(np.nanmean([result.auroc for result in self.results]))
 
 
-class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
-    """The cases of a source on the model's grid, with their labels."""
-
-    def __init__(self, source: Source, classifier: NetworkClassifier) -> None:
-        self.source, self.classifier = source, classifier
-        self.keys = list(source.index())
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        key = self.keys[index]
-        return self.classifier.prepare([self.source.load(key).image])[0], self.labels(key)
-
-    def labels(self, key: CaseKey) -> Tensor:
-        """The case's labels in the order of the outputs."""
-        return torch.tensor([key.labels[finding] for finding in self.classifier.outputs], dtype=torch.float32)
-
-
-class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
-    """Examples kept on disk after their first preparation, read back through a memory map."""
-
-    def __init__(self, examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
-        self.labels = torch.stack([examples.labels(key) for key in examples.keys])
-        if not path.exists():
-            _prepare_all(examples, path, watcher, workers)
-        self.images = np.load(path, mmap_mode="r")
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(self.images[index].astype(np.float32)), self.labels[index]
-
-
-def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
-    shape = (len(examples), *examples[0][0].shape)
-    temporary = path.with_suffix(".tmp.npy")
-    images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
-    watcher.start(f"preparing {path.stem}", len(examples))
-    for start, (batch, _) in zip(
-        range(0, len(examples), 16), DataLoader(examples, 16, num_workers=workers), strict=True
-    ):
-        images[start : start + len(batch)] = batch.numpy()
-        watcher.advance(len(batch))
-    images.flush()
-    temporary.rename(path)
-
-
-def train(spec: Spec, out: Path, watcher: Watcher, workers: int = 2, device: str = "cpu") -> Trained:
-    """The trained classifier as a file in `out`, and how well it does on its test source."""
-    body = spec.checked_body(TrainingBody)
-    sources = [open_source(part, spec.folder, spec.name) for part in (body.training, body.validation, body.test)]
-    classifier = _untrained(body, spec.envelope.seed, sources[0])
-    _claim(out, {"seed": spec.envelope.seed, **body.model_dump(mode="json")})
+def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> Trained:
+    """The trained classifiers as files in `out`, and how well they do on the test source; continues what was begun."""
+    machine.check()
+    plan = planned(spec)
+    Batches(len(plan.training.index()), plan.body.fit.batch_size, 0, processes=machine.devices)  # refuses what it must
+    _claim(out, _identity(plan, machine))
     with locked(out), _repeatable(spec.envelope.threads):
-        training, validation = (
-            StoredExamples(CaseExamples(source, classifier), out / f"{name}.npy", watcher, workers)
-            for source, name in zip(sources[:2], ("training", "validation"), strict=True)
-        )
-        settings = FitSettings(seed=spec.envelope.seed, device=device, **body.fit.model_dump())
-        history = _fitted(classifier, (training, validation), settings, out / "state.ckpt", watcher)
-        save_classifier(classifier, out / "weights.safetensors")
-        results = evaluate(classifier, sources[2], watcher)
-        record = {"history": [asdict(epoch) for epoch in history], "test": [asdict(result) for result in results]}
-        (out / "training.json").write_text(json.dumps(record, indent=1) + "\n")
-    return Trained(out / "weights.safetensors", results)
+        for left_over in out.rglob("*.tmp-*"):  # a killed training leaves its unfinished file behind
+            left_over.unlink()
+        for name in (FOLDER, "runs"):
+            (out / name).mkdir(exist_ok=True)
+        return _Training(plan, out, watcher, machine, _contract(plan, out, watcher)).carried_out()
+
+
+def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
+    """What must be equal when a training is taken up again."""
+    return {
+        "seed": plan.seed,
+        **plan.body.model_dump(mode="json"),
+        "machine": {"device": machine.device, "devices": machine.devices, "precision": machine.precision},
+        "data": [source.stamp() for source in (plan.training, plan.validation)],
+    }
+
+
+@dataclass(frozen=True)
+class _Training:
+    """One training under way in its folder."""
+
+    plan: Plan
+    out: Path
+    watcher: Watcher
+    machine: Machine
+    contract: Preprocessing
+
+    def carried_out(self) -> Trained:
+        """Every run that is not finished yet, then what is made of their checkpoints."""
+        body = self.plan.body
+        data = self._examples("training"), self._examples("validation")
+        rates = self._rates(data)
+        rate = max(rates, key=lambda each: rates[each])
+        every: list[Candidate] = []
+        kept: list[Candidate] = []
+        for strategy in body.uncertainty:
+            for run in range(1, body.runs + 1):
+                history = self._run(f"{strategy}-{run}", (strategy, run, rate), data, body.checkpoints.keep)
+                every += [Candidate(strategy, run, check) for check in history]
+                kept += kept_of(strategy, run, history, self.plan.by, body.checkpoints.keep)
+        trained = self._judged(kept)
+        write_table(self.out, every, kept, self.plan.outputs)
+        draw_curve(self.out, every, kept, self.plan.by)
+        self._record(trained, every, best_candidate(kept, self.plan.by), rates)
+        return trained
+
+    def _examples(self, name: str) -> Examples:
+        """The examples of one of the three sources, as the spec wants them kept."""
+        source = {"training": self.plan.training, "validation": self.plan.validation, "test": self.plan.test}[name]
+        read = CaseExamples(source, self.contract, self.plan.body.blank if name == "training" else "unknown")
+        if not self.plan.body.cache:
+            return read
+        return StoredExamples(read, self.out / f"{name}.npy", self.watcher, self.machine.workers)
+
+    def _rates(self, data: tuple[Examples, Examples]) -> dict[float, float]:
+        """What each learning rate came to in one run of the first strategy; a single rate needs no trial."""
+        rates = self.plan.body.fit.rates
+        if len(rates) == 1:
+            return {rates[0]: math.nan}
+        tried = {
+            rate: self._run(f"rate-{rate:g}", (self.plan.body.uncertainty[0], 1, rate), data, keep=0) for rate in rates
+        }
+        return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in tried.items()}
+
+    def _run(self, name: str, which: tuple[str, int, float], data: tuple[Examples, Examples], keep: int) -> list[Check]:
+        """The history of one run, which is only done where it was not finished earlier."""
+        record, state = self.out / "runs" / f"{name}.json", self.out / "runs" / f"{name}.ckpt"
+        if record.exists():
+            return [Check(**check) for check in json.loads(record.read_text())]
+        strategy, run, rate = which
+        settings = self.plan.settings(strategy, run, rate)
+        contract = self.contract.model_copy(update={"head": STRATEGIES[strategy].head})
+        keys = tuple(self.plan.validation.index())
+        keeper = CheckpointKeeper(
+            self.out / FOLDER, self.plan.body.model, contract, strategy, run, self.plan.by, keep, keys,
+            self.plan.body.views,
+        )  # fmt: skip
+        job = Job(_untrained(self.plan.body.model, contract, settings.seed), *data, settings, state, keeper)
+        self.watcher.start(f"training {name}", job.steps, steps_done(state))
+        history = fit(job, self.machine, self._tick)
+        with replaced(record) as temporary:
+            temporary.write_text(json.dumps([asdict(check) for check in history]) + "\n")
+        state.unlink()
+        return history
+
+    def _tick(self, _step: int, loss: float, auroc: float) -> None:
+        told = "" if math.isnan(auroc) else f", AUROC {auroc:.3f}"
+        self.watcher.advance(1, f"loss {loss:.3f}{told}")
+
+    def _judged(self, kept: Sequence[Candidate]) -> Trained:
+        """The best single checkpoint and the ensemble on the test source."""
+        body = self.plan.body
+        weights = copy_best(self.out, best_candidate(kept, self.plan.by))
+        examples = self._examples("test") if body.ensemble else CaseExamples(self.plan.test, self.contract)
+        single = load_classifier(ModelSettings(name=body.model, weights=weights), Path(), self.machine.device)
+        alone = self._told(single, examples)
+        if not body.ensemble:
+            return Trained(weights, alone.results())
+        file = write_ensemble(self.out, body.model, kept, self.plan.outputs, (self.plan.by, body.ensemble))
+        together = self._told(read_ensemble(file, body.model, self.machine.device), examples)
+        better = gains(together, alone, self.plan.seed)
+        return Trained(weights, alone.results(), file, together.results(), better)
+
+    def _told(self, model: Any, examples: Examples) -> Judged:  # noqa: ANN401 - a classifier or an ensemble
+        probabilities, labels = told_by(model, examples, self.machine.workers, self.watcher)
+        keys = self.plan.test.index()
+        return judged(keys, labels, probabilities, self.plan.outputs, self.plan.body.views)
+
+    def _record(self, trained: Trained, every: Sequence[Candidate], best: Candidate, rates: dict[float, float]) -> None:
+        """Write training.json, and say what could not be read."""
+        first = [one.check for one in every if one.run == 1 and one.strategy == every[0].strategy]
+        unreadable = sum(check.unreadable for check in first if check.epoch == 0)
+        if unreadable:
+            self.watcher.say(f"{unreadable} training images could not be read; they taught nothing.")
+        record = {
+            "history": [{"strategy": one.strategy, "run": one.run, **asdict(one.check)} for one in every],
+            "learning_rates": [{"rate": rate, "merit": value} for rate, value in rates.items()],
+            "unreadable": unreadable,
+            "best": f"{FOLDER}/{best.name}",
+            "test": [asdict(result) for result in trained.results],
+            "ensemble_test": [asdict(result) for result in trained.ensemble_results],
+            "ensemble_less_best": [asdict(gain) for gain in trained.gains],
+        }
+        with replaced(self.out / "training.json") as temporary:
+            temporary.write_text(json.dumps(_plain(record), indent=1) + "\n")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with null in the place of what is no number: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
@@ -154,35 +210,15 @@ def _repeatable(threads: int | None) -> Iterator[None]:
         torch.use_deterministic_algorithms(before[1])
 
 
-def _fitted(
-    classifier: NetworkClassifier,
-    data: tuple[StoredExamples, StoredExamples],
-    settings: FitSettings,
-    state: Path,
-    watcher: Watcher,
-) -> list[Epoch]:
-    """The history of the fit, watched step by step."""
-    steps = settings.epochs * (len(data[0]) // settings.batch_size)
-    watcher.start("training", steps, _steps_done(state, steps, settings.epochs))
-    return fit(
-        classifier.module, data, settings, state, lambda _step, _steps, loss: watcher.advance(1, f"loss {loss:.3f}")
-    )
-
-
-def _steps_done(state: Path, steps: int, epochs: int) -> int:
-    if not state.exists():
-        return 0
-    done = len(torch.load(state, map_location="cpu", weights_only=True)["history"])
-    return steps * done // epochs
-
-
 def _claim(out: Path, identity: dict[str, Any]) -> None:
     """Take the folder for this training, or continue there if it holds the same one."""
     description = out / "training-spec.json"
     text = json.dumps(identity, indent=1, sort_keys=True) + "\n"
     if description.exists():
         if description.read_text() != text:
-            raise RunFolderError(f"{out} holds another training; choose another --out")
+            raise RunFolderError(
+                f"{out} holds another training (spec, seed, data, devices or precision differ); choose another --out"
+            )
         return
     if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
         raise RunFolderError(f"{out} is not an empty folder; choose another --out")
@@ -193,42 +229,23 @@ def _claim(out: Path, identity: dict[str, Any]) -> None:
         raise RunFolderError(f"{out} cannot be written ({error.strerror}); choose another --out") from error
 
 
-def _untrained(body: TrainingBody, seed: int, source: Source) -> NetworkClassifier:
-    outputs = source.findings if body.findings == "all" else body.findings
-    missing = [finding for finding in outputs if finding not in source.findings]
-    if missing:
-        raise SpecError(f"findings {missing} are not in the training source, which has {list(source.findings)}")
-    first = [source.load(key).image for key in source.index()[:100]]
-    channels = first[0].shape[0]
-    pixels = np.concatenate([image.reshape(channels, -1) for image in first], axis=1)
+def _contract(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
+    """How images are prepared: measured on the training images once, then remembered."""
+    file = out / "contract.json"
+    if file.exists():
+        return read_contract(file.read_text(), file.name)
+    mean, spread = intensity(plan.training, plan.training.index(), plan.seed, watcher)
     contract = Preprocessing(
-        outputs=outputs,
-        size=body.size,
-        channels=channels,
-        mean=tuple(round(float(value), 4) for value in pixels.mean(1)),
-        std=tuple(round(float(value), 4) for value in pixels.std(1)),
+        outputs=plan.outputs, size=plan.body.size, channels=len(mean), mean=tuple(mean), std=tuple(spread)
     )
-    with torch.random.fork_rng():
+    with replaced(file) as temporary:
+        temporary.write_text(contract.model_dump_json() + "\n")
+    return contract
+
+
+def _untrained(model: str, contract: Preprocessing, seed: int) -> torch.nn.Module:
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(seed, "initial weights"))
-        module = MODELS[body.model].build(channels, len(outputs), body.size)
+        module = MODELS[model].build(contract.channels, contract.answers, contract.size)
     # the CPU's convolutions are faster with channels last
-    module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return NetworkClassifier(body.model, module, contract)
-
-
-@torch.no_grad()
-def evaluate(classifier: NetworkClassifier, source: Source, watcher: Watcher) -> tuple[TestResult, ...]:
-    """The AUROC of each finding on a source."""
-    keys = source.index()
-    watcher.start("testing", len(keys))
-    rows = []
-    for key in keys:
-        logits = classifier.logits(classifier.prepare([source.load(key).image]))
-        rows.append(classifier.probabilities(logits)[0].cpu().numpy())
-        watcher.advance()
-    probabilities = np.stack(rows)
-    labels = np.array([[key.labels[finding] for finding in classifier.outputs] for key in keys])
-    return tuple(
-        TestResult(finding, auroc(labels[:, i], probabilities[:, i]).value, int(np.nansum(labels[:, i])), len(keys))
-        for i, finding in enumerate(classifier.outputs)
-    )
+    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

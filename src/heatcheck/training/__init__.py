@@ -1,6 +1,20 @@
-"""One fit loop on Lightning Fabric."""
+"""One fit loop on Lightning Fabric, strategies for uncertain labels, and the selection of checkpoints."""
 
-from heatcheck.training.fit import Epoch, FitSettings, fit
-from heatcheck.training.labels import masked_cross_entropy
+from heatcheck.training.batches import Examples, readable
+from heatcheck.training.fit import FitSettings, Job, fit, steps_done
+from heatcheck.training.labels import STRATEGIES
+from heatcheck.training.machine import Machine
+from heatcheck.training.selection import Candidate, Check
 
-__all__ = ["Epoch", "FitSettings", "fit", "masked_cross_entropy"]
+__all__ = [
+    "STRATEGIES",
+    "Candidate",
+    "Check",
+    "Examples",
+    "FitSettings",
+    "Job",
+    "Machine",
+    "fit",
+    "readable",
+    "steps_done",
+]

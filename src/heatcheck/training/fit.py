@@ -1,22 +1,26 @@
-"""The fit loop: the same seed on the same machine gives the same weights, and a stopped fit goes on where it was."""
+"""The fit loop: the same seed on the same machine gives the same weights, and a stopped fit goes on where it was.
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+Everything is kept after each check: the weights, the optimizer and the history. Orders and dropout come from the seed
+and the number of the step, so that nothing else needs to be remembered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
-import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
-from heatcheck.core.errors import InputError, ModelError
-from heatcheck.core.seeds import generator_for, seed_for
-from heatcheck.training.labels import masked_cross_entropy
-
-Examples = Dataset[tuple[Tensor, Tensor]]
+from heatcheck.core.errors import ModelError
+from heatcheck.core.seeds import seed_for
+from heatcheck.training.batches import Batches, Examples, readable, unreadable
+from heatcheck.training.labels import STRATEGIES
+from heatcheck.training.machine import Machine, Tick, carried_out
+from heatcheck.training.schedule import OPTIMIZERS, Pace, groups
+from heatcheck.training.selection import Check, best_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,129 +30,190 @@ class FitSettings:
     epochs: int
     batch_size: int
     learning_rate: float
-    weight_decay: float
-    warm_up: float = 0.15  # share of the steps in which the learning rate rises
+    weight_decay: float = 0.0
+    optimizer: str = "adamw"
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warm_up: float = 0.15
+    clip: float | None = 2.0  # the gradients' longest norm
+    strategy: str = "ignore"  # for uncertain labels
+    check_every: int | None = None  # steps; None: at the end of each epoch
     seed: int = 0
-    device: str = "cpu"
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """What one pass over the training data achieved."""
+class Keeper(Protocol):
+    """Whoever judges the network and stores what is worth it."""
 
-    epoch: int
-    training_loss: float
-    validation_loss: float
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The findings whose mean AUROC ranks checkpoints; none: the loss does."""
 
+    def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:
+        """The AUROC of each finding from the network's answers on the validation data."""
 
-class _Order:
-    """The order in which one epoch visits the examples."""
-
-    def __init__(self, length: int, seed: int) -> None:
-        self.length, self.seed, self.epoch = length, seed, 0
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __iter__(self) -> Iterator[int]:
-        order: np.ndarray = generator_for(self.seed, self.epoch, "order").permutation(self.length)
-        return iter(order.tolist())
+    def keep(self, history: Sequence[Check], module: nn.Module) -> None:
+        """Store the newest weights if they are among the best, and remove those that are no longer."""
 
 
-def fit(
-    module: nn.Module,
-    data: tuple[Examples, Examples],
-    settings: FitSettings,
-    state_file: Path,
-    tick: Callable[[int, int, float], None],
-) -> list[Epoch]:
-    """The history of the fit; the module ends with the weights of the best epoch on the validation data.
+@dataclass(frozen=True)
+class Job:
+    """Everything one fit needs; it can be sent to another process."""
 
-    `data` are the training and the validation examples; `state_file` keeps everything after each epoch, so that a
-    stopped fit continues; `tick(step, steps, loss)` is called after each step.
-    """
-    fabric = Fabric(accelerator=torch.device(settings.device).type, devices=1)
-    order = _Order(len(data[0]), settings.seed)  # type: ignore[arg-type]
-    training = DataLoader(data[0], settings.batch_size, sampler=order, drop_last=True)
-    if not len(training):
-        raise InputError(f"{len(order)} examples do not fill a batch of {settings.batch_size}; lower the batch size")
-    validation = DataLoader(data[1], settings.batch_size)
-    optimizer = torch.optim.AdamW(_groups(module, settings.weight_decay), lr=settings.learning_rate)
-    network, optimizer = fabric.setup(module, optimizer)
-    training, validation = fabric.setup_dataloaders(training, validation)
-    state: dict[str, Any] = {"network": network, "optimizer": optimizer, "history": [], "best": {}}
-    if state_file.exists():
-        # everything in the file is a tensor, a number or a list of them: nothing executable is loaded
-        fabric.load(state_file, state, weights_only=True)
-    steps = settings.epochs * len(training)
-    for epoch in range(len(state["history"]), settings.epochs):
-        order.epoch = epoch
-        with torch.random.fork_rng():
-            torch.manual_seed(seed_for(settings.seed, epoch, "dropout"))
-            loss = _train(fabric, network, optimizer, training, _Schedule(settings, epoch * len(training), steps), tick)
-            done = Epoch(epoch, loss, _validate(network, validation))
-        losses = [past["validation_loss"] for past in state["history"] if math.isfinite(past["validation_loss"])]
-        if done.validation_loss <= min(losses, default=math.inf):
-            state["best"] = {name: value.detach().clone() for name, value in module.state_dict().items()}
-        state["history"].append(asdict(done))
-        temporary = state_file.with_suffix(".tmp")
-        fabric.save(temporary, state)
-        temporary.replace(state_file)
-    if not state["best"]:
-        raise ModelError("the loss was never a number; lower the learning rate")
-    module.load_state_dict(state["best"])
-    module.eval()
-    return [Epoch(**past) for past in state["history"]]
-
-
-def _groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Weights that decay, and biases and normalisation that do not."""
-    matrices = [p for p in module.parameters() if p.ndim > 1]
-    vectors = [p for p in module.parameters() if p.ndim <= 1]
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-
-
-@dataclass(frozen=True, slots=True)
-class _Schedule:
-    """The learning rate at each step: a linear rise, then half a cosine."""
-
+    module: nn.Module
+    training: Examples
+    validation: Examples
     settings: FitSettings
-    first: int
-    steps: int
+    state_file: Path
+    keeper: Keeper
 
-    def rate(self, step: int) -> float:
-        rise = max(1, round(self.settings.warm_up * self.steps))
-        at = self.first + step
-        if at < rise:
-            return self.settings.learning_rate * (at + 1) / rise
-        return self.settings.learning_rate * 0.5 * (1 + math.cos(math.pi * (at - rise) / max(1, self.steps - rise)))
+    @property
+    def steps(self) -> int:
+        """How many steps the fit has."""
+        return self.settings.epochs * len(Batches(_length(self.training), self.settings.batch_size, 0))
 
 
-def _train(
-    fabric: Fabric,
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    batches: Any,  # noqa: ANN401 - Fabric's loader has no public type
-    schedule: _Schedule,
-    tick: Callable[[int, int, float], None],
-) -> float:
-    network.train()
-    total = 0.0
-    for step, (images, labels) in enumerate(batches):
-        for group in optimizer.param_groups:
-            group["lr"] = schedule.rate(step)
-        optimizer.zero_grad(set_to_none=True)
-        loss = masked_cross_entropy(network(images), labels)
-        fabric.backward(loss)
-        fabric.clip_gradients(network, optimizer, max_norm=2.0)
-        optimizer.step()
-        total += loss.item()
-        tick(schedule.first + step + 1, schedule.steps, loss.item())
-    return total / max(1, len(batches))
+def fit(job: Job, machine: Machine, tick: Tick) -> list[Check]:
+    """The history of the fit; the keeper has stored the best weights.
+
+    `tick(step, loss, auroc)` is called after each step with the newest AUROC, NaN before the first.
+    """
+    history = [Check(**check) for check in carried_out(machine, _fit, job, tick)]
+    if not best_checks(history, job.keeper.by, 1):
+        raise ModelError("the loss was never a number; lower the learning rate")
+    return history
 
 
-@torch.no_grad()
-def _validate(network: nn.Module, batches: Any) -> float:  # noqa: ANN401 - Fabric's loader has no public type
-    network.eval()
-    losses = [(masked_cross_entropy(network(images), labels).item(), len(images)) for images, labels in batches]
-    return sum(loss * n for loss, n in losses) / sum(n for _, n in losses)
+def steps_done(state_file: Path) -> int:
+    """How far a stopped fit got."""
+    if not state_file.exists():
+        return 0
+    history = torch.load(state_file, map_location="cpu", weights_only=True)["history"]
+    return int(history[-1]["step"]) if history else 0
+
+
+def _fit(fabric: Fabric, job: Job, machine: Machine, tick: Tick) -> list[dict[str, Any]]:
+    """The whole fit, as each of the processes that share it sees it; the history as plain values."""
+    loop = _Loop(fabric, job, machine.workers, tick)
+    devices = [fabric.device] if fabric.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        loop.run()
+    return [asdict(check) for check in loop.history]
+
+
+class _Loop:
+    """One fit under way."""
+
+    def __init__(self, fabric: Fabric, job: Job, workers: int, tick: Tick) -> None:
+        settings = job.settings
+        self.fabric, self.job, self.settings, self.tick = fabric, job, settings, tick
+        self.batches = Batches(
+            _length(job.training),
+            settings.batch_size,
+            settings.seed,
+            rank=fabric.global_rank,
+            processes=fabric.world_size,
+        )
+        loader = DataLoader(job.training, batch_sampler=self.batches, num_workers=workers)
+        self.training = fabric.setup_dataloaders(loader, use_distributed_sampler=False)
+        self.validation = DataLoader(job.validation, settings.batch_size, num_workers=workers)
+        optimizer = OPTIMIZERS[settings.optimizer](groups(job.module, settings.weight_decay), lr=settings.learning_rate)
+        self.network, self.optimizer = fabric.setup(job.module, optimizer)
+        self.pace = Pace(settings.learning_rate, job.steps, settings.schedule, settings.warm_up)
+        self.loss = STRATEGIES[settings.strategy].loss
+        self.losses: list[float] = []  # since the last check
+        self.lost = 0
+        self.history = self._resumed()
+
+    def _resumed(self) -> list[Check]:
+        if not self.job.state_file.exists():
+            return []
+        state = self._state([])
+        # everything in the file is a tensor, a number or a list of them: nothing executable is loaded
+        self.fabric.load(self.job.state_file, state, weights_only=True)
+        self.fabric.strategy.precision.load_state_dict(state["precision"])
+        return [Check(**past) for past in state["history"]]
+
+    def _state(self, history: list[Check]) -> dict[str, Any]:
+        return {
+            "network": self.network,
+            "optimizer": self.optimizer,
+            "precision": self.fabric.strategy.precision.state_dict(),
+            "history": [asdict(check) for check in history],
+        }
+
+    def run(self) -> None:
+        """Every step that is still to be done."""
+        step = self.history[-1].step if self.history else 0
+        for epoch in range(step // len(self.batches), self.settings.epochs):
+            self.batches.epoch, self.batches.first = epoch, step - epoch * len(self.batches)
+            for images, labels in self.training:
+                self.lost += int(unreadable(images).sum())
+                self.losses.append(self._step(step, *readable(images, labels)))
+                step += 1
+                loss = self.losses[-1]
+                if self._is_due(step):
+                    self._check(step, epoch)
+                if self.fabric.is_global_zero:
+                    self.tick(step, loss, self.history[-1].mean_auroc if self.history else float("nan"))
+
+    def _is_due(self, step: int) -> bool:
+        return step % (self.settings.check_every or len(self.batches)) == 0 or step == self.pace.steps
+
+    def _summed(self, value: float) -> float:
+        """The sum over the processes."""
+        if self.fabric.world_size == 1:
+            return value
+        total = self.fabric.all_reduce(torch.tensor(value, dtype=torch.float64), reduce_op="sum")
+        return float(total)  # type: ignore[arg-type]
+
+    def _step(self, step: int, images: Tensor, labels: Tensor) -> float:
+        self.network.train()
+        torch.manual_seed(seed_for(self.settings.seed, step, self.fabric.global_rank, "dropout"))
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.pace.at(step)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss(self.network(images), labels)
+        self.fabric.backward(loss)
+        if self.settings.clip:
+            self.fabric.clip_gradients(self.network, self.optimizer, max_norm=self.settings.clip)
+        self.optimizer.step()
+        return loss.item()
+
+    def _check(self, step: int, epoch: int) -> None:
+        """Judge, keep and remember; only the first process does."""
+        loss = self._summed(sum(self.losses)) / len(self.losses) / self.fabric.world_size
+        reached = Check(step, epoch, loss, float("nan"), unreadable=int(self._summed(self.lost)))
+        self.losses, self.lost = [], 0
+        if self.fabric.is_global_zero:
+            reached = replace(reached, **self._judged())
+        self.history.append(reached)
+        if self.fabric.is_global_zero:
+            self.job.keeper.keep(self.history, self.job.module)
+        temporary = self.job.state_file.with_suffix(".tmp")
+        self.fabric.save(temporary, self._state(self.history))
+        if self.fabric.is_global_zero:
+            temporary.replace(self.job.state_file)
+        self.fabric.barrier()
+
+    @torch.no_grad()
+    def _judged(self) -> dict[str, Any]:
+        """How well the network does on the validation data.
+
+        The network is asked without the wrapping that lets processes share work: the others do not take part.
+        """
+        self.job.module.eval()
+        answers, labels, losses = [], [], []
+        for batch in self.validation:
+            images, truth = readable(*(part.to(self.fabric.device) for part in batch))
+            with self.fabric.autocast():
+                said = self.job.module(images)
+            losses.append(self.loss(said.float(), truth).item() * len(images))
+            answers.append(said.float().cpu())
+            labels.append(truth.cpu())
+        return {
+            "validation_loss": sum(losses) / sum(map(len, labels)),
+            "auroc": dict(self.job.keeper.judged(torch.cat(answers), torch.cat(labels))),
+        }
+
+
+def _length(examples: Examples) -> int:
+    return len(examples)  # type: ignore[arg-type]

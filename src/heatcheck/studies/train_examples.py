@@ -1,0 +1,122 @@
+"""The cases of a source as examples: read when asked for, or once and then kept on disk."""
+
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import CaseError, InputError, RunFolderError
+from heatcheck.core.records import CaseKey
+from heatcheck.core.seeds import generator_for
+from heatcheck.models import Preprocessing
+from heatcheck.models.classifier import prepared
+from heatcheck.studies.progress import Watcher
+
+SAMPLE = 500  # images from which the mean and the standard deviation are taken
+_AT_ONCE = 16
+
+
+class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
+    """The cases of a source on the model's grid, with their labels; read anew each time.
+
+    An image that cannot be read is NaN: it teaches nothing, and is counted.
+    """
+
+    def __init__(self, source: Source, contract: Preprocessing, blank: Literal["unknown", "zero"] = "unknown") -> None:
+        self.source, self.contract = source, contract
+        self.keys = list(source.index())
+        rows = [[key.labels.get(finding, math.nan) for finding in contract.outputs] for key in self.keys]
+        labels = torch.tensor(rows, dtype=torch.float32)
+        self.labels = labels.nan_to_num(0.0) if blank == "zero" else labels
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        try:
+            image = prepared(self.source.load(self.keys[index]).image, self.contract)
+        except CaseError:
+            image = torch.full(self.shape, math.nan)
+        return image, self.labels[index]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of each image."""
+        return (self.contract.channels, *self.contract.size)
+
+
+class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
+    """Examples kept on disk after their first preparation, in half precision, and read through a memory map."""
+
+    def __init__(self, examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
+        self.labels, self.path = examples.labels, path
+        if not path.exists():
+            _prepare_all(examples, path, watcher, workers)
+        self._images: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if self._images is None:  # opened where it is read: a memory map sent to another process would be copied
+            self._images = np.load(self.path, mmap_mode="r")
+        return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
+
+
+def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
+    shape = (len(examples), *examples.shape)
+    _announce(2 * math.prod(shape), path, watcher)
+    temporary = path.with_suffix(".tmp.npy")
+    images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
+    watcher.start(f"preparing {path.stem}", len(examples))
+    batches = DataLoader(examples, _AT_ONCE, num_workers=workers)
+    for start, (batch, _) in zip(range(0, len(examples), _AT_ONCE), batches, strict=True):
+        images[start : start + len(batch)] = batch.numpy()
+        watcher.advance(len(batch))
+    images.flush()
+    temporary.rename(path)
+
+
+def _announce(size: int, path: Path, watcher: Watcher) -> None:
+    """Say how much disk the prepared images take, or refuse where there is not as much."""
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        raise RunFolderError(
+            f"the prepared {path.stem} images take {size / 1e9:.1f} GB and {path.parent} has {free / 1e9:.1f} GB free; "
+            "set `cache: false` to read them anew each time, or choose another --out"
+        )
+    if size > 1e9:
+        watcher.say(f"The prepared {path.stem} images take {size / 1e9:.1f} GB of disk; `cache: false` does without.")
+
+
+def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watcher) -> tuple[list[float], list[float]]:
+    """The mean and the standard deviation of each channel, over the pixels of a sample of the images, one at a time."""
+    chosen = generator_for(seed, "intensity").permutation(len(keys))[:SAMPLE]
+    watcher.start("mean and spread", len(chosen))
+    count, total, squares = 0, np.zeros(0), np.zeros(0)
+    for place in sorted(chosen):
+        watcher.advance()
+        try:
+            image = source.load(keys[place]).image
+        except CaseError:
+            continue
+        pixels = image.reshape(len(image), -1).astype(np.float64)
+        if count and len(pixels) != len(total):
+            raise InputError(f"training images have {len(total)} and {len(pixels)} channels; make them alike")
+        count += pixels.shape[1]
+        total = pixels.sum(1) + (total if total.size else 0)
+        squares = (pixels**2).sum(1) + (squares if squares.size else 0)
+    if not count:
+        raise InputError(f"none of {len(chosen)} training images can be read; check the training source")
+    mean = total / count
+    spread = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    if not spread.all():
+        raise InputError("the training images are of one grey; check the training source")
+    return [float(f"{value:.4g}") for value in mean], [float(f"{value:.4g}") for value in spread]

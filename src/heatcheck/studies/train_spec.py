@@ -1,0 +1,158 @@
+"""What a training spec says, checked before anything is read or written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.findings import canonical
+from heatcheck.core.registry import suggest
+from heatcheck.models import MODELS
+from heatcheck.runs.spec import Spec
+from heatcheck.studies.sources import open_source
+from heatcheck.training import STRATEGIES, FitSettings
+
+
+class FitPart(BaseModel):
+    """How long and how fast to learn."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    epochs: int = Field(12, ge=1)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: PositiveFloat | tuple[PositiveFloat, ...] = 1e-3  # of several the best is found first
+    weight_decay: float = Field(0.01, ge=0)
+    optimizer: Literal["adam", "adamw"] = "adamw"
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warm_up: float = Field(0.15, ge=0, lt=1)  # share of the steps in which a cosine schedule rises
+    clip: PositiveFloat | None = 2.0  # longest norm of the gradients
+
+    @field_validator("learning_rate")
+    @classmethod
+    def _some_rate(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
+        if isinstance(value, tuple) and (not value or len(set(value)) < len(value)):
+            raise ValueError("name at least one rate, and each once")
+        return value
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The learning rates to choose from."""
+        return self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
+
+
+class CheckpointsPart(BaseModel):
+    """When the network is judged, by what, and how many of a run's checkpoints are kept."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    every_steps: int | None = Field(None, ge=1)  # at the end of each epoch where nothing is said
+    keep: int = Field(1, ge=1)
+    by: Literal["loss", "all"] | tuple[str, ...] = "loss"  # or the mean AUROC over these findings
+
+    @field_validator("by")
+    @classmethod
+    def _own_names(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        return value if isinstance(value, str) else tuple(map(canonical, value))
+
+
+class TrainingBody(BaseModel):
+    """What a training spec says beyond the common part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    model: str
+    findings: tuple[str, ...] | Literal["all"] = "all"
+    size: tuple[int, ...] = (160, 160)
+    training: dict[str, Any]
+    validation: dict[str, Any]
+    test: dict[str, Any]
+    uncertainty: tuple[str, ...] = Field(("ignore",), min_length=1)
+    blank: Literal["unknown", "zero"] = "unknown"  # what a label nobody gave means in the training data
+    runs: int = Field(1, ge=1)  # per strategy
+    fit: FitPart = FitPart()
+    checkpoints: CheckpointsPart = CheckpointsPart()
+    ensemble: int | None = Field(None, ge=1)  # checkpoints per finding
+    views: Literal["each", "max"] = "each"  # judge images, or studies by the view with the highest probability
+    cache: bool = True  # keep prepared images on disk
+
+    @field_validator("uncertainty", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Self:
+        if len(set(self.uncertainty)) < len(self.uncertainty):
+            raise ValueError("`uncertainty` names a strategy twice; name it once")
+        if self.checkpoints.by == "loss" and len(self.uncertainty) > 1:
+            raise ValueError("the losses of several strategies cannot be compared; set `checkpoints.by` to findings")
+        if self.checkpoints.by == "loss" and self.ensemble:
+            raise ValueError("an ensemble is chosen by AUROC; set `checkpoints.by` to findings, or to all")
+        return self
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training, checked and ready."""
+
+    body: TrainingBody
+    seed: int
+    training: Source
+    validation: Source
+    test: Source
+    outputs: tuple[str, ...]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The findings whose mean AUROC ranks the checkpoints; none: the loss does."""
+        by = self.body.checkpoints.by
+        return () if by == "loss" else self.outputs if by == "all" else tuple(by)
+
+    def settings(self, strategy: str, run: int, rate: float) -> FitSettings:
+        """How one run is trained; the first run of each strategy has the spec's own seed."""
+        part = self.body.fit.model_dump(exclude={"learning_rate"})
+        return FitSettings(
+            **part,
+            learning_rate=rate,
+            strategy=strategy,
+            check_every=self.body.checkpoints.every_steps,
+            seed=self.seed + run - 1,
+        )
+
+
+def planned(spec: Spec) -> Plan:
+    """The training a spec describes, with everything checked that can be known without reading pixels."""
+    body = spec.checked_body(TrainingBody)
+    for strategy in body.uncertainty:
+        STRATEGIES[strategy]  # raises with a suggestion
+    MODELS[body.model].require_size(body.size)
+    training, validation, test = (
+        open_source(part, spec.folder, spec.name) for part in (body.training, body.validation, body.test)
+    )
+    outputs = training.findings if body.findings == "all" else tuple(map(canonical, body.findings))
+    for name, source in (("training", training), ("validation", validation), ("test", test)):
+        missing = [finding for finding in outputs if finding not in source.findings]
+        if missing:
+            known = ", ".join(source.findings)
+            raise SpecError(f"{spec.name}: findings {missing} are not in the {name} source, which has {known}")
+        if not source.index():
+            raise SpecError(f"{spec.name}: the {name} source has no cases")
+    plan = Plan(body, spec.envelope.seed, training, validation, test, tuple(outputs))
+    if body.checkpoints.by != "all":  # of all findings those count that can be judged
+        _require_judgeable(plan.by, outputs, validation, spec.name)
+    return plan
+
+
+def _require_judgeable(by: Sequence[str], outputs: Sequence[str], validation: Source, where: str) -> None:
+    """Refuse findings that have no AUROC on the validation data."""
+    keys = validation.index() if by else []
+    for finding in by:
+        if finding not in outputs:
+            raise SpecError(f"{where}: checkpoints.by: {finding!r} is no output; {suggest(finding, outputs)}")
+        labels = {key.labels[finding] for key in keys}
+        for value, what in ((1.0, "positive"), (0.0, "negative")):
+            if value not in labels:
+                raise SpecError(
+                    f"{where}: checkpoints.by: the validation source has no {what} case of {finding!r}, "
+                    "so nobody can say how well it is told; leave it out"
+                )

@@ -1,0 +1,51 @@
+"""Which examples a step sees, in an order that a name gives; and what to do with an image that cannot be read."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.seeds import generator_for
+
+Examples = Dataset[tuple[Tensor, Tensor]]  # an image on the model's grid, NaN where it cannot be read, and its labels
+Images = Float[Tensor, "batch channel *space"]
+
+
+class Batches:
+    """The batches of one epoch from `first` on, as places of examples; of each the share of one process.
+
+    Every epoch has an order of its own. However many processes share the work, a step sees the same examples.
+    """
+
+    def __init__(self, length: int, size: int, seed: int, *, rank: int = 0, processes: int = 1) -> None:
+        if length < size:
+            raise InputError(f"{length} examples do not fill a batch of {size}; lower the batch size")
+        if size % processes:
+            raise InputError(f"a batch of {size} cannot be shared by {processes} devices; choose a multiple of it")
+        self.length, self.size, self.seed = length, size, seed
+        self.share = slice(rank * size // processes, (rank + 1) * size // processes)
+        self.epoch = self.first = 0
+
+    def __len__(self) -> int:
+        return self.length // self.size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order: np.ndarray = generator_for(self.seed, self.epoch, "order").permutation(self.length)
+        for number in range(self.first, len(self)):
+            yield order[number * self.size : (number + 1) * self.size][self.share].tolist()
+
+
+def readable(images: Images, labels: Float[Tensor, "batch finding"]) -> tuple[Images, Float[Tensor, "batch finding"]]:
+    """The batch with a blank in the place of each image that could not be read; nothing is known of it."""
+    lost = unreadable(images)
+    if not lost.any():
+        return images, labels
+    return images.nan_to_num(), labels.masked_fill(lost[:, None], float("nan"))
+
+
+def unreadable(images: Images) -> Tensor:
+    """Which images of a batch could not be read."""
+    return images.flatten(1)[:, 0].isnan()

@@ -1,0 +1,49 @@
+import math
+
+import pytest
+import torch
+
+from heatcheck.core.errors import InputError
+from heatcheck.training.batches import Batches, readable
+
+
+def epoch(batches, number, first=0):
+    batches.epoch, batches.first = number, first
+    return list(batches)
+
+
+def test_epochs_visit_the_examples_in_new_orders_without_the_incomplete_batch():
+    batches = Batches(18, 4, seed=1)
+    orders = [epoch(batches, number) for number in range(3)]
+    assert [len(order) for order in orders] == [4, 4, 4]
+    assert all(len({place for batch in order for place in batch}) == 16 for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    assert epoch(Batches(18, 4, seed=1), 1) == orders[1]
+    assert epoch(Batches(18, 4, seed=2), 1) != orders[1]
+
+
+def test_stopped_epoch_goes_on_with_the_batches_that_are_left():
+    batches = Batches(18, 4, seed=1)
+    assert epoch(batches, 2, first=3) == epoch(batches, 2)[3:]
+
+
+def test_processes_share_each_batch():
+    whole = epoch(Batches(18, 4, seed=1), 0)
+    shares = [epoch(Batches(18, 4, seed=1, rank=rank, processes=2), 0) for rank in range(2)]
+    assert [one + other for one, other in zip(*shares, strict=True)] == whole
+
+
+def test_batch_that_cannot_be_filled_or_shared_is_refused():
+    with pytest.raises(InputError, match="3 examples do not fill a batch of 4; lower the batch size"):
+        Batches(3, 4, seed=0)
+    with pytest.raises(InputError, match="a batch of 5 cannot be shared by 2 devices"):
+        Batches(10, 5, seed=0, processes=2)
+
+
+def test_image_that_cannot_be_read_becomes_a_blank_of_which_nothing_is_known():
+    images, labels = torch.ones(3, 1, 2, 2), torch.tensor([[1.0], [0.0], [1.0]])
+    assert readable(images, labels)[0] is images
+    images[1] = math.nan
+    shown, known = readable(images, labels)
+    assert shown.flatten(1).sum(1).tolist() == [4, 0, 4]
+    assert known.isnan().flatten().tolist() == [False, True, False]

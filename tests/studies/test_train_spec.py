@@ -1,0 +1,48 @@
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from training_material import SMALL, training_spec
+
+from heatcheck.models import MODELS
+from heatcheck.runs.spec import read_spec, shipped_specs
+from heatcheck.studies.train_spec import TrainingBody, planned
+from heatcheck.training import STRATEGIES
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "train.md"
+TRAININGS = [name for name in shipped_specs() if read_spec(name).envelope.study == "training"]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_shipped_training_is_valid(name):
+    body = read_spec(name).checked_body(TrainingBody)
+    MODELS[body.model].require_size(body.size)
+    assert all(strategy in STRATEGIES for strategy in body.uncertainty)
+
+
+def test_how_to_shows_valid_specs():
+    plain, protocol, _ = (
+        yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    )
+    common = {"study", "title", "seed"}
+    first = TrainingBody.model_validate({key: value for key, value in plain.items() if key not in common})
+    second = TrainingBody.model_validate(first.model_dump() | protocol)
+    assert first.checkpoints.by == "loss"
+    assert len(second.uncertainty) * second.runs * second.checkpoints.keep == 120  # as the paper counts
+    for strategy in STRATEGIES:
+        assert f"`{strategy}`" in PAGE.read_text()
+
+
+def test_runs_have_seeds_of_their_own_and_strategies_share_them(tmp_path):
+    plan = planned(training_spec(tmp_path, SMALL, seed=7))
+    assert [plan.settings("ignore", run, 0.1).seed for run in (1, 2, 3)] == [7, 8, 9]
+    assert plan.settings("ones", 2, 0.1).seed == 8
+    assert plan.settings("ones", 2, 0.1).learning_rate == 0.1
+
+
+def test_other_spellings_of_findings_are_understood(tmp_path):
+    by = {"checkpoints": {"by": ["Lung Opacity"]}, "findings": ["Lung Opacity", "Edema"]}
+    plan = planned(training_spec(tmp_path, SMALL, **by))
+    assert plan.outputs == ("Airspace Opacity", "Edema")
+    assert plan.by == ("Airspace Opacity",)

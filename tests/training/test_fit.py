@@ -163,6 +163,33 @@ def test_two_processes_share_the_examples_and_only_the_first_keeps(tmp_path):
         torch.testing.assert_close(next(iter(kept[1].values()))[name], value, rtol=1e-4, atol=1e-6)
 
 
+def test_two_processes_go_on_where_they_were_stopped(tmp_path, monkeypatch):
+    folder = importlib.import_module("fit_material").Folder
+    keep = folder.keep
+
+    def failing(self, history, module):
+        if len(history) == 2:
+            raise RuntimeError("pulled the plug")
+        keep(self, history, module)
+
+    two = Machine(devices=2)
+    monkeypatch.setattr(folder, "keep", failing)
+    with pytest.raises(ModelError, match="pulled the plug"):
+        fitted(tmp_path / "stopped", machine=two, check_every=3, most=9)
+    monkeypatch.setattr(folder, "keep", keep)
+    assert steps_done(tmp_path / "stopped" / "state.ckpt") == 3
+    continued, history = fitted(tmp_path / "stopped", machine=two, check_every=3, most=9)
+    whole, expected = fitted(tmp_path / "whole", machine=two, check_every=3, most=9)
+    assert same(continued, whole)
+    assert history == expected
+
+
+def test_validation_data_of_which_nothing_can_be_read_are_refused(tmp_path):
+    lost = TensorDataset(torch.full_like(DATA[1].tensors[0], math.nan), DATA[1].tensors[1])
+    with pytest.raises(InputError, match="none of the validation images can be read"):
+        fitted(tmp_path, data=(DATA[0], lost))
+
+
 def test_failure_in_one_of_several_processes_is_one_sentence(tmp_path):
     asked = job(tmp_path, batch_size=3)
     with pytest.raises(ModelError, match=r"failed in one of its processes .*cannot be shared by 2 devices"):
@@ -182,7 +209,7 @@ def test_half_precision_trains_too(tmp_path):
     [
         (Machine(precision="16-mixed"), "16-mixed needs a GPU; use bf16-mixed or 32-true on the CPU"),
         (Machine(device="cuda:0", devices=2), "is one device; say --device cuda with --devices"),
-        (Machine(device="cuda", devices=64), "--devices 64: this machine has"),
+        (Machine(device="cuda", devices=64), "this machine has"),
         (Machine(device="abacus"), "device 'abacus' cannot be used"),
     ],
 )

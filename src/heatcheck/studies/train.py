@@ -129,6 +129,7 @@ class _Training:
         """The history of one run, which is only done where it was not finished earlier."""
         record, state = self.out / "runs" / f"{name}.json", self.out / "runs" / f"{name}.ckpt"
         if record.exists():
+            state.unlink(missing_ok=True)
             return [Check(**check) for check in json.loads(record.read_text())]
         strategy, run, rate = which
         settings = self.plan.settings(strategy, run, rate)

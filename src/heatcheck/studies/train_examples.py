@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import CaseError, InputError, RunFolderError
+from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import Preprocessing
@@ -42,7 +42,9 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         try:
             image = prepared(self.source.load(self.keys[index]).image, self.contract)
-        except CaseError:
+        except InputError:
+            raise  # what the user must mend concerns every image
+        except Exception:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
             image = torch.full(self.shape, math.nan)
         return image, self.labels[index]
 
@@ -105,7 +107,9 @@ def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watch
         watcher.advance()
         try:
             image = source.load(keys[place]).image
-        except CaseError:
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
             continue
         pixels = image.reshape(len(image), -1).astype(np.float64)
         if count and len(pixels) != len(total):

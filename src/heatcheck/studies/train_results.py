@@ -21,6 +21,7 @@ from heatcheck.stats.bootstrap import bca_from_case_weights
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.train_examples import CaseExamples
 from heatcheck.training import Examples, readable
+from heatcheck.training.batches import unreadable
 
 Views = Literal["each", "max"]
 Table = Float[np.ndarray, "case finding"]
@@ -112,13 +113,14 @@ def predicted(
     classifier: NetworkClassifier, examples: Examples, workers: int, watcher: Watcher
 ) -> tuple[Float[Tensor, "case finding"], Float[Tensor, "case finding"]]:
     """The probability of each finding in each example, and what is known of it; nothing of an unreadable image."""
-    probabilities, labels = [], []
+    probabilities, labels, lost = [], [], 0
     for batch in DataLoader(examples, _AT_ONCE, num_workers=workers):
+        lost += int(unreadable(batch[0]).sum())
         images, truth = readable(*batch)
         said = classifier.probabilities(classifier.logits(images.to(classifier.device)))
         probabilities.append(said.cpu())
         labels.append(truth)
-        watcher.advance(len(images))
+        watcher.advance(len(images), f"{lost} could not be read" if lost else "")
     return torch.cat(probabilities), torch.cat(labels)
 
 

@@ -14,7 +14,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from heatcheck.core.errors import ModelError
+from heatcheck.core.errors import InputError, ModelError
 from heatcheck.core.seeds import seed_for
 from heatcheck.training.batches import Batches, Examples, readable, unreadable
 from heatcheck.training.labels import STRATEGIES
@@ -201,14 +201,17 @@ class _Loop:
         The network is asked without the wrapping that lets processes share work: the others do not take part.
         """
         self.job.module.eval()
-        answers, labels, losses = [], [], []
+        answers, labels, losses, lost = [], [], [], 0
         for batch in self.validation:
+            lost += int(unreadable(batch[0]).sum())
             images, truth = readable(*(part.to(self.fabric.device) for part in batch))
             with self.fabric.autocast():
                 said = self.job.module(images)
             losses.append(self.loss(said.float(), truth).item() * len(images))
             answers.append(said.float().cpu())
             labels.append(truth.cpu())
+        if lost == sum(map(len, labels)):
+            raise InputError("none of the validation images can be read, or they have other channels; check the source")
         return {
             "validation_loss": sum(losses) / sum(map(len, labels)),
             "auroc": dict(self.job.keeper.judged(torch.cat(answers), torch.cat(labels))),

@@ -42,8 +42,11 @@ class Machine:
             raise InputError(f"--device {self.device} is one device; say --device {device.type} with --devices")
         if device.type not in ("cpu", "cuda") and self.devices > 1:
             raise InputError(f"--devices {self.devices} needs cpu or cuda, not {device.type}")
-        if device.type == "cuda" and self.devices > torch.cuda.device_count():
-            raise InputError(f"--devices {self.devices}: this machine has {torch.cuda.device_count()}")
+        found = torch.cuda.device_count() if device.type == "cuda" else self.devices
+        if not found:
+            raise InputError(f"--device {self.device}: this machine has none that torch can use; try --device cpu")
+        if self.devices > found:
+            raise InputError(f"--devices {self.devices}: this machine has {found}")
 
 
 def _device(name: str) -> torch.device:

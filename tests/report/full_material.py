@@ -19,9 +19,11 @@ MODELS = [
 ]  # fmt: skip
 METHODS = {"grad_cam": "Grad-CAM", "grad_cam_plus_plus": "Grad-CAM++", "occlusion": "Occlusion"}
 SWITCHES = [
-    {"name": "ties", "value": "shared", "reference": "first", "why": "The first maximum favours the top left."},
+    {"name": "ties", "label": "Several pixels share the highest value", "used": "they share the hit",
+     "recommended": "they share the hit", "chexlocalize": "the first counts",
+     "why": "The first maximum favours the top left."},
     {"name": "resampled", "value": "patients", "reference": "images", "why": "Images of a patient are alike."},
-]
+]  # fmt: skip
 ALL = (ALL_FINDINGS, *FINDINGS)
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
 THRESHOLDS = tuple(round(0.2 + 0.1 * i, 1) for i in range(7))

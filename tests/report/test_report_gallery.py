@@ -133,3 +133,14 @@ def distance(point, start, end):
     point, start, end = map(np.array, (point, start, end))
     share = np.clip((point - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
     return np.linalg.norm(point - start - share * (end - start))
+
+
+def test_the_method_a_case_was_chosen_for_comes_first(made_run):
+    folder = made_run(methods=3, gallery=1)
+    evidence = changed_index(folder, lambda items: items[0].update(method="method_2", probability=math.nan))
+    card = gallery_of(evidence, 10**8).cards[0]
+    assert [overlay.label for overlay in card.overlays][:2] == ["Integrated gradients", "Grad-CAM"]
+    assert card.probability == ""
+    text = build_report(folder).read_text()
+    assert "Chosen for: low overlap but hit (Integrated gradients)" in text
+    assert "likely" not in text

@@ -42,6 +42,7 @@ def test_discordant_best_typical_and_worst_cases_are_chosen_for_the_method_not_t
         "typical": "d",
         "worst: low overlap and miss": "e",
     }
+    assert {choice.method for choice in chosen} == {"grad_cam"}
 
 
 def test_no_more_than_asked_for_and_no_case_twice(tmp_path):
@@ -80,16 +81,17 @@ SHAPES = [  # case, finding, instances, size, elongation, irrectangularity
 def test_cases_are_chosen_by_number_size_and_shape_of_their_outlines(tmp_path):
     shapes = [TruthShape(case, case, *rest[:2], 1, *rest[2:]) for case, *rest in SHAPES]
     write_table(tmp_path / "shapes.parquet", TruthShape, shapes)
-    rows = [(case, finding, 0.5, 1.0) for case, finding, *_ in SHAPES]
-    rows += [(f"x{i}", "g", 0.1 * i, float(i % 2)) for i in range(9)]  # of these no shape is known
-    chosen = choose(folder_with(tmp_path, rows), "m", ("grad_cam",), 15)
-    reasons = {choice.why: choice.case for choice in chosen if choice.case in "abcdeh"}
+    rows = [(case, finding, 0.05, 0.0) for case, finding, *_ in SHAPES]
+    rows += [(f"x{i}", "g", i / 40, float(i % 2)) for i in range(30)]  # of these no shape is known
+    chosen = choose(folder_with(tmp_path, rows), "m", ("grad_cam",), 11)
+    reasons = {choice.why: choice.case for choice in chosen if choice.case in "abcdehi"}
     assert reasons["many instances"] == "b"
     assert reasons["large"] == "c"
     assert reasons["small"] == "d"
     assert reasons["elongated"] == "e"
     assert reasons["irregular outline"] == "h"
     assert reasons["single instance"] == "a"
+    assert {choice.method for choice in chosen if choice.case in "abcdehi"} == {""}
 
 
 def test_only_the_named_models_scores_choose(tmp_path):

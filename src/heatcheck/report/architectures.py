@@ -204,15 +204,15 @@ def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
 def _selected(evidence: Evidence) -> list[str]:
     """Which pair of model and method was best on validation data, a sentence a measure."""
     methods = {entrant.name: entrant.label for entrant in evidence.methods}
-    sentences = []
+    sentences = {}
     for row, facts in evidence.rows("selected", every_model=True):
         if facts.get("stage") == "pair" and row.metric in evidence.measures:
             plain = words.plain(evidence.measures[row.metric])
-            sentences.append(
+            sentences[row.metric] = (
                 f"{plain.name}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
                 f"pair on the validation data ({number(row.value, plain.unit)} there)."
             )
-    return sorted(sentences)
+    return [sentences[metric] for metric in MEASURES if metric in sentences]
 
 
 def _selection_table(evidence: Evidence) -> Matrix | None:

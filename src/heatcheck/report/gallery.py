@@ -36,6 +36,7 @@ class Card:
     case: str
     finding: str
     why: str
+    whose: str  # the method of which the reason speaks
     probability: str
     frame: Frame
     image: str
@@ -137,19 +138,21 @@ def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> C
     frame = frame_for(item["shape"])
     readers = item.get("readers", [])
     chance = item.get("probability")
+    chance = math.nan if chance is None else float(chance)
+    method = str(item.get("method") or "")
+    shown = sorted(_best_first(item.get("maps", []), list(labels)), key=lambda each: each["method"] != method)
     return Card(
         case=str(item["case"]),
         finding=str(item["finding"]),
         why=str(item.get("why") or ""),
-        probability="" if chance is None else number(float(chance), SHARE.rounded(0)),
+        whose=labels.get(method, method),
+        probability="" if math.isnan(chance) else number(chance, SHARE.rounded(0)),
         frame=frame,
         image=image_uri(folder, item["image"]),
         truth=path_data(item.get("truth", []), frame),
         readers="".join(path_data(reader.get("contours", []), frame) for reader in readers),
         reader_points=tuple(frame.place(point) for reader in readers for point in reader.get("points", [])),
-        overlays=tuple(
-            _overlay(each, folder, frame, labels) for each in _best_first(item.get("maps", []), list(labels))
-        ),
+        overlays=tuple(_overlay(each, folder, frame, labels) for each in shown),
         rectangle=path_data([item["rectangle"]], frame) if item.get("rectangle") else "",
     )
 

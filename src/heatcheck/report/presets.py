@@ -15,6 +15,7 @@ from heatcheck.report.verdict import leader_on
 
 MEASURES = ("iou", "hit")
 LARGEST = 15
+_NAMES = {"name": ("label", "name"), "value": ("used", "value"), "reference": (REFERENCE, "reference"), "why": ("why",)}
 REASONS = {
     "Empty regions": (
         "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, so a "
@@ -59,7 +60,10 @@ class Disagreement:
 def presets(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on presets shows; None when the run used one preset and names no switches."""
     view = evidence.under(preset=REFERENCE)
-    switches = [_switch(each) for each in evidence.run.manifest.get("switches") or []]
+    switches = sorted(
+        (_switch(each) for each in evidence.run.manifest.get("switches") or []),
+        key=lambda switch: (switch["value"] == switch["reference"], switch["name"]),
+    )
     found = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
     if not found and not switches:
         return None
@@ -83,7 +87,8 @@ def _tables(view: Evidence, statistic: str, other: str) -> list[Matrix]:
 
 
 def _switch(facts: Mapping[str, object]) -> Mapping[str, str]:
-    return {key: _shown(facts.get(key)) for key in ("name", "value", "reference", "why")}
+    """A switch's name in words, what was used, what the paper's scripts do, and why it matters."""
+    return {key: _shown(next((facts[name] for name in names if name in facts), None)) for key, names in _NAMES.items()}
 
 
 def _shown(value: object) -> str:

@@ -84,9 +84,10 @@ def _result(evidence: Evidence, tuned: Tuned) -> Result:
 
 def _method_curves(evidence: Evidence, tuned: Tuned) -> list[MethodCurves]:
     """The curves of each method that has some, the best method first, all on one scale."""
+    names = {entrant.name for entrant in evidence.methods}
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row, facts in evidence.rows(tuned.statistic):
-        if row.metric == tuned.metric and isinstance(facts.get(tuned.fact), int | float):
+        if (row.metric, row.method in names) == (tuned.metric, True) and isinstance(facts.get(tuned.fact), int | float):
             points.setdefault((row.method, row.finding), []).append((float(facts[tuned.fact]), row.value))
     made = {
         (method, finding): Curve(

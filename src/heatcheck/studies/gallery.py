@@ -1,7 +1,7 @@
 """Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -38,6 +38,7 @@ class Choice:
     case: str
     finding: str
     why: str
+    method: str = ""  # whose map the reason speaks of; none where it speaks of the truth
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
         "typical": scores.assign(middle=middle).sort_values(["middle", "case", "finding"]),
         "worst: low overlap and miss": miss.sort_values(["iou", "case", "finding"]),
     }
-    return _spread(ranked | _by_shape(folder, scores), most)
+    chosen = _spread(ranked | _by_shape(folder, scores), most)
+    return [choice if choice.why in SHAPES else replace(choice, method=best) for choice in chosen]
 
 
 def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -156,6 +158,7 @@ def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, region
         "patient": case.key.patient,
         "finding": choice.finding,
         "why": choice.why,
+        "method": choice.method,
         "image": image,
         "shape": list(case.image.shape[1:]),
         "label": case.key.labels.get(choice.finding),

@@ -154,12 +154,12 @@ def test_an_output_that_cannot_be_written_is_refused(heatcheck, spec, tmp_path):
 
 
 def test_interrupting_names_the_command_that_continues(heatcheck, spec, tmp_path, monkeypatch):
-    import heatcheck.studies.run as running
+    import heatcheck.studies.carry_out as carrying_out
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "run_shards", interrupt)
+    monkeypatch.setattr(carrying_out, "run_shards", interrupt)
     code, _, err = heatcheck("run", spec, "--out", tmp_path / "my run", "-q")
     assert code == 130
     assert f"heatcheck run {spec} --out '{tmp_path / 'my run'}' -q" in err

@@ -273,7 +273,7 @@ def test_a_run_of_several_models_is_compared_by_its_primary_one(finished):
         ({"models": [GOOD]}, "name one `model`, or several under `models`"),
         ({"model": None, "models": [GOOD, GOOD]}, f"two models are called '{GOOD}'; give one of them a `label`"),
         ({"model": None, "models": [{"name": GOOD, "lable": "x"}]}, "did you mean 'label'"),
-        ({"model": {"name": GOOD, "weights": "a", "ensemble": "b"}}, "not from both"),
+        ({"model": {"name": GOOD, "weights": "a", "ensemble": "b"}}, "name either `ensemble` or `weights`"),
         ({"validation": {"name": "phantom_chst"}}, "did you mean 'phantom_chest'"),
         ({"validation": VALIDATION, "probability_cutoff": 0.5}, "tuned on the validation data"),
         ({"validation": {**VALIDATION, "first": 405}}, r"share 4 patients \(phantom000405, .*never|must not be tuned"),

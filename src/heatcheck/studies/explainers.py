@@ -10,8 +10,9 @@ from pydantic import model_validator
 from heatcheck.core.contracts import Classifier, Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
-from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, load_classifier
+from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.ensemble import EnsembleExplainer
 from heatcheck.studies.explaining import Explained, Explainer
 from heatcheck.studies.priors import LocationPriors
 from heatcheck.studies.progress import Watcher
@@ -23,7 +24,6 @@ class StudyModel(ModelSettings):
     """One of a study's models: a network, or an ensemble of checkpoints."""
 
     label: str = ""  # what tables call it, where its name is not enough
-    ensemble: Path | None = None  # what `heatcheck train` wrote: the members of each finding
 
     @property
     def key(self) -> str:
@@ -38,12 +38,6 @@ class StudyModel(ModelSettings):
         if isinstance(value, Mapping) and value.get("ensemble") and not value.get("name"):
             return {**value, "name": Path(str(value["ensemble"])).stem}
         return value
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "StudyModel":
-        if self.ensemble is not None and self.weights is not None:
-            raise ValueError("a model is read from `weights` or from an `ensemble`, not from both")
-        return self
 
 
 class CaseExplainer(Protocol):
@@ -113,11 +107,11 @@ class Split:
 
 def explainer_for(settings: StudyModel, asked: Asked) -> CaseExplainer:
     """The model that a spec names, with the study's methods."""
-    if settings.ensemble is not None:
-        raise SpecError(f"model {settings.key}: a study cannot read ensembles yet; name the `weights` of one network")
-    loaded = load_classifier(settings, asked.folder, asked.device, trust_code=asked.trust_code)
-    classifier = replace(loaded, name=settings.key)
-    return Explainer(classifier, asked.findings, asked.methods, asked.channels, asked.seed)
+    model = open_model(settings, asked.folder, asked.device, trust_code=asked.trust_code)
+    common = (asked.findings, asked.methods, asked.channels, asked.seed)
+    if isinstance(model, Ensemble):
+        return EnsembleExplainer(replace(model, name=settings.key), *common)
+    return Explainer(replace(model, name=settings.key), *common)
 
 
 def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
@@ -125,13 +119,17 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
         raise TypeError("a localization study explains a NetworkClassifier")
-    summary = MODELS[settings.name].summary if settings.name in MODELS else "A model of your own"
+    ensemble = explainer.ensemble if isinstance(explainer, EnsembleExplainer) else None
+    name = ensemble.architecture if ensemble else settings.name
+    summary = MODELS[name].summary if name in MODELS else "A model of your own"
+    if ensemble:
+        summary = f"{summary}; an ensemble of {len(ensemble.members)} checkpoints"
     return ModelFacts(
         name=settings.key,
         label=settings.label or settings.name,
         description=summary,
-        kind="single",
-        members=1,
+        kind="ensemble" if ensemble else "single",
+        members=len(ensemble.members) if ensemble else 1,
         outputs=classifier.outputs,
         weights_hash=classifier.weights_hash,
         contract=classifier.preprocessing.model_dump(mode="json"),

@@ -61,7 +61,7 @@ def networks():
 @pytest.fixture(scope="module")
 def finished(spec, networks):
     """A run that nobody interrupted."""
-    loaded, load = [], explainers.load_classifier
+    loaded, load = [], explainers.open_model
 
     def counted(*args, **kwargs):
         gc.collect()
@@ -71,7 +71,7 @@ def finished(spec, networks):
         return classifier
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explainers, "load_classifier", counted)
+        patch.setattr(explainers, "open_model", counted)
         run_study(spec, spec.parent / "run")
     return spec.parent / "run"
 

@@ -58,7 +58,11 @@ def _share_inside(peaks: Mask, target: Mask) -> Measured:
 
 def _around(peaks: Mask, room: int) -> tuple[slice, ...]:
     # most maps have one peak: distances far from it would be most of the work and are not needed
-    (box,) = ndimage.find_objects(peaks.view(np.uint8))
+    if peaks.ndim == 2:
+        column, row, width, height = cv2.boundingRect(peaks.view(np.uint8))
+        box: tuple[slice, ...] = (slice(row, row + height), slice(column, column + width))
+    else:
+        (box,) = ndimage.find_objects(peaks.view(np.uint8))
     return tuple(slice(max(0, side.start - room), side.stop + room) for side in box)
 
 

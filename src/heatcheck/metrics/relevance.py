@@ -51,9 +51,12 @@ def rank(relevance: Map, truth: Mask) -> Measured:
     if not size:
         return undefined(NO_TRUTH)
     positive = np.maximum(relevance, 0)
-    if not positive.any():
+    top = positive.max()
+    if top == 0:
         return undefined(NO_RELEVANCE)
-    last = _kth_largest(positive, size)
+    # a region drawn by a reader has one height: nothing is to be looked for
+    one_height = pixels_in(positive == top) >= size
+    last = float(top) if one_height else _kth_largest(positive, size)
     above, tied = positive > last, positive == last
     places = size - pixels_in(above)
     shared = places * pixels_in(tied & truth) / pixels_in(tied)

@@ -202,14 +202,21 @@ def fitted_rectangle(mask: Mask) -> list[list[float]]:
 
 
 def _shown(case: Case) -> Map:
-    """The image as grey values in [0, 1], its darkest and brightest half per cent cut off."""
-    grey = case.image.mean(0)
+    """The image as it is shown: grey values in [0, 1], its darkest and brightest half per cent cut off."""
+    grey = _smaller(case.image.mean(0) if len(case.image) > 1 else case.image[0], IMAGE_SIDE)
     low, high = np.percentile(grey, [0.5, 99.5])
     return np.clip((grey - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
 
 
 def _write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
-    scale = min(1.0, side / max(values.shape))
-    size = (max(1, round(values.shape[1] * scale)), max(1, round(values.shape[0] * scale)))
-    small = cv2.resize(values, size, interpolation=cv2.INTER_AREA) if scale < 1 else values
+    small = _smaller(values, side)
     folder.write_picture(name, np.clip(np.round(small * 255), 0, 255).astype(np.uint8))
+
+
+def _smaller(values: Map, side: int) -> Map:
+    """The picture with its longer side no longer than that."""
+    scale = min(1.0, side / max(values.shape))
+    if scale == 1:
+        return values
+    size = (max(1, round(values.shape[1] * scale)), max(1, round(values.shape[0] * scale)))
+    return np.asarray(cv2.resize(np.ascontiguousarray(values), size, interpolation=cv2.INTER_AREA))

@@ -139,7 +139,7 @@ class ScorePlan:
         keys = {key.case: key for key in self.keys}
 
         def exhibit(case: str, finding: str) -> Exhibit:
-            stored = read_stored(self.inputs, keys[case], with_picture=True)
+            stored = read_stored(self.inputs, keys[case], [finding], with_picture=True)
             maps = {name: stored.on_image(name, finding) for name in self.inputs.maps}
             found = {name: values for name, values in maps.items() if values is not None}
             return Exhibit(stored.case, found, stored.probabilities[finding])

@@ -1,7 +1,7 @@
 """One image with maps that were made elsewhere: its case without pixels, and each map on the image's grid."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +35,16 @@ class StoredMaps:
         return resized
 
 
-def read_stored(inputs: ScoreInputs, key: CaseKey, *, with_picture: bool = False) -> StoredMaps:
-    """Every map of one image, checked against what is known of the image."""
+def read_stored(
+    inputs: ScoreInputs, key: CaseKey, findings: Sequence[str] | None = None, *, with_picture: bool = False
+) -> StoredMaps:
+    """The maps of one image, of some findings or of all, checked against what is known of the image."""
+    chosen = inputs.findings if findings is None else tuple(findings)
     vectors: UnnamedVectors = "unknown" if inputs.given.allow_missing else "refuse"
     if inputs.rules.probability_order == "reference":
         vectors = "reference order"
     files = {method: by_image.get(key.case, {}) for method, by_image in inputs.maps.items()}
-    wanted = {m: {f: file for f, file in found.items() if f in inputs.findings} for m, found in files.items()}
+    wanted = {m: {f: file for f, file in found.items() if f in chosen} for m, found in files.items()}
     maps = {
         m: {f: read_map(file, vectors, with_picture=with_picture) for f, file in found.items()}
         for m, found in wanted.items()
@@ -49,7 +52,7 @@ def read_stored(inputs: ScoreInputs, key: CaseKey, *, with_picture: bool = False
     shape = _shape(inputs, key.case, wanted, maps)
     picture = _picture(maps, shape) if with_picture else None
     blank = np.broadcast_to(np.float32(0), (1, *shape))  # the scores need the grid, not the pixels
-    truth = _masks(inputs, key.case, shape)
+    truth = _masks(inputs, key.case, chosen, shape)
     instances = {f: n for f in truth if (n := inputs.truth.instances(key.case, f)) is not None}
     case = Case(key, blank if picture is None else picture, truth, _readings(inputs, key.case, shape),
                 instances=instances)  # fmt: skip
@@ -88,8 +91,8 @@ def _by(shape: tuple[int, int]) -> str:
     return f"{shape[0]} × {shape[1]}"
 
 
-def _masks(inputs: ScoreInputs, image: str, shape: tuple[int, int]) -> dict[str, Mask]:
-    marked = (f for f in inputs.findings if not inputs.truth.is_empty(image, f))
+def _masks(inputs: ScoreInputs, image: str, findings: Sequence[str], shape: tuple[int, int]) -> dict[str, Mask]:
+    marked = (f for f in findings if not inputs.truth.is_empty(image, f))
     try:
         return {finding: inputs.truth.mask(image, finding, shape) for finding in marked}
     except CaseError as error:

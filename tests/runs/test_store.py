@@ -326,15 +326,17 @@ def test_table_is_read_when_it_is_first_asked_for_and_then_kept(folder, monkeypa
     assert read == ["cases", "scores"]
 
 
-def test_large_table_is_read_one_row_group_at_a_time(folder):
+def test_large_table_is_read_one_row_group_at_a_time(folder, monkeypatch):
+    monkeypatch.setattr("heatcheck.runs.tables.GROUP_ROWS", 2)
     for shard in range(5):
         folder.write_shard(shard, tables(f"case{shard}"))
     in_parts = list(read_run(folder.path).row_groups("scores", ["case", "value"]))
     folder.join_shards(5)
     joined = list(read_run(folder.path).row_groups("scores", ["case", "value"]))
-    for groups in (in_parts, joined):
-        assert [group.num_rows for group in groups] == [1] * 5
-        assert groups[3].to_pydict() == {"case": ["case3"], "value": [0.25]}
+    assert [group.num_rows for group in in_parts] == [1] * 5
+    assert [group.num_rows for group in joined] == [2, 2, 1]
+    assert in_parts[3].to_pydict() == {"case": ["case3"], "value": [0.25]}
+    assert joined[1].to_pydict() == {"case": ["case2", "case3"], "value": [0.25, 0.25]}
     assert list(read_run(folder.path).row_groups("estimates", ["value"])) == []
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heatcheck.core.records import Score, Timing
-from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, to_table, write_table
+from heatcheck.runs.tables import TABLES, join_tables, read_batches, replaced, schema_of, to_table, write_table
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 scores = st.builds(
@@ -141,3 +141,16 @@ def test_folder_whose_name_looks_like_a_partition_adds_no_column(tmp_path):
     write_table(folder / "0.parquet", Score, [score("a")])
     join_tables([folder / "0.parquet"], folder / "all.parquet", Score)
     assert list(pd.read_parquet(folder / "all.parquet")) == schema_of(Score).names
+
+
+def test_wanted_rows_are_read_batch_by_batch_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("heatcheck.runs.tables.GROUP_ROWS", 2)
+    parts = [tmp_path / f"{name}.parquet" for name in "abc"]
+    for part in parts:
+        write_table(part, Score, [score(f"{part.stem}{n}") for n in range(3)])
+    join_tables(parts, tmp_path / "all.parquet", Score)
+    wanted = [[("case", "==", "b2")], [("case", "in", ["a1", "c0", "nobody"])]]
+    batches = list(read_batches(tmp_path / "all.parquet", Score, ["case", "value"], wanted))
+    assert [batch["case"].to_pylist() for batch in batches] == [["a1"], ["b2"], ["c0"]]
+    assert "nobody" not in batches[0]["case"].dictionary.to_pylist()
+    assert list(read_batches(tmp_path / "all.parquet", Score, ["case"], [("case", "==", "nobody")])) == []

@@ -103,6 +103,7 @@ def test_validation_data_choose_the_model_that_knows_something(finished):
     scores = pd.read_parquet(finished / "validation" / "scores.parquet")
     own = scores.query("metric == 'iou' and condition == '{}' and model == @GOOD and method == 'grad_cam'")
     assert chosen["value"].iloc[0] == pytest.approx(own.groupby("finding")["value"].mean().mean())
+    assert run.manifest["validation"]["n_failed"] == 0
     assert run.manifest["preset"] == "recommended"
     assert run.manifest["truth_kind"] == "masks"
     assert {"name", "used", "why"} <= run.manifest["switches"][0].keys()

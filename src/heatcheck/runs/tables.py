@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import CaseRecord, Estimate, Prediction, RegionRecord, Score, Timing, TruthShape
@@ -22,6 +23,7 @@ TABLES: dict[str, type] = {
     "regions": RegionRecord,
     "estimates": Estimate,
 }
+GROUP_ROWS = 2**17  # of a row group at least, where there are so many
 _TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}
 
 
@@ -44,13 +46,45 @@ def write_table(path: Path, record: type, rows: Sequence[Any]) -> None:
 
 
 def join_tables(parts: Sequence[Path], target: Path, record: type) -> None:
-    """One table holding the rows of all parts in their order, read one part at a time."""
+    """One table holding the rows of all parts in their order, a few parts read at a time.
+
+    Small parts share a row group: every reader begins with the list of all groups.
+    """
     with (
         replaced(target) as temporary,
         pq.ParquetWriter(temporary, schema_of(record), compression="zstd") as writer,
     ):
-        for part in parts:
-            writer.write_table(pq.read_table(part))
+        for group in _groups(parts):
+            writer.write_table(pa.concat_tables([pq.read_table(part) for part in group]))
+
+
+def _groups(parts: Sequence[Path]) -> Iterator[list[Path]]:
+    """The parts, as many together as hold about so many rows as a row group should."""
+    group: list[Path] = []
+    rows = 0
+    for part in parts:
+        group.append(part)
+        rows += pq.read_metadata(part).num_rows
+        if rows >= GROUP_ROWS:
+            yield group
+            group, rows = [], 0
+    if group:
+        yield group
+
+
+def read_batches(path: Path, record: type, columns: Sequence[str], wanted: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow ships no types
+    """Some columns of the wanted rows, a batch at a time and in their order, so that a table need not fit into memory.
+
+    Words come dictionary-encoded. `wanted` is a list of (column, comparison, value), or of several such lists of which
+    one must hold.
+    """
+    # only what is asked for: groups are passed over by their lowest and highest words, if those are read as words
+    words = [field.name for field in schema_of(record) if field.name in columns and field.type == pa.string()]
+    table = ds.dataset(path, format=ds.ParquetFileFormat(dictionary_columns=words))
+    rows = pq.filters_to_expression(wanted)
+    for batch in table.to_batches(columns=list(columns), filter=rows, batch_readahead=1, fragment_readahead=1):
+        if batch.num_rows:
+            yield batch
 
 
 @contextmanager

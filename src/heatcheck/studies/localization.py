@@ -136,10 +136,19 @@ class LocalizationPlan:
             if self.remark:
                 watcher.say(self.remark)
             yield self._stage(self.validation, folder, watcher)
-            within = folder.within(VALIDATION)
-            within.write_estimates(validation_estimates(within.path, self._tuning_rule))
-            folder.record(**models_facts(self.models, primary_of(self._chosen(folder), self.bench.names)))
+            self._conclude_validation(folder, watcher)
         yield self._stage(self.scored, folder, watcher)
+
+    def _conclude_validation(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Store what the validation data chose, and say of how many of them nothing came."""
+        within = folder.within(VALIDATION)
+        within.write_estimates(validation_estimates(within.path, self._tuning_rule))
+        primary = primary_of(self._chosen(folder), self.bench.names)
+        failed = int((within.read_table("cases")["status"] == "failed").sum())
+        if failed:
+            watcher.say(f"{failed} validation cases could not be used; validation/cases.parquet says why.")
+        told = {**self._validation_facts()["validation"], "n_failed": failed}
+        folder.record(**models_facts(self.models, primary), validation=told)
 
     def _stage(self, split: Split, folder: RunFolder, watcher: Watcher) -> ScoringStage:
         tuning = split.name == VALIDATION

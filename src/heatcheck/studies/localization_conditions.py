@@ -15,11 +15,11 @@ from heatcheck.stats.reference_bootstrap import Decrease, average_decrease, decr
 from heatcheck.studies.localization_estimates import (
     TESTED,
     EstimateRule,
-    Values,
     distances_from_human,
     mean_rows,
     read_values,
 )
+from heatcheck.studies.score_values import Values
 from heatcheck.studies.scoring import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 
 _TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}

@@ -3,18 +3,17 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
-from jaxtyping import Float, Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.core.records import HUMAN, Estimate, Score, condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.metrics import METRICS
+from heatcheck.runs.tables import read_batches
 from heatcheck.stats.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.corrections import holm
@@ -22,6 +21,7 @@ from heatcheck.stats.macro import macro_decreases, macro_differences, macro_mean
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.signflip import sign_flip_test
 from heatcheck.studies.model_estimates import model_estimates, read_answers
+from heatcheck.studies.score_values import Gathered, Values
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
 PLAIN = condition()  # of the scores that most tables show
@@ -54,37 +54,6 @@ class EstimateRule:
         return generator_for(self.seed, "estimates", *purpose)
 
 
-@dataclass(frozen=True)  # without slots: every estimate asks for the same patients and rows
-class Values:
-    """One metric's values: per finding a row a case and a column a method (and the readers, where there are any)."""
-
-    metric: str
-    columns: tuple[str, ...]
-    by_finding: dict[str, pd.DataFrame]
-
-    @cached_property
-    def _index(self) -> pd.Index:
-        """Every case that any finding has."""
-        joined = np.concatenate([table.index.to_numpy(object) for table in self.by_finding.values()])
-        return pd.Index(np.unique(joined), dtype=object)
-
-    @cached_property
-    def patients(self) -> np.ndarray:
-        """The patient of each case that any finding has."""
-        known = dict(pair for table in self.by_finding.values() for pair in table["patient"].items())
-        return np.array([known[case] for case in self._index], str)
-
-    @cached_property
-    def _rows(self) -> dict[str, Float[np.ndarray, "cases method"]]:
-        columns = list(self.columns)
-        return {f: table[columns].reindex(self._index).to_numpy(float) for f, table in self.by_finding.items()}
-
-    def over_findings(self, columns: list[str], findings: list[str]) -> Float[np.ndarray, "method cases finding"]:
-        """The values of those columns for every case and finding, NaN where a case does not have the finding."""
-        places = [self.columns.index(column) for column in columns]
-        return np.stack([self._rows[finding][:, places].T for finding in findings], axis=-1)
-
-
 def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
     """Every estimate of a localization run, from its joined tables."""
     rows: list[Estimate] = []
@@ -103,37 +72,18 @@ def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
 def read_values(folder: Path, metric: str, rule: EstimateRule, at: str = PLAIN, readers_at: str = PLAIN) -> Values:
     """The values of one metric under one condition for the rule's model and the readers, as the run's scores hold them.
 
-    Only these are read: a run holds several models, and all of their scores need not fit into memory.
+    Only these are read, and only numbers are kept of them: a run holds several models and many millions of rows.
     """
-    names = ["case", "patient", "finding", "method"]
-    table = pq.read_table(
-        folder / "scores.parquet",
-        columns=[*names, "value"],
-        filters=[
-            [("metric", "==", metric), ("condition", "==", at), ("model", "==", rule.model), ("method", "!=", HUMAN)],
-            [("metric", "==", metric), ("condition", "==", readers_at), ("method", "==", HUMAN)],
-        ],
-        read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
-    ).to_pandas()
-    columns = (*rule.methods, HUMAN) if (table["method"] == HUMAN).any() else rule.methods
-    column_of = pd.Index(columns).get_indexer(table["method"].cat.categories)[table["method"].cat.codes]
-    by_finding = {}
-    for finding in rule.findings:
-        chosen = (table["finding"] == finding).to_numpy() & (column_of >= 0)
-        if chosen.any():
-            by_finding[finding] = _wide(table[chosen], column_of[chosen], columns)
-    return Values(metric, columns, by_finding)
-
-
-def _wide(rows: pd.DataFrame, column_of: Int[np.ndarray, " rows"], columns: tuple[str, ...]) -> pd.DataFrame:
-    """A row a case in the order of their ids, a column a method, and the patient."""
-    cases, first, row_of = np.unique(rows["case"].to_numpy(str), return_index=True, return_inverse=True)
-    matrix = np.full((len(cases), len(columns)), np.nan)
-    matrix[row_of, column_of] = rows["value"].to_numpy()
-    # plain objects: pandas' own kind of text is slow to take apart, and every estimate does so
-    wide = pd.DataFrame(matrix, index=pd.Index(cases, dtype=object), columns=list(columns))
-    wide["patient"] = pd.Series(rows["patient"].to_numpy(str)[first], wide.index, dtype=object)
-    return wide
+    wanted = [
+        [("metric", "==", metric), ("condition", "==", at), ("model", "==", rule.model), ("method", "!=", HUMAN)],
+        [("metric", "==", metric), ("condition", "==", readers_at), ("method", "==", HUMAN)],
+    ]
+    found = Gathered(rule.findings, (*rule.methods, HUMAN))
+    for batch in read_batches(
+        folder / "scores.parquet", Score, ["case", "patient", "finding", "method", "value"], wanted
+    ):
+        found.add(batch)
+    return found.values(metric)
 
 
 def mean_rows(values: Values, rule: EstimateRule, at: str = PLAIN) -> Iterator[Estimate]:
@@ -271,7 +221,8 @@ def _finding_test(table: pd.DataFrame, finding: str, metric: str, rule: Estimate
 
 def _pixel_ratios(folder: Path, rule: EstimateRule) -> Iterator[Estimate]:
     """Pixel precision, recall and specificity, from counts summed over images."""
-    counts = {name: read_values(folder, name, rule) for pair in _RATIOS.values() for name in pair}
+    names = dict.fromkeys(name for pair in _RATIOS.values() for name in pair)
+    counts = {name: read_values(folder, name, rule) for name in names}
     for metric, (part, rest) in _RATIOS.items():
         for method in counts[part].columns:
             each = [(finding, [finding]) for finding in counts[part].by_finding]

@@ -17,8 +17,9 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
-from heatcheck.studies.localization_estimates import EstimateRule, Values, read_values
+from heatcheck.studies.localization_estimates import EstimateRule, read_values
 from heatcheck.studies.presets import Rules
+from heatcheck.studies.score_values import Values
 from heatcheck.studies.scoring import Tuned
 
 SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first

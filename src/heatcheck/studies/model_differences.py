@@ -19,13 +19,13 @@ from heatcheck.stats.signflip import sign_flip_test
 from heatcheck.studies.localization_estimates import (
     TESTED,
     EstimateRule,
-    Values,
     corrected,
     macro_rows,
     paired_row,
     read_values,
 )
 from heatcheck.studies.model_estimates import Answers, read_answers
+from heatcheck.studies.score_values import Values
 
 
 def model_differences(folder: Path, primary: EstimateRule, others: Sequence[str]) -> list[Estimate]:

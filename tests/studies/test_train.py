@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +193,18 @@ def test_blank_labels_may_count_as_absent_in_the_training_data_only():
     zero = train_examples.CaseExamples(Two(), contract, "zero").labels
     torch.testing.assert_close(unknown, torch.tensor([[1.0, math.nan], [-1.0, math.nan]]), equal_nan=True)
     assert zero.tolist() == [[1.0, 0.0], [-1.0, 0.0]]
+
+
+def test_images_on_disk_are_not_sent_to_other_processes(tmp_path):
+    source = PhantomChest(PhantomChestSettings(patients=20, size=64, readers=0))
+    read = train_examples.CaseExamples(source, models.Preprocessing(outputs=source.findings, size=(64, 64)))
+    stored = train_examples.StoredExamples(read, tmp_path / "images.npy", Silent(), 0)
+    image, labels = stored[3]
+    torch.testing.assert_close(image, read[3][0], rtol=1e-3, atol=1e-3)
+    packed = pickle.dumps(stored)
+    assert len(packed) < 10_000 < (tmp_path / "images.npy").stat().st_size
+    assert torch.equal(pickle.loads(packed)[3][0], image)  # noqa: S301 - our own
+    assert torch.equal(labels, read.labels[3])
 
 
 def test_mean_and_spread_are_those_of_all_pixels():

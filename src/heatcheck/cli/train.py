@@ -56,7 +56,8 @@ def _print(trained: "Trained") -> None:
         typer.echo(
             f"{result.finding:<28} AUROC {result.auroc:.3f}{more}  ({result.positives} of {result.cases} positive)"
         )
-    typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}")
+    more = f"  ensemble {trained.macro_ensemble_auroc:.3f}" if together else ""
+    typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}{more}")
     typer.echo(f"Weights: {trained.weights}")
     if trained.ensemble:
         typer.echo(f"Ensemble: {trained.ensemble}")

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from heatcheck.core.errors import RunFolderError
@@ -33,7 +32,7 @@ from heatcheck.studies.train_results import Gain, Judged, TestResult, gains, jud
 from heatcheck.studies.train_spec import Plan, planned
 from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, Machine, fit, steps_done
 from heatcheck.training.batches import Batches
-from heatcheck.training.selection import best_candidate, merit
+from heatcheck.training.selection import best_candidate, mean_of, merit
 
 HERE = Machine()
 
@@ -51,7 +50,12 @@ class Trained:
     @property
     def macro_auroc(self) -> float:
         """The mean over the findings that have an AUROC."""
-        return float(np.nanmean([result.auroc for result in self.results]))
+        return mean_of(result.auroc for result in self.results)
+
+    @property
+    def macro_ensemble_auroc(self) -> float:
+        """The same of the ensemble."""
+        return mean_of(result.auroc for result in self.ensemble_results)
 
 
 def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> Trained:

@@ -4,7 +4,7 @@ import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,8 +32,8 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     def __init__(self, source: Source, contract: Preprocessing, blank: Literal["unknown", "zero"] = "unknown") -> None:
         self.source, self.contract = source, contract
         self.keys = list(source.index())
-        rows = [[key.labels.get(finding, math.nan) for finding in contract.outputs] for key in self.keys]
-        labels = torch.tensor(rows, dtype=torch.float32)
+        every = (key.labels.get(finding, math.nan) for key in self.keys for finding in contract.outputs)
+        labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(self.keys), -1))
         self.labels = labels.nan_to_num(0.0) if blank == "zero" else labels
 
     def __len__(self) -> int:
@@ -66,8 +66,12 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the memory map: sent to another process, it would be all of the images."""
+        return self.__dict__ | {"_images": None}
+
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        if self._images is None:  # opened where it is read: a memory map sent to another process would be copied
+        if self._images is None:
             self._images = np.load(self.path, mmap_mode="r")
         return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
 

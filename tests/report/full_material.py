@@ -98,7 +98,7 @@ def slopes():
                                    p_value=0.001 * i, p_adjusted=0.04 * i, family=f"{metric} on shape",
                                    other_method=other, condition=condition(feature=feature), n_cases=200)  # fmt: skip
                     yield row
-                    yield replace(row, value=value / 2, p_value=0.0001, p_adjusted=math.nan, family="",
+                    yield replace(row, value=value / 2, p_value=0.0004, p_adjusted=math.nan, family="",
                                   condition=condition(feature=feature, preset="chexlocalize"))  # fmt: skip
         for metric in ("iou_full", "hit"):
             for i, finding in enumerate(ALL):

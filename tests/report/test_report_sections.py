@@ -124,7 +124,7 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
     found = table(page, "geometry", "Overlap (IoU): slope on size and shape")
     rows = {row[0] + kind: row for row, kind in zip(found["rows"], found["kinds"], strict=True)}
     assert rows["Grad-CAM"][1] == "−0.111|−0.311 to +0.089|sure, p < 0.001"
-    assert rows["Grad-CAM"][2] == "−0.056***|−0.311 to +0.089"
+    assert rows["Grad-CAM"][2] == "−0.056**|−0.311 to +0.089"
     assert rows["Grad-CAMpublished"][4] == "+0.566***|+0.526 to +0.606"
     found = table(page, "geometry", "Hit rate: slope on size and shape")
     assert found["rows"][-1][2].startswith("−0.244^1")

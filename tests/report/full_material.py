@@ -121,10 +121,13 @@ def counts():
 def temperatures():
     for i, finding in enumerate(ALL):
         yield Estimate("calibration", "ece", finding, "", "", 0.021 + 0.001 * i, n_cases=668,
+                       reason="over 9 of 10 findings" if finding == ALL_FINDINGS else "",
                        condition=condition(temperature="scaled"))  # fmt: skip
         if finding != ALL_FINDINGS:
-            yield Estimate("temperature", "ece", finding, "", "", 1.5 + 0.1 * i,
-                           condition=condition(fitted_on="validation"))  # fmt: skip
+            undefined = finding == "Pneumothorax"
+            yield Estimate("temperature", "ece", finding, "", "", math.nan if undefined else 1.5 + 0.1 * i,
+                           condition=condition(fitted_on="validation"),
+                           reason="every logit is on the right side" if undefined else "")  # fmt: skip
         for k in range(10):
             predicted = (k + 0.5) / 10
             yield Estimate("reliability", "observed", finding, "", "", predicted**1.1, n_cases=200 // (k + 1),

@@ -176,6 +176,10 @@ def test_calibration_is_shown_before_and_after_scaling(page, text):
     assert cell(page, where, "ECE before", "Edema").startswith("0.060|")
     assert cell(page, where, "ECE after", "Edema") == "0.026"
     assert cell(page, where, "Temperature", "Edema") == "2.00"
+    assert cell(page, where, "ECE after", "All findings") == "0.021^1"
+    assert cell(page, where, "Temperature", "Pneumothorax") == "–^2"
+    assert "<li>over 9 of 10 findings</li>" in section_text(text, "model")
+    assert "<li>every logit is on the right side</li>" in section_text(text, "model")
     where = "model", "IoU, all cases, cutoff 0.5"
     assert cell(page, where, "before", "Edema").startswith("0.316|")
     assert cell(page, where, "after", "Edema").startswith("0.327|")

@@ -1,17 +1,16 @@
 """Can the probabilities be taken at their word, before and after temperature scaling, and what changes for the maps?"""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import reliability, words
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
-from heatcheck.report.numbers import MISSING, SCORE, number
+from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
 
 CUTOFF = 0.5
 METRIC = "iou_full"
@@ -44,7 +43,7 @@ def curves(evidence: Evidence) -> Curves:
 def scaling(evidence: Evidence) -> Mapping[str, object] | None:
     """What temperature scaling did; None when the run did none."""
     view = evidence.under(temperature="scaled")
-    fitted = {row.finding: (row.value, str(facts.get("fitted_on", ""))) for row, facts in evidence.rows("temperature")}
+    fitted = {row.finding: (row, str(facts.get("fitted_on", ""))) for row, facts in evidence.rows("temperature")}
     names = [f for f in (ALL_FINDINGS, *evidence.findings) if view.find("calibration", "ece", f) or f in fitted]
     table = _table(evidence, view, names, fitted) if names else None
     localized = _localization(evidence)
@@ -59,22 +58,27 @@ def scaling(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _table(evidence: Evidence, view: Evidence, names: list[str], fitted: Mapping[str, tuple[float, str]]) -> Matrix:
+def _table(evidence: Evidence, view: Evidence, names: list[str], fitted: Mapping[str, tuple[Estimate, str]]) -> Matrix:
     """Calibration error before and after, and the temperature, a column a finding."""
     notes = Footnotes()
+    before = [evidence.find("calibration", "ece", name) for name in names]
+    after = [view.find("calibration", "ece", name) for name in names]
+    degrees = [fitted[name][0] if name in fitted else None for name in names]
     rows = [
-        labelled("ECE before", [_error(evidence, name, notes) for name in names]),
-        labelled("ECE after", [_error(view, name, notes) for name in names]),
+        labelled("ECE before", [_cell(row, SCORE, notes) for row in before]),
+        labelled("ECE after", [_cell(row, SCORE, notes) for row in after]),
+        labelled("Temperature", [_cell(row, SCORE.rounded(2), notes) for row in degrees]),
     ]
-    degrees = [fitted.get(name, (math.nan, ""))[0] for name in names]
-    rows.append(labelled("Temperature", [Cell(number(t, SCORE.rounded(2))) for t in degrees]))
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
     return Matrix("Calibration error before and after", columns, (("", tuple(rows)),), tuple(notes.reasons), "")
 
 
-def _error(view: Evidence, finding: str, notes: Footnotes) -> Cell:
-    found = view.find("calibration", "ece", finding)
-    return cell_of(found, SCORE, notes) if found else Cell(MISSING)
+def _cell(row: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
+    """A number that may have an interval but need not, with what the run says of it."""
+    if row is None:
+        return Cell(MISSING)
+    bounds = interval(row.low, row.high, unit)
+    return Cell(number(row.value, unit), bounds, title=row.reason, note=notes.mark(row.reason))
 
 
 def _localization(evidence: Evidence) -> Matrix | None:

@@ -155,6 +155,7 @@ def test_presets_are_set_side_by_side_with_reasons_and_switches(full, page, text
     assert largest[4] == "37.0 % (33.0–41.0)"
     assert largest[5] == f"−{100 * (ours - 0.37):.1f} pp"
     assert "follow the preset “recommended”" in section
+    assert "asked for" not in section_text(text, "presets").split("<table")[0]
     switches = [row for t in page.tables if t["section"] == "presets" for row in t["rows"] if len(row) == 4]
     assert ["resampled", "patients", "images", "Images of a patient are alike."] in switches
     assert ["Several pixels share the highest value", "they share the hit", "the first counts",
@@ -269,3 +270,10 @@ def test_a_run_without_a_table_of_shapes_is_read(full, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "00000.parquet").write_bytes((full / "scores.parquet").read_bytes())
     assert read_run(tmp_path).shapes.empty
+
+
+def test_a_run_by_the_papers_rules_says_which_numbers_follow_them(tmp_path):
+    text = build_report(write_full_run(tmp_path / "run", changes={"preset": "chexlocalize"})).read_text()
+    assert "while the verdict follows the recommended rules" in text
+    assert "This run was asked for the preset “chexlocalize”" in section_text(text, "presets")
+    assert re.search(r"<details open>\s*<summary>Every mean by the paper", text)

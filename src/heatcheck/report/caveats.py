@@ -7,6 +7,7 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.presets import asked_for_paper
 from heatcheck.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
 from heatcheck.report.words import plain
 
@@ -17,9 +18,26 @@ MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (_failed(evidence), _weak_model(evidence), _rare(evidence), *_few_shared(evidence), *_close_calls(evidence),
-            _smaller_settings(evidence))  # fmt: skip
+    made = (
+        _paper_rules(evidence),
+        _failed(evidence),
+        _weak_model(evidence),
+        _rare(evidence),
+        *_few_shared(evidence),
+        *_close_calls(evidence),
+        _smaller_settings(evidence),
+    )
     return tuple(sentence for sentence in made if sentence)
+
+
+def _paper_rules(evidence: Evidence) -> str:
+    """That the verdict is not by the rules that were asked for."""
+    if not asked_for_paper(evidence):
+        return ""
+    return (
+        "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules stand in the section "
+        "on presets, while the verdict follows the recommended rules."
+    )
 
 
 def _weak_model(evidence: Evidence) -> str:

@@ -1,0 +1,63 @@
+"""The whole paper, small: uncertain labels → checkpoints → ensemble → maps → choice on validation data → report."""
+
+import pytest
+import yaml
+from training_material import PROTOCOL, training_spec
+
+from heatcheck.runs.store import read_run
+from heatcheck.studies.progress import Silent
+from heatcheck.studies.run import run_study
+from heatcheck.studies.train import train
+
+FINDINGS = ["Cardiomegaly", "Pleural Effusion"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    train(training_spec(folder, PROTOCOL, runs=1), folder / "my-training", Silent())
+    phantom = {"name": "phantom_chest", "patients": 8, "size": 64}
+    spec = {
+        "study": "localization",
+        "threads": 1,
+        "source": {**phantom, "first": 7100},
+        "validation": {**phantom, "first": 7200},
+        "models": [
+            {"name": "densenet_compact", "ensemble": "my-training", "label": "ensemble"},
+            {"name": "densenet_compact", "weights": "my-training/weights.safetensors", "label": "best single"},
+        ],
+        "findings": FINDINGS,
+        "methods": ["grad_cam", "gradient", "random"],
+        "bootstrap_draws": 100,
+        "gallery": 4,
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(spec))
+    run_study(folder / "study.yaml", folder / "run")
+    return read_run(folder / "run")
+
+
+def test_ensemble_and_best_single_are_scored_and_compared_with_a_test(run) -> None:
+    facts = {model["name"]: model for model in run.manifest["models"]}
+    assert facts["ensemble"]["kind"] == "ensemble"
+    assert facts["ensemble"]["members"] > 1
+    assert facts["best single"]["kind"] == "single"
+    assert {"ensemble", "best single"} <= set(run.scores["model"])
+    compared = run.estimates.query("statistic == 'model_difference'")
+    assert {"iou", "hit", "auroc"} <= set(compared["metric"])
+    tested = compared[compared["metric"].isin(["iou", "hit"]) & compared["value"].notna()]
+    assert tested["p_value"].between(0, 1).all()
+
+
+def test_architecture_and_method_were_chosen_on_validation_data(run) -> None:
+    chosen = run.estimates.query("statistic == 'selected'")
+    assert set(chosen["metric"]) == {"iou", "hit"}
+    assert chosen["model"].isin(["ensemble", "best single"]).all()
+    primary = [model["name"] for model in run.manifest["models"] if model["primary"]]
+    assert len(primary) == 1
+    assert len(run.estimates.query("statistic == 'threshold_curve'"))
+
+
+def test_the_report_tells_all_of_it(run) -> None:
+    page = (run.path / "report.html").read_text()
+    for words in ("best single", "ensemble", "Published", "threshold", "temperature"):
+        assert words.lower() in page.lower(), words

@@ -59,6 +59,13 @@ def test_page_keeps_to_its_size(made_run, monkeypatch):
     assert localization.TEXT_AND_PICTURES < 15_000_000
 
 
+def test_many_estimates_leave_less_room_for_pictures(made_run, monkeypatch):
+    folder = made_run(gallery=4)
+    estimates = len(read_run(folder).estimates)
+    monkeypatch.setattr(localization, "TEXT_PER_ESTIMATE", localization.TEXT_AND_PICTURES / estimates)
+    assert "4 more cases were chosen but left out" in build_report(folder).read_text()
+
+
 def test_weight_of_a_card_is_about_what_it_adds_to_the_page(made_run, monkeypatch):
     folder = made_run(gallery=3)
     weight = sum(card.weight for card in gallery_of(evidence_of(read_run(folder)), 10**8).cards)

@@ -30,6 +30,7 @@ from heatcheck.report.verdict import verdict
 MAIN = ("iou", "hit")
 PICTURES = 9_000_000  # bytes of pictures in the page
 TEXT_AND_PICTURES = 13_500_000  # with the embedded tables
+TEXT_PER_ESTIMATE = 120  # bytes of tables and plots, about
 SHOWN = 100  # rows of a list of gaps on the page; the download has all
 
 
@@ -37,7 +38,8 @@ def localization_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run)
     files = _downloads(evidence, undefined.table)
-    room = TEXT_AND_PICTURES - sum(len(file.uri) for file in files)
+    text = TEXT_PER_ESTIMATE * len(evidence.run.estimates)
+    room = TEXT_AND_PICTURES - text - sum(len(file.uri) for file in files)
     return StudyPage(
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),

@@ -68,13 +68,20 @@ def test_predictions_and_maps_are_means_over_the_members_of_each_finding(folder,
 
 
 def test_each_member_explains_only_the_findings_it_was_chosen_for(folder, source, monkeypatch):
+    """And what does not look at the model is made once."""
     asked = []
     grids = Explainer.grids
-    monkeypatch.setattr(Explainer, "grids", lambda self, *rest: asked.append(self.findings) or grids(self, *rest))
-    only = {"grad_cam": build_method("grad_cam", {})}
-    explainer = EnsembleExplainer(read_ensemble(folder), ("Edema", "Cardiomegaly"), only, "positive", 3)
+
+    def watched(self, name, *rest):
+        asked.append((name, self.findings))
+        return grids(self, name, *rest)
+
+    monkeypatch.setattr(Explainer, "grids", watched)
+    both = {name: build_method(name, {}) for name in ("grad_cam", "random")}
+    explainer = EnsembleExplainer(read_ensemble(folder), ("Edema", "Cardiomegaly"), both, "positive", 3)
     explainer([source.load(source.index()[0])])
-    assert sorted(asked) == [("Cardiomegaly",), ("Cardiomegaly",), ("Edema",), ("Edema",)]
+    one_each = [("grad_cam", (finding,)) for finding in ("Cardiomegaly", "Cardiomegaly", "Edema", "Edema")]
+    assert sorted(asked) == [*one_each, ("random", ("Edema", "Cardiomegaly"))]
 
 
 def test_member_that_no_studied_finding_chose_is_not_loaded(folder, source):

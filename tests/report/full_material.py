@@ -133,9 +133,10 @@ def temperatures():
             yield Estimate("reliability", "observed", finding, "", "", predicted**1.1, n_cases=200 // (k + 1),
                            condition=condition(bin=k, predicted=predicted, temperature="scaled"))  # fmt: skip
         for method in METHODS:
-            for facts, value in (({}, 0.311), ({"temperature": "scaled"}, 0.322)):
+            after = {"temperature": "scaled"}
+            for cutoff, facts, value in ((0.3, {}, 0.311), (0.3, after, 0.322), (0.5, {}, 0.281), (0.5, after, 0.281)):
                 yield replace(mean("iou_full", finding, method, value + 0.001 * i),
-                              condition=condition(cutoff=0.5, **facts))  # fmt: skip
+                              condition=condition(cutoff=cutoff, **facts))  # fmt: skip
 
 
 def pixels():

@@ -181,11 +181,12 @@ def test_calibration_is_shown_before_and_after_scaling(page, text):
     assert cell(page, where, "Temperature", "Pneumothorax") == "–^2"
     assert "<li>over 9 of 10 findings</li>" in section_text(text, "model")
     assert "<li>every logit is on the right side</li>" in section_text(text, "model")
-    where = "model", "IoU, all cases, cutoff 0.5"
-    assert cell(page, where, "before", "Edema").startswith("0.316|")
-    assert cell(page, where, "after", "Edema").startswith("0.327|")
+    where = "model", "IoU, all cases, before and after scaling"
+    assert cell(page, where, "cutoff 0.3, before", "Edema").startswith("0.316|")
+    assert cell(page, where, "cutoff 0.3, after", "Edema").startswith("0.327|")
+    assert cell(page, where, "cutoff 0.5, after", "Edema").startswith("0.286|")
     section = section_text(text, "model")
-    assert "What changes is which cases are called positive." in section
+    assert "A cutoff of 0.5 cannot change anything either" in section
     assert "fitted on the validation data" in section
     assert section.count("point after") == 11 * 10 + 1  # the bins, and the legend
     assert section.count("point method soft") == 11 * 10 + 1

@@ -12,11 +12,12 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
 
-CUTOFF = 0.5
+CUTOFFS = (0.3, 0.5)
 METRIC = "iou_full"
 LOGITS = (
     "The maps themselves do not change: they are made from the model\u2019s logits, and temperature only changes how a "
-    "logit is turned into a probability. What changes is which cases are called positive."
+    "logit is turned into a probability. What changes is which cases are called positive, and with it the overlap on "
+    "all images. A cutoff of 0.5 cannot change anything either: scaling never moves a probability across one half."
 )
 _FITTED = {
     "validation": "on the validation data",
@@ -82,10 +83,13 @@ def _cell(row: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
 
 
 def _localization(evidence: Evidence) -> Matrix | None:
-    """Each method's full-slice overlap at a cutoff of one half, before and after."""
+    """Each method's full-slice overlap where cases below a cutoff are called negative, before and after."""
     if METRIC not in evidence.measures:
         return None
-    views = {"before": evidence.under(cutoff=CUTOFF), "after": evidence.under(cutoff=CUTOFF, temperature="scaled")}
+    views: dict[str, Evidence] = {}
+    for cutoff in CUTOFFS:
+        views[f"cutoff {cutoff:g}, before"] = evidence.under(cutoff=cutoff)
+        views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature="scaled")
     names, notes, groups = (ALL_FINDINGS, *evidence.findings), Footnotes(), []
     for entrant in (READERS, *evidence.methods):
         found = {label: [view.find("mean", METRIC, n, entrant.name) for n in names] for label, view in views.items()}

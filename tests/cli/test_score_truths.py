@@ -1,0 +1,85 @@
+"""One truth in every form it may have: the scores are the same, and boxes are compared as boxes too."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from tests.cli.map_material import SHAPE, Files, small_scoring
+
+from heatcheck.sources.rle import encode
+
+IMAGES = [f"p{number}_study1_view{view}" for number in range(6) for view in (1, 2)]
+
+
+@pytest.fixture
+def files(tmp_path) -> Files:
+    return small_scoring(tmp_path / "given")
+
+
+def mask_of(image: str) -> np.ndarray:
+    top = 4 + int(image[1])
+    mask = np.zeros(SHAPE, bool)
+    mask[top : top + 8, 6:14] = True
+    return mask
+
+
+def as_run_lengths(files: Files):
+    content = {image: {"Edema": {"size": list(SHAPE), "counts": encode(mask_of(image))}} for image in IMAGES}
+    path = files.root / "segmentations.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def as_pictures(files: Files):
+    folder = files.root / "masks" / "Edema"
+    folder.mkdir(parents=True)
+    for image in IMAGES:
+        Image.fromarray(mask_of(image).astype(np.uint8) * 255).save(folder / f"{image}.png")
+    return folder.parent
+
+
+def as_nih_boxes(files: Files):
+    lines = ["Image Index,Finding Label,Bbox [x,y,w,h],,,,,"]
+    lines += [f"{image}.png,Edema,6,{4 + int(image[1])},8,8,,," for image in IMAGES]
+    path = files.root / "BBox_List_2017.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def as_coco_boxes(files: Files):
+    images = [{"id": n, "file_name": f"{image}.png", "height": SHAPE[0], "width": SHAPE[1]}
+              for n, image in enumerate(IMAGES)]  # fmt: skip
+    boxes = [{"id": n, "image_id": n, "category_id": 1, "bbox": [6, 4 + int(image[1]), 8, 8]}
+             for n, image in enumerate(IMAGES)]  # fmt: skip
+    path = files.root / "coco.json"
+    categories = [{"id": 1, "name": "Edema"}]
+    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
+    return path
+
+
+@pytest.mark.parametrize("form", [as_run_lengths, as_pictures, as_nih_boxes, as_coco_boxes])
+def test_every_form_of_truth_gives_the_same_scores(heatcheck, files, form) -> None:
+    flags = ("--maps", files.maps, "--truth", form(files), "--out", files.root / "out", "-q")
+    code, _, error = heatcheck("score", *flags)
+    assert code == 0, error
+    scores = pd.read_parquet(files.root / "out" / "scores.parquet")
+    plain = scores[(scores["condition"] == "{}") & (scores["method"] == "maps")]
+    assert plain[plain["metric"] == "iou"]["value"].to_numpy() == pytest.approx(56 / 72)
+    boxes = plain[plain["metric"] == "box_iou"]
+    if "box" not in form.__name__:
+        assert boxes.empty
+        return
+    assert len(boxes) == 12
+    assert boxes["value"].to_numpy() == pytest.approx(56 / 72)
+    page = (files.root / "out" / "report.html").read_text()
+    assert "as boxes" in page.lower()
+
+
+def test_boxes_of_readers_stand_beside_outlines_of_the_truth(heatcheck, files) -> None:
+    code, _, error = heatcheck("score", *files.flags("--human", as_nih_boxes(files)), "-q")
+    assert code == 0, error
+    scores = pd.read_parquet(files.root / "out" / "scores.parquet")
+    human = scores[(scores["method"] == "human") & (scores["metric"] == "iou") & (scores["condition"] == "{}")]
+    assert human["value"].to_numpy() == pytest.approx(1)

@@ -27,7 +27,8 @@ def score(  # each flag is one thing a user may give
     out: Out,
     human: Annotated[Path | None, typer.Option(help="What readers marked, in any form that --truth may have.")] = None,
     human_points: Annotated[
-        Path | None, typer.Option(help="JSON with the points readers found most telling: image, finding, [x, y].")
+        Path | None,
+        typer.Option(help="JSON with the points readers found most telling, as x and y by image and finding."),
     ] = None,
     labels: Labels = None,
     preset: Preset = "recommended",

@@ -129,3 +129,14 @@ def test_the_last_place_is_found_as_by_sorting(kind: str) -> None:
         }[kind].astype(np.float32)
         k = int(generator.integers(1, size + 1))
         assert _kth_largest(values, k) == np.sort(values)[::-1][k - 1]
+
+
+@given(
+    arrays(bool, (3, 4), elements=st.booleans()),
+    arrays(bool, (3, 4), elements=st.booleans()),
+)
+def test_a_region_scores_like_the_map_of_one_height_it_is(region, truth):
+    for score in (mass, rank):
+        from_sizes, from_map = score(region, truth), score(region.astype(np.float32), truth)
+        assert from_sizes.reason == from_map.reason
+        assert from_sizes.value == pytest.approx(from_map.value, nan_ok=True)

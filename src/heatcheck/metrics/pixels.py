@@ -3,108 +3,100 @@
 The counts are registered so that rates over many images can be formed from their sums.
 """
 
-from heatcheck.core.records import Mask, Measured
-from heatcheck.metrics.counting import pixels_in
-from heatcheck.metrics.grids import require_masks
-from heatcheck.metrics.registry import Needs, metric, pixel_count
+from heatcheck.core.records import Measured
+from heatcheck.metrics.counting import Overlap
+from heatcheck.metrics.registry import region_metric
 from heatcheck.metrics.undefined import NO_REGION, NO_TRUTH, NOTHING_OUTSIDE, undefined
 
 _SAPORTA = "Saporta et al. 2022, Nature Machine Intelligence 4:867"
 
 
-@pixel_count(
+@region_metric(
     "true_positive_pixels",
     label="TP pixels",
     summary="Highlighted pixels inside the area the experts drew.",
     higher_is_better=True,
     reference=_SAPORTA,
+    is_count=True,
 )
-def true_positive_pixels(region: Mask, truth: Mask) -> Measured:
+def true_positive_pixels(shared: Overlap) -> Measured:
     """How many pixels lie in the region and in the truth."""
-    require_masks(region, truth)
-    return Measured(float(pixels_in(region & truth)))
+    return Measured(float(shared.inside))
 
 
-@pixel_count(
+@region_metric(
     "false_positive_pixels",
     label="FP pixels",
     summary="Highlighted pixels outside the area the experts drew.",
     higher_is_better=False,
     reference=_SAPORTA,
+    is_count=True,
 )
-def false_positive_pixels(region: Mask, truth: Mask) -> Measured:
+def false_positive_pixels(shared: Overlap) -> Measured:
     """How many pixels lie in the region only."""
-    require_masks(region, truth)
-    return Measured(float(pixels_in(region & ~truth)))
+    return Measured(float(shared.region - shared.inside))
 
 
-@pixel_count(
+@region_metric(
     "false_negative_pixels",
     label="FN pixels",
     summary="Pixels of the experts' area that are not highlighted.",
     higher_is_better=False,
     reference=_SAPORTA,
+    is_count=True,
 )
-def false_negative_pixels(region: Mask, truth: Mask) -> Measured:
+def false_negative_pixels(shared: Overlap) -> Measured:
     """How many pixels lie in the truth only."""
-    require_masks(region, truth)
-    return Measured(float(pixels_in(truth & ~region)))
+    return Measured(float(shared.truth - shared.inside))
 
 
-@pixel_count(
+@region_metric(
     "true_negative_pixels",
     label="TN pixels",
     summary="Pixels outside the experts' area that are not highlighted.",
     higher_is_better=True,
     reference=_SAPORTA,
+    is_count=True,
 )
-def true_negative_pixels(region: Mask, truth: Mask) -> Measured:
+def true_negative_pixels(shared: Overlap) -> Measured:
     """How many pixels lie in neither."""
-    require_masks(region, truth)
-    return Measured(float(region.size - pixels_in(region | truth)))
+    return Measured(float(shared.grid - shared.either))
 
 
-@metric(
+@region_metric(
     "precision",
     label="Precision",
     summary="Which share of the highlighted area lies inside the area the experts drew.",
     higher_is_better=True,
-    needs=Needs.REGION,
     reference=_SAPORTA,
 )
-def precision(region: Mask, truth: Mask) -> Measured:
+def precision(shared: Overlap) -> Measured:
     """The share of the region that lies in the truth; NaN for an empty region."""
-    require_masks(region, truth)
-    return _share(pixels_in(region & truth), pixels_in(region), NO_REGION)
+    return _share(shared.inside, shared.region, NO_REGION)
 
 
-@metric(
+@region_metric(
     "recall",
     label="Recall",
     summary="Which share of the area the experts drew is highlighted.",
     higher_is_better=True,
-    needs=Needs.REGION,
     reference=_SAPORTA,
 )
-def recall(region: Mask, truth: Mask) -> Measured:
+def recall(shared: Overlap) -> Measured:
     """The share of the truth that lies in the region; NaN without truth."""
-    require_masks(region, truth)
-    return _share(pixels_in(region & truth), pixels_in(truth), NO_TRUTH)
+    return _share(shared.inside, shared.truth, NO_TRUTH)
 
 
-@metric(
+@region_metric(
     "specificity",
     label="Specificity",
     summary="Which share of the image outside the experts' area is left unmarked.",
     higher_is_better=True,
-    needs=Needs.REGION,
     reference=_SAPORTA,
 )
-def specificity(region: Mask, truth: Mask) -> Measured:
+def specificity(shared: Overlap) -> Measured:
     """The share of the truth's outside that the region leaves free; NaN if there is no outside."""
-    require_masks(region, truth)
-    outside = truth.size - pixels_in(truth)
-    return _share(region.size - pixels_in(region | truth), outside, NOTHING_OUTSIDE)
+    return _share(shared.grid - shared.either, shared.grid - shared.truth, NOTHING_OUTSIDE)
 
 
 def _share(part: int, whole: int, reason: str) -> Measured:

@@ -6,8 +6,11 @@ from enum import Enum
 
 from heatcheck.core.records import Map, Mask, Measured
 from heatcheck.core.registry import Registry
+from heatcheck.metrics.counting import Overlap, overlap
+from heatcheck.metrics.grids import require_masks
 
 Measure = Callable[[Map | Mask, Mask], Measured]
+OfOverlap = Callable[[Overlap], Measured]
 
 
 class Needs(Enum):
@@ -29,6 +32,7 @@ class Metric:
     needs: Needs
     reference: str  # the paper that defines it
     measure: Measure
+    of_overlap: OfOverlap | None = None  # the same from the sizes of region and truth, where they are enough
     is_count: bool = False  # an ingredient of ratios over many images, not a score to show
 
 
@@ -47,13 +51,21 @@ def metric(  # the facts are few, and clearest beside the function
     return register
 
 
-def pixel_count(
-    name: str, *, label: str, summary: str, higher_is_better: bool, reference: str
-) -> Callable[[Measure], Measure]:
-    """A decorator that registers a function as a count of a region's pixels, to be summed over images."""
+def region_metric(
+    name: str, *, label: str, summary: str, higher_is_better: bool, reference: str, is_count: bool = False
+) -> Callable[[OfOverlap], Measure]:
+    """A decorator that registers a function of what region and truth have in common, and returns it as one of both.
 
-    def register(measure: Measure) -> Measure:
-        facts = Metric(name, label, summary, higher_is_better, Needs.REGION, reference, measure, is_count=True)
+    A study that takes many such scores of one region counts its pixels once.
+    """
+
+    def register(of_overlap: OfOverlap) -> Measure:
+        def measure(region: Map | Mask, truth: Mask) -> Measured:
+            require_masks(region, truth)
+            return of_overlap(overlap(region, truth))
+
+        measure.__name__, measure.__doc__ = name, of_overlap.__doc__
+        facts = Metric(name, label, summary, higher_is_better, Needs.REGION, reference, measure, of_overlap, is_count)
         METRICS.add(name, facts)
         return measure
 

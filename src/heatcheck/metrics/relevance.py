@@ -1,11 +1,13 @@
 """How much of a map's relevance lies in the truth, without a threshold. Evidence against the finding counts as 0."""
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 
 from heatcheck.core.records import Map, Mask, Measured
-from heatcheck.metrics.counting import pixels_in
-from heatcheck.metrics.grids import require_map
+from heatcheck.metrics.counting import Overlap, overlap, pixels_in
+from heatcheck.metrics.grids import require_map, require_masks
 from heatcheck.metrics.registry import Needs, metric
 from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
 
@@ -22,7 +24,12 @@ _ARRAS = "Arras et al. 2022, Information Fusion 81:14"
     reference=_ARRAS,
 )
 def mass(relevance: Map, truth: Mask) -> Measured:
-    """The relevance inside the truth over all relevance; NaN without truth or without positive relevance."""
+    """The relevance inside the truth over all relevance; NaN without truth or without positive relevance.
+
+    A mask of booleans is a map of one height.
+    """
+    if relevance.dtype == np.bool_:
+        return _of_region(relevance, truth, lambda shared: shared.inside / shared.region)
     require_map(relevance, truth)
     if not truth.any():
         return undefined(NO_TRUTH)
@@ -46,21 +53,37 @@ def rank(relevance: Map, truth: Mask) -> Measured:
 
     Positions that tie for the last places share them: the value is the expectation over all ways to break the tie.
     """
+    if relevance.dtype == np.bool_:
+        return _of_region(relevance, truth, _rank_of_region)
     require_map(relevance, truth)
     size = pixels_in(truth)
     if not size:
         return undefined(NO_TRUTH)
     positive = np.maximum(relevance, 0)
-    top = positive.max()
-    if top == 0:
+    if not positive.any():
         return undefined(NO_RELEVANCE)
-    # a region drawn by a reader has one height: nothing is to be looked for
-    one_height = pixels_in(positive == top) >= size
-    last = float(top) if one_height else _kth_largest(positive, size)
+    last = _kth_largest(positive, size)
     above, tied = positive > last, positive == last
     places = size - pixels_in(above)
     shared = places * pixels_in(tied & truth) / pixels_in(tied)
     return Measured((pixels_in(above & truth) + shared) / size)
+
+
+def _of_region(region: Mask, truth: Mask, value: Callable[[Overlap], float]) -> Measured:
+    """The score of a region taken for a map, from sizes alone."""
+    require_masks(region, truth)
+    shared = overlap(region, truth)
+    if not shared.truth:
+        return undefined(NO_TRUTH)
+    return Measured(value(shared)) if shared.region else undefined(NO_RELEVANCE)
+
+
+def _rank_of_region(shared: Overlap) -> float:
+    """The region's pixels share the first places; what is left of them is shared by all others."""
+    if shared.region >= shared.truth:
+        return shared.inside / shared.region
+    others = (shared.truth - shared.inside) / (shared.grid - shared.region)
+    return (shared.inside + (shared.truth - shared.region) * others) / shared.truth
 
 
 def _kth_largest(positive: Map, k: int) -> float:

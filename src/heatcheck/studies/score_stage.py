@@ -144,7 +144,7 @@ def region_record(place: Place, marks: Marks) -> RegionRecord:
         pixels_in(region),
         0 if truth is None else pixels_in(region & truth),
         0 if truth is None else pixels_in(truth),
-        0 if truth is None else int(truth.flat[int(marks.map.argmax())]),
+        0 if truth is None else int(truth.flat[int(marks.peaks.argmax())]),
         place.probability,
     )
 

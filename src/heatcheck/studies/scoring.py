@@ -9,6 +9,8 @@ import numpy as np
 from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score, condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
+from heatcheck.metrics.counting import Overlap, overlap
+from heatcheck.metrics.grids import require_masks
 from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.metrics.thresholds import threshold_counts
@@ -58,10 +60,28 @@ class Marks:
     region: Mask
     peaks: Mask
 
-    def measure(self, metric: Metric, truth: Mask) -> Measured:
+    def against(self, truth: Mask | None) -> "Comparison":
+        """These marks beside the truth; None is the knowledge that the finding is absent."""
+        if truth is not None:
+            require_masks(self.region, truth)
+        return Comparison(self, truth, overlap(self.region, truth))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Marks beside the truth; the pixels they share are counted once for all metrics that need no more."""
+
+    marks: Marks
+    truth: Mask | None
+    shared: Overlap
+
+    def measure(self, metric: Metric) -> Measured:
         """The metric's value for these marks."""
-        given = {Needs.MAP: self.map, Needs.REGION: self.region, Needs.POINT: self.peaks}[metric.needs]
-        return metric.measure(given, truth)
+        if metric.of_overlap is not None:
+            return metric.of_overlap(self.shared)
+        marks = self.marks
+        given = {Needs.MAP: marks.map, Needs.REGION: marks.region, Needs.POINT: marks.peaks}[metric.needs]
+        return metric.measure(given, np.zeros(given.shape, bool) if self.truth is None else self.truth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +159,9 @@ def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
 
 def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]:
     truth, kept = place.truth, _is_kept(place, rule)
-    against = np.zeros(marks.region.shape, bool) if truth is None else truth
+    compared = marks.against(truth)
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
-        measured = marks.measure(METRICS[name], against)
+        measured = compared.measure(METRICS[name])
         # the cutoff speaks of regions: where a map points is asked of every case that has the finding
         out = not kept and METRICS[name].needs is Needs.REGION and name != "iou_full"
         yield name, PLAIN, Measured(math.nan, CALLED_NEGATIVE) if out else measured
@@ -149,10 +169,10 @@ def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]
             yield from _with_tuned_cutoff(place, measured, rule.tuned)
     if rule.counts and place.case.truth:
         for name in COUNTS:
-            yield name, PLAIN, marks.measure(METRICS[name], against)
-    if truth is not None and truth.any():
+            yield name, PLAIN, compared.measure(METRICS[name])
+    if truth is not None and compared.shared.truth:
         yield from _at_thresholds(marks.map, truth, _thresholds(place, rule))
-        yield from _by_reference(marks, truth, rule)
+        yield from _by_reference(compared, truth, rule)
 
 
 def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
@@ -193,15 +213,16 @@ def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) ->
             yield "iou", at, Measured(value)
 
 
-def _by_reference(marks: Marks, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
+def _by_reference(compared: Comparison, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
     """The scores under the benchmark's rules, where they have a value: an empty region has none."""
     if not rule.reference:
         return
     # its smoothing works on the colours of a map: one that smooths the map itself has no equal there
-    if "iou" in rule.metrics and not rule.region.smooth and marks.region.any():
-        yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
+    if "iou" in rule.metrics and not rule.region.smooth and compared.shared.region:
+        yield "iou", REFERENCE, compared.measure(METRICS["iou"])
     if "hit" in rule.metrics:
-        yield "hit", REFERENCE, Measured(float(truth.flat[int(marks.map.argmax())]))
+        # the first of the peaks in the order of rows, as in the benchmark
+        yield "hit", REFERENCE, Measured(float(truth.flat[int(compared.marks.peaks.argmax())]))
 
 
 def human_rows(case: Case, finding: str, rule: ScoringRule) -> list[Score]:
@@ -222,10 +243,10 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
     truth = case.truth.get(finding)
     if truth is None and (case.key.labels.get(finding) != 0 or not case.truth):
         return
-    shape = case.image.shape[1:]
-    drawn = reading.masks.get(finding, np.zeros(shape, bool))
-    marks = Marks(drawn.astype(np.float32), drawn, drawn)
-    against = np.zeros(shape, bool) if truth is None else truth
+    drawn = reading.masks.get(finding)
+    if drawn is None:
+        drawn = np.broadcast_to(np.False_, case.image.shape[1:])  # no memory for nothing
+    compared = Marks(drawn, drawn, drawn).against(truth)
     for name in (*rule.metrics, *(COUNTS if rule.counts else ())):
         needs = METRICS[name].needs
         if truth is None and not METRICS[name].is_count and name != "iou_full":
@@ -234,19 +255,19 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
             yield name, PLAIN, Measured(math.nan, NOT_OUTLINED)
             continue
         if needs is Needs.POINT:
-            if name == "hit":  # a margin around a reader's own point would mean something else
-                yield name, PLAIN, points_inside(reading.points.get(finding, ()), against)
+            if name == "hit" and truth is not None:  # a margin around a reader's own point would mean something else
+                yield name, PLAIN, points_inside(reading.points.get(finding, ()), truth)
             continue
-        yield name, PLAIN, marks.measure(METRICS[name], against)
-    if rule.reference and truth is not None and truth.any():
-        found = _reader_by_reference(finding, reading, marks, truth)
+        yield name, PLAIN, compared.measure(METRICS[name])
+    if rule.reference and truth is not None and compared.shared.truth:
+        found = _reader_by_reference(finding, reading, compared, truth)
         yield from (scored for scored in found if scored[0] in rule.metrics)
 
 
-def _reader_by_reference(finding: str, reading: Reading, marks: Marks, truth: Mask) -> Iterator[Scored]:
+def _reader_by_reference(finding: str, reading: Reading, compared: Comparison, truth: Mask) -> Iterator[Scored]:
     """A reader's scores under the benchmark's rules: no point is a miss, unless nobody asked the reader for points."""
-    if reading.outlined and marks.region.any():
-        yield "iou", REFERENCE, METRICS["iou"].measure(marks.region, truth)
+    if reading.outlined and compared.shared.region:
+        yield "iou", REFERENCE, compared.measure(METRICS["iou"])
     if reading.pointed:
         yield "hit", REFERENCE, any_point_inside(reading.points.get(finding, ()), truth)
 

@@ -14,11 +14,13 @@ def require_masks(mask: Mask, truth: Mask) -> None:
         raise ValueError(f"a region or peaks must be a mask of booleans, got {mask.dtype}; cut it out of the map first")
 
 
-def require_map(relevance: Map, truth: Mask) -> None:
-    """Raise unless the map is finite and on the grid of the truth."""
+def require_map(relevance: Map, truth: Mask) -> float:
+    """The map's lowest value; raises unless the map is finite and on the grid of the truth."""
     require_truth(relevance, truth)
-    if not (math.isfinite(relevance.min()) and math.isfinite(relevance.max())):
+    low = float(relevance.min())
+    if not (math.isfinite(low) and math.isfinite(relevance.max())):
         raise ValueError("a map must hold finite numbers only, got NaN or infinity; look at the method that made it")
+    return low
 
 
 def require_truth(scored: Map | Mask, truth: Mask) -> None:

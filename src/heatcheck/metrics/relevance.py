@@ -1,5 +1,6 @@
 """How much of a map's relevance lies in the truth, without a threshold. Evidence against the finding counts as 0."""
 
+import sys
 from collections.abc import Callable
 
 import cv2
@@ -12,6 +13,7 @@ from heatcheck.metrics.registry import Needs, metric
 from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
 
 _HALVES = 2**15  # values of the upper half of a non-negative float32
+_UPPER = 1 if sys.byteorder == "little" else 0  # where the upper half of a float32 lies
 _ARRAS = "Arras et al. 2022, Information Fusion 81:14"
 
 
@@ -30,10 +32,10 @@ def mass(relevance: Map, truth: Mask) -> Measured:
     """
     if relevance.dtype == np.bool_:
         return _of_region(relevance, truth, lambda shared: shared.inside / shared.region)
-    require_map(relevance, truth)
+    low = require_map(relevance, truth)
     if not truth.any():
         return undefined(NO_TRUTH)
-    positive = np.maximum(relevance, 0)
+    positive = relevance if low >= 0 else np.maximum(relevance, 0)
     total = positive.sum(dtype=np.float64)
     if total == 0:
         return undefined(NO_RELEVANCE)
@@ -55,11 +57,11 @@ def rank(relevance: Map, truth: Mask) -> Measured:
     """
     if relevance.dtype == np.bool_:
         return _of_region(relevance, truth, _rank_of_region)
-    require_map(relevance, truth)
+    low = require_map(relevance, truth)
     size = pixels_in(truth)
     if not size:
         return undefined(NO_TRUTH)
-    positive = np.maximum(relevance, 0)
+    positive = relevance if low >= 0 else np.maximum(relevance, 0)
     if not positive.any():
         return undefined(NO_RELEVANCE)
     last = _kth_largest(positive, size)
@@ -93,7 +95,7 @@ def _kth_largest(positive: Map, k: int) -> float:
     neighbours are compared. Selection over a whole film takes eight times as long.
     """
     values = np.ascontiguousarray(positive, np.float32).ravel()
-    high = (values.view(np.uint32) >> 16).astype(np.uint16) & 0x7FFF  # without the sign: zero may be negative
+    high = values.view(np.uint16)[_UPPER::2] & 0x7FFF  # without the sign: zero may be negative
     counts = cv2.calcHist([high[None]], [0], None, [_HALVES], [0, _HALVES]).ravel()
     place = int(np.searchsorted(np.cumsum(counts[::-1], dtype=np.float64), k))
     half = _HALVES - 1 - min(place, _HALVES - 1)

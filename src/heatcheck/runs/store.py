@@ -222,7 +222,7 @@ class RunFolder:
     def write_picture(self, name: str, grey: np.ndarray) -> None:
         """Store an 8-bit grey picture in the gallery."""
         with replaced(self.path / "gallery" / name) as temporary:
-            Image.fromarray(grey).save(temporary, format="PNG", optimize=True)
+            Image.fromarray(grey).save(temporary, format="PNG")
 
     def write_gallery(self, index: Mapping[str, Any]) -> None:
         """Store the index of the gallery whose pictures lie beside it."""

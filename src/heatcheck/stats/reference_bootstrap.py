@@ -42,11 +42,13 @@ def replicates(values: Float[np.ndarray, "images findings"]) -> Float[np.ndarray
         return np.full((DRAWS, values.shape[1]), np.nan)
     # the paper's generator and seed; nothing else may use a global or legacy one
     generator = np.random.RandomState(0)
-    drawn = np.stack([generator.randint(0, len(values), len(values)) for _ in range(DRAWS)])
-    times = np.zeros((DRAWS, len(values)))
-    np.add.at(times, (np.arange(DRAWS)[:, None], drawn), 1)
     defined = ~np.isnan(values)
-    sums, counts = times @ np.where(defined, values, 0.0), times @ defined.astype(float)
+    filled = np.hstack([np.where(defined, values, 0.0), defined])
+    found = np.empty((DRAWS, filled.shape[1]))
+    for draw in range(DRAWS):  # one at a time: all draws of many images would not fit into memory
+        drawn = generator.randint(0, len(values), len(values))
+        found[draw] = np.bincount(drawn, minlength=len(values)) @ filled
+    sums, counts = np.hsplit(found, 2)
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
 

@@ -46,7 +46,7 @@ def carry_out(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: 
         if folder.manifest["status"] == "complete":
             watcher.say("This run is finished already; its report is built again.")
         else:
-            _use_threads(folder.manifest)
+            use_threads(folder.manifest["threads"])
             for stage in plan.stages(folder, watcher):
                 _work_off(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
@@ -70,10 +70,10 @@ def _versions() -> dict[str, str]:
     return {**found, "python": platform.python_version()}
 
 
-def _use_threads(manifest: Mapping[str, Any]) -> None:
-    """The thread count the run began with: sums in another order would change the last digits."""
-    torch.set_num_threads(manifest["threads"])
-    cv2.setNumThreads(manifest["threads"])
+def use_threads(threads: int) -> None:
+    """So many threads for one operation; a run keeps its number: sums in another order differ in the last digits."""
+    torch.set_num_threads(threads)
+    cv2.setNumThreads(threads)
 
 
 def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:

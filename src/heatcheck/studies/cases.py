@@ -4,13 +4,17 @@ import hashlib
 import json
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import TypeVar
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, CaseRecord
+
+One = TypeVar("One")
+Other = TypeVar("Other")
 
 
 def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
@@ -25,6 +29,20 @@ def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterato
                 yield future.result()
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
                 yield failure(key, error)
+
+
+def in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
+    """The work's results in the order of the items, a few of them worked on at a time."""
+    if workers <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        to_come = iter(items)
+        waiting = [pool.submit(work, item) for item in islice(to_come, workers + 1)]
+        while waiting:
+            done = waiting.pop(0).result()
+            waiting += [pool.submit(work, item) for item in islice(to_come, 1)]
+            yield done
 
 
 def failure(key: CaseKey, error: Exception) -> CaseRecord:

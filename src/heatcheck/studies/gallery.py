@@ -17,6 +17,7 @@ from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.regions.shape import shape_of
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.cases import in_order
 from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.progress import Watcher
 
@@ -51,6 +52,7 @@ class GalleryRule:
     region: Callable[[str], RegionRule]  # of a finding
     most: int
     keep_maps: bool
+    workers: int = 1  # how many are drawn at a time; a model's maps one by one
 
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
@@ -59,12 +61,17 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
     watcher.start("gallery", len(choices))
     items: list[dict[str, Any]] = []
     kept: dict[str, Map] = {}
-    for number, choice in enumerate(choices):
+
+    def drawn(numbered: tuple[int, Choice]) -> tuple[dict[str, Any], dict[str, Map]]:
+        number, choice = numbered
         shown = rule.exhibit(choice.case, choice.finding)
-        items.append(_item(folder, f"{number:03d}", choice, shown, rule.region(choice.finding)))
-        if rule.keep_maps:
-            name = f"{choice.case}/{choice.finding}"
-            kept |= {f"{name}/{method}": for_keeping(values) for method, values in shown.maps.items()}
+        item = _item(folder, f"{number:03d}", choice, shown, rule.region(choice.finding))
+        name = f"{choice.case}/{choice.finding}"
+        return item, {f"{name}/{m}": for_keeping(v) for m, v in shown.maps.items()} if rule.keep_maps else {}
+
+    for item, maps in in_order(drawn, list(enumerate(choices)), rule.workers):
+        items.append(item)
+        kept |= maps
         watcher.advance()
     if kept:
         folder.write_maps("gallery", kept)

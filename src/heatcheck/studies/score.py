@@ -144,7 +144,8 @@ class ScorePlan:
             found = {name: values for name, values in maps.items() if values is not None}
             return Exhibit(stored.case, found, stored.probabilities[finding])
 
-        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self.settings.rule, GALLERY, keep_maps=False)
+        workers = self.options.workers
+        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self.settings.rule, GALLERY, False, workers)
         make_gallery(folder, rule, watcher)
         if self.inputs.given.preset == "chexlocalize":
             regions = folder.read_table("regions")

@@ -22,12 +22,12 @@ from heatcheck.core.records import (
 )
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.sources.rle import encode
+from heatcheck.studies.cases import in_order
 from heatcheck.studies.score_inputs import ScoreInputs
 from heatcheck.studies.score_settings import RegionSettings
 from heatcheck.studies.scoring import Marks, Place, ScoringRule, human_rows, score_map
 from heatcheck.studies.shapes import shapes_of
 from heatcheck.studies.stored_maps import StoredMaps, read_stored
-from heatcheck.studies.tune import in_order
 
 MODEL = "model"  # behind the maps, known only by its answers
 NO_MAP = "no map was given"

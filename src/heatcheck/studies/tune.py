@@ -3,11 +3,8 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +17,8 @@ from heatcheck.metrics.thresholds import THRESHOLDS, threshold_counts
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.runs.tables import replaced
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
+from heatcheck.studies.carry_out import use_threads
+from heatcheck.studies.cases import in_order
 from heatcheck.studies.presets import Rules
 from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
@@ -29,9 +28,6 @@ from heatcheck.studies.stored_maps import StoredMaps, read_stored
 THRESHOLD_TABLE, CUTOFF_TABLE = "tuning_results.csv", "probability_tuning_results.csv"
 CURVE_TABLE, SMOOTHING_TABLE = "threshold_curves.csv", "smoothing_results.csv"
 LATE_START = {"Lung Lesion": 0.1}  # the benchmark leaves out the first cutoff of this finding
-
-One = TypeVar("One")
-Many = TypeVar("Many")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +77,7 @@ def tune(
         raise RunFolderError(f"{out} is a file; give --out a folder")
     inputs = read_inputs(given)
     keys = inputs.keys()
+    use_threads(1)  # the images are shared out among the workers
     watcher.start("tuning", len(keys))
     found: dict[str, list[Overlaps]] = {finding: [] for finding in inputs.findings}
     for rows in in_order(lambda key: overlaps_of(inputs, key, rules), keys, workers):
@@ -89,17 +86,6 @@ def tune(
         watcher.advance()
     tunings = tuple(_tuned(finding, rows, inputs.rules, smooths) for finding, rows in found.items())
     return Tuned(tunings, _write(out, tunings, inputs, smooths), (*inputs.notes, *_remarks(tunings)))
-
-
-def in_order(work: Callable[[One], Many], items: Sequence[One], workers: int) -> Iterator[Many]:
-    """The work's results in the order of the items, a few of them worked on at a time."""
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        to_come = iter(items)
-        waiting = [pool.submit(work, item) for item in islice(to_come, workers + 1)]
-        while waiting:
-            done = waiting.pop(0).result()
-            waiting += [pool.submit(work, item) for item in islice(to_come, 1)]
-            yield done
 
 
 def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRule]) -> dict[str, Overlaps]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rich.console import Console
@@ -37,20 +37,26 @@ class Silent:
 
 @dataclass
 class Bars:
-    """A bar with the time left for each step."""
+    """A bar with the time left for each step; a step may begin within another, which goes on when it is done."""
 
     progress: Progress
-    task: TaskID | None = None
+    under_way: list[TaskID] = field(default_factory=list)
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """A new bar; the one before stays, full."""
+        """A new bar below the others."""
         self.progress.start()  # only now, so that an error before any work is a single line
-        self.task = self.progress.add_task(what, total=total, completed=done, note="")
+        self._forget_finished()
+        self.under_way.append(self.progress.add_task(what, total=total, completed=done, note=""))
 
     def advance(self, parts: int = 1, note: str = "") -> None:
-        """Move the newest bar."""
-        if self.task is not None:
-            self.progress.update(self.task, advance=parts, note=note)
+        """Move the newest bar that is not full."""
+        self._forget_finished()
+        if self.under_way:
+            self.progress.update(self.under_way[-1], advance=parts, note=note)
+
+    def _forget_finished(self) -> None:
+        while self.under_way and self.progress.tasks[self.progress.task_ids.index(self.under_way[-1])].finished:
+            self.under_way.pop()
 
     def say(self, sentence: str) -> None:
         """A line above the bars."""

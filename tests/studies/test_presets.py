@@ -2,7 +2,10 @@
 
 from dataclasses import asdict, fields
 
-from heatcheck.studies.presets import CHEXLOCALIZE, PRESETS, RECOMMENDED, SWITCHES, Rules, switch_facts
+import pytest
+
+from heatcheck.core.errors import InputError
+from heatcheck.studies.presets import CHEXLOCALIZE, PRESETS, RECOMMENDED, SWITCHES, Rules, rules_with, switch_facts
 
 
 def test_every_rule_is_a_switch_in_which_the_presets_differ():
@@ -13,7 +16,17 @@ def test_every_rule_is_a_switch_in_which_the_presets_differ():
 
 
 def test_the_report_is_told_what_was_used_and_why_it_matters():
-    told = {facts["name"]: facts for facts in switch_facts("chexlocalize")}
+    told = {facts["name"]: facts for facts in switch_facts("chexlocalize", {})}
     assert told["ties"]["used"] == told["ties"]["chexlocalize"] == "the first one counts"
-    assert switch_facts("recommended")[0]["used"] == switch_facts("recommended")[0]["recommended"]
+    assert switch_facts("recommended", {})[0]["used"] == switch_facts("recommended", {})[0]["recommended"]
     assert all(facts["why"].endswith(".") for facts in told.values())
+
+
+def test_single_rules_can_be_set_to_the_other_presets():
+    mixed = rules_with("recommended", {"ties": "chexlocalize", "resampling": "chexlocalize"})
+    assert (mixed.ties, mixed.resampling, mixed.empty_region) == ("first", "images", "zero")
+    assert rules_with("chexlocalize", {}) == CHEXLOCALIZE
+    used = {facts["name"]: facts["used"] for facts in switch_facts("recommended", {"ties": "chexlocalize"})}
+    assert used["ties"] == "the first one counts"
+    with pytest.raises(InputError, match="did you mean 'ties'"):
+        rules_with("recommended", {"tie": "chexlocalize"})

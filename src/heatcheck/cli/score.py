@@ -10,6 +10,7 @@ from heatcheck.cli.stopping import continuable
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
+    from heatcheck.studies.presets import PresetName
     from heatcheck.studies.score import Scored
 
 
@@ -47,19 +48,25 @@ def score(  # each flag is one thing a user may give
         Literal["true-positive", "full"],
         typer.Option("--slice", help="Overlap on images with the finding, or on all images."),
     ] = "true-positive",
+    switch: Annotated[
+        list[str] | None,
+        typer.Option(help="One rule as the other preset has it, e.g. ties=chexlocalize; may be repeated."),
+    ] = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 2,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Score maps against what experts marked, without a model, and write a report."""
+    from heatcheck.studies.presets import rules_with
     from heatcheck.studies.progress import watching
     from heatcheck.studies.score import ScoreOptions, score_maps, summary_lines
     from heatcheck.studies.score_inputs import Given
     from heatcheck.studies.score_settings import region_settings
 
-    given = Given(folders(maps), truth, human, human_points, labels, preset, allow_missing)
-    settings = region_settings(threshold, probability_cutoffs, smooth, slice_, preset)
+    set_to = switches(switch or [])
+    given = Given(folders(maps), truth, human, human_points, labels, preset, allow_missing, set_to)
+    settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, set_to))
     with continuable(), watching(quiet=quiet) as watcher:
         scored = score_maps(given, settings, out, ScoreOptions(workers), watcher)
     if not quiet:
@@ -81,6 +88,19 @@ def folders(maps: list[str]) -> dict[str, Path]:
             raise InputError(f"two --maps are called {name!r}; name each: --maps grad_cam=… --maps lrp=…")
         named[name] = Path(folder)
     return named
+
+
+def switches(given: list[str]) -> "dict[str, PresetName]":
+    """The rules that are set to one preset's or the other's."""
+    found: dict[str, PresetName] = {}
+    for text in given:
+        name, _, to = text.partition("=")
+        match to:
+            case "recommended" | "chexlocalize":
+                found[name] = to
+            case _:
+                raise InputError(f"--switch is NAME=recommended or NAME=chexlocalize, got {text!r}")
+    return found
 
 
 def _say(scored: "Scored") -> None:

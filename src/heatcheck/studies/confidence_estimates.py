@@ -10,7 +10,7 @@ from heatcheck.core.records import Estimate, condition
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import clustered_least_squares, least_squares, min_max
 from heatcheck.stats.spearman import spearman
-from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid, fitted
+from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid, fitted, is_logistic
 from heatcheck.studies.shape_estimates import REFERENCE
 
 PROBABILITY = condition(feature="probability")
@@ -36,19 +36,20 @@ def confidence_estimates(
         for method in rule.methods
         if method in grid.by_method
         for finding in (*rule.findings, ALL)
-        for row in estimate(grid, probability, method, finding, rule.model)
+        for row in estimate(grid, probability, method, finding, rule)
     ]
 
 
-def _recommended(grid: ScoreGrid, probability: Grid, method: str, finding: str, model: str) -> Iterator[Estimate]:
+def _recommended(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
-    fit = logistic_gee if grid.metric == "hit" else clustered_least_squares
-    yield fitted(Estimate("slope", grid.metric, finding, method, model, math.nan, condition=PROBABILITY), fit(rows))
+    fit = logistic_gee if is_logistic(grid, rule) else clustered_least_squares
+    blank = Estimate("slope", grid.metric, finding, method, rule.model, math.nan, condition=PROBABILITY)
+    yield fitted(blank, fit(rows))
 
 
-def _reference(grid: ScoreGrid, probability: Grid, method: str, finding: str, model: str) -> Iterator[Estimate]:
+def _reference(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
     at = condition(feature="probability", preset=REFERENCE)
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     for statistic, fit in (("slope", least_squares), ("spearman", spearman)):
-        blank = Estimate(statistic, grid.metric, finding, method, model, math.nan, condition=at)
+        blank = Estimate(statistic, grid.metric, finding, method, rule.model, math.nan, condition=at)
         yield fitted(blank, fit(rows.feature, rows.scores))

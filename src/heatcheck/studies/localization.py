@@ -49,7 +49,7 @@ from heatcheck.studies.localization_tuning import (
 )
 from heatcheck.studies.model_differences import model_differences
 from heatcheck.studies.paper_estimates import paper_estimates
-from heatcheck.studies.presets import PRESETS, switch_facts
+from heatcheck.studies.presets import switch_facts
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
@@ -108,7 +108,7 @@ class LocalizationPlan:
         """Names and explanations for the report."""
         return {
             "preset": self.body.preset,
-            "switches": switch_facts(self.body.preset),
+            "switches": switch_facts(self.body.preset, self.body.switches),
             "findings": list(self.findings),
             "methods": [method_facts(*each) for each in self.methods.items()],
             "metrics": [metric_facts(metric) for metric in self.body.metrics],
@@ -179,14 +179,17 @@ class LocalizationPlan:
             counts=False,
             readers=False,
             reference=False,
+            rules=self.body.rules,
         )
 
     def _scores(self, tuned: Tuned) -> ScoringRule:
-        return ScoringRule(self.body.metrics, self.body.region_rule, self.body.probability_cutoff, tuned=tuned)
+        return ScoringRule(
+            self.body.metrics, self.body.region_rule, self.body.probability_cutoff, tuned=tuned, rules=self.body.rules
+        )
 
     @property
     def _tuning_rule(self) -> TuningRule:
-        return TuningRule(self.findings, tuple(self.methods), self._floors, self.bench.names, PRESETS[self.body.preset])
+        return TuningRule(self.findings, tuple(self.methods), self._floors, self.bench.names, self.body.tuning_rules)
 
     @property
     def _floors(self) -> tuple[str, ...]:
@@ -219,6 +222,7 @@ class LocalizationPlan:
             draws=self.body.bootstrap_draws,
             flips=self.body.sign_flips,
             seed=self.envelope.seed,
+            rules=self.body.rules,
         )
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:

@@ -21,6 +21,7 @@ from heatcheck.stats.macro import macro_decreases, macro_differences, macro_mean
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.signflip import sign_flip_test
 from heatcheck.studies.model_estimates import model_estimates, read_answers
+from heatcheck.studies.presets import RECOMMENDED, Rules
 from heatcheck.studies.score_values import Gathered, Values
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
@@ -48,6 +49,7 @@ class EstimateRule:
     draws: int
     flips: int
     seed: int
+    rules: Rules = RECOMMENDED
 
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate: adding another estimate does not change it."""
@@ -83,7 +85,8 @@ def read_values(folder: Path, metric: str, rule: EstimateRule, at: str = PLAIN, 
         folder / "scores.parquet", Score, ["case", "patient", "finding", "method", "value"], wanted
     ):
         found.add(batch)
-    return found.values(metric)
+    values = found.values(metric)
+    return values if rule.rules.resampling == "patients" else values.by_case()
 
 
 def mean_rows(values: Values, rule: EstimateRule, at: str = PLAIN) -> Iterator[Estimate]:
@@ -114,7 +117,7 @@ def macro_rows(
     if not findings:
         return
     cube = values.over_findings(columns, findings)
-    if blank.other_method:
+    if blank.other_method and _on_common_cases(blank, rule):
         cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # the cases both have
         keep = ~np.isnan(cube).all(1).any(0)
         cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
@@ -153,6 +156,11 @@ def distances_from_human(
                 yield _scaled(estimate, scale)
 
 
+def _on_common_cases(blank: Estimate, rule: EstimateRule) -> bool:
+    """Whether two columns are compared on the cases both have; the benchmark takes the readers on their own cases."""
+    return rule.rules.human_common_cases or blank.other_method != HUMAN
+
+
 def _scaled(estimate: Estimate, scale: float) -> Estimate:
     return replace(estimate, value=estimate.value * scale, low=estimate.low * scale, high=estimate.high * scale)
 
@@ -162,7 +170,8 @@ def paired_row(
 ) -> Estimate:
     """The statistic of two columns of the table, those of the blank's two methods, on the cases that both have."""
     both = table[[blank.other_method, blank.method]].to_numpy(float)
-    common = ~np.isnan(both).any(1)
+    undefined = np.isnan(both)
+    common = ~(undefined.any(1) if _on_common_cases(blank, rule) else undefined.all(1))
     patients = table["patient"].to_numpy(str)[common]
     totals = cluster_totals(both[common], patients)
     generator = rule.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)

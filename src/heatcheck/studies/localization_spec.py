@@ -14,7 +14,7 @@ from heatcheck.methods import build_method
 from heatcheck.metrics import METRICS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explainers import StudyModel
-from heatcheck.studies.presets import PRESETS, PresetName
+from heatcheck.studies.presets import SWITCHES, PresetName, Rules, rules_with
 
 
 class RegionPart(BaseModel):
@@ -30,6 +30,7 @@ class LocalizationBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preset: PresetName = "recommended"
+    switches: dict[str, PresetName] = Field(default_factory=dict)  # single rules set to either preset's
     source: dict[str, Any]
     validation: dict[str, Any] | None = None
     model: StudyModel | None = None
@@ -68,6 +69,16 @@ class LocalizationBody(BaseModel):
         return self.models or ((self.model,) if self.model else ())
 
     @property
+    def rules(self) -> Rules:
+        """The rules of the study's own results: the recommended ones, but for its switches."""
+        return rules_with("recommended", self.switches)
+
+    @property
+    def tuning_rules(self) -> Rules:
+        """The rules by which validation data are used: the preset's, but for its switches."""
+        return rules_with(self.preset, self.switches)
+
+    @property
     def region_rule(self) -> RegionRule:
         """How a map becomes a region."""
         return RegionRule(self.region.threshold, self.region.smooth)
@@ -79,6 +90,9 @@ def require_sound(body: LocalizationBody, where: str) -> None:
         if METRICS[metric].is_count:
             raise SpecError(f"{where}: {metric} is always counted; leave it out of `metrics`")
     CHANNEL_RULES[body.channels]  # raises with a suggestion
+    for name in body.switches:
+        if SWITCHES[name].files_only:
+            raise SpecError(f"{where}: switch {name!r} is about maps in files; use it with `heatcheck score`")
     try:
         _ = body.region_rule
     except ValueError as error:
@@ -128,7 +142,7 @@ def overlap_remark(body: LocalizationBody, shared: Sequence[str], where: str) ->
     if not shared:
         return ""
     named = ", ".join(shared[:3]) + (", …" if len(shared) > 3 else "")
-    if PRESETS[body.preset].tuning_on_scored_data == "refuse":
+    if body.tuning_rules.tuning_on_scored_data == "refuse":
         raise SpecError(
             f"{where}: `validation` and `source` share {len(shared)} patients ({named}); a threshold must not be tuned "
             "on data that are scored: take these patients out of one of them, or use `preset: chexlocalize`"

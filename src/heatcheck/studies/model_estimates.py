@@ -15,6 +15,7 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
 from heatcheck.stats.bootstrap import bca_from_case_weights
+from heatcheck.studies.presets import Rules
 
 Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 
@@ -29,6 +30,10 @@ class Resampling(Protocol):
     @property
     def model(self) -> str:
         """The model's name."""
+
+    @property
+    def rules(self) -> Rules:
+        """What is drawn again, and how slopes are fitted."""
 
     @property
     def draws(self) -> int:
@@ -65,7 +70,8 @@ def read_answers(file: Path, rule: Resampling) -> Answers:
     probabilities[row_of[asked], column_of[asked]] = table["probability"].to_numpy()[asked]
     patients = np.empty(len(cases), object)
     patients[row_of] = table["patient"].to_numpy(object)
-    return Answers(labels, probabilities, patients.astype(str), cases.astype(str))
+    drawn = patients if rule.rules.resampling == "patients" else cases
+    return Answers(labels, probabilities, drawn.astype(str), cases.astype(str))
 
 
 def _places(column: pd.Series, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,8 @@
 Every rule in which they differ is one named switch, with a plain sentence on why it matters.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from heatcheck.core.registry import Registry
@@ -20,6 +21,7 @@ class Switch:
     recommended: str
     chexlocalize: str
     why: str
+    files_only: bool = False  # whether it is about maps that were made elsewhere
 
     def value(self, preset: PresetName) -> str:
         """What the preset does."""
@@ -55,6 +57,7 @@ for _switch in (
         "refused",
         "taken in the benchmark's order",
         "The benchmark's order is not that of the data set's own columns: a silent mix-up gives wrong results.",
+        files_only=True,
     ),
     Switch(
         "resampling",
@@ -104,6 +107,7 @@ for _switch in (
         "of the map",
         "of the grey value of its colours",
         "The grey value of a colour scale is low for hot and for cold pixels alike, so both are kept.",
+        files_only=True,
     ),
     Switch(
         "missing_map",
@@ -111,6 +115,7 @@ for _switch in (
         "an error that names it",
         "counts as an empty region",
         "A lost file would otherwise pass for a method that found nothing.",
+        files_only=True,
     ),
 ):
     SWITCHES.add(_switch.name, _switch)
@@ -165,13 +170,21 @@ CHEXLOCALIZE = Rules(
 PRESETS: dict[PresetName, Rules] = {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}
 
 
-def switch_facts(preset: PresetName) -> list[dict[str, str]]:
+def rules_with(preset: PresetName, switches: Mapping[str, PresetName]) -> Rules:
+    """The preset's rules, but for the switches that are set to either preset's."""
+    for name in switches:
+        SWITCHES[name]  # raises with a suggestion
+    chosen = {name: getattr(PRESETS[to], name) for name, to in switches.items()}
+    return replace(PRESETS[preset], **chosen)
+
+
+def switch_facts(preset: PresetName, switches: Mapping[str, PresetName]) -> list[dict[str, str]]:
     """Every switch for the report: what this run does, what each preset does, and why it matters."""
     return [
         {
             "name": switch.name,
             "label": switch.label,
-            "used": switch.value(preset),
+            "used": switch.value(switches.get(switch.name, preset)),
             "recommended": switch.recommended,
             "chexlocalize": switch.chexlocalize,
             "why": switch.why,

@@ -101,7 +101,7 @@ class ScorePlan:
         return {
             "preset": given.preset,
             "slice": self.settings.slice,
-            "switches": switch_facts(given.preset),
+            "switches": switch_facts(given.preset, given.switches),
             "findings": list(self.inputs.findings),
             "methods": [stored_method_facts(name) for name in self.inputs.maps],
             "metrics": [metric_facts(metric) for metric in self.metrics],
@@ -127,6 +127,7 @@ class ScorePlan:
             draws=DRAWS,
             flips=FLIPS,
             seed=self.options.seed,
+            rules=self.inputs.scoring_rules,
         )
         return [
             *localization_estimates(folder.path, rule),
@@ -167,6 +168,8 @@ def score_maps(
     require_usable(out)
     if given.preset == "chexlocalize" and len(given.maps) > 1:
         raise InputError("the benchmark's files are for one method; give one --maps, or use --preset recommended")
+    if given.preset == "chexlocalize" and given.switches:
+        raise InputError("--switch changes rules of the recommended preset; the benchmark's own has them all")
     inputs = read_inputs(given)
     notes = (*inputs.notes, *_tuning_notes(inputs, settings))
     for finding in inputs.findings:

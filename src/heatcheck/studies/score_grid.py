@@ -33,6 +33,7 @@ class ScoreGrid:
     patients: Int[np.ndarray, " cases"]  # codes from 0
     is_scored: Bool[np.ndarray, "cases findings"]  # there is a score, be it undefined
     by_method: Mapping[str, Grid]
+    own_levels: bool = True  # whether each finding has its own level in a fit over all
 
     def laid_beside(self, table: pd.DataFrame, column: str) -> Grid:
         """A column of a table with a row per case and finding, where this grid has its cases and findings."""
@@ -49,7 +50,7 @@ class ScoreGrid:
         if finding is not None:
             usable &= np.array(self.findings) == finding
         row, group = np.nonzero(usable)
-        return Observations(feature[usable], values[usable], group, self.patients[row])
+        return Observations(feature[usable], values[usable], group * self.own_levels, self.patients[row])
 
 
 def score_grid(metric: str, scores: pd.DataFrame, rule: PaperRule) -> ScoreGrid:
@@ -65,10 +66,12 @@ def score_grid(metric: str, scores: pd.DataFrame, rule: PaperRule) -> ScoreGrid:
     values[layer, case, place] = scores["value"].to_numpy(float)[mine]
     is_scored = np.zeros(values.shape[1:], bool)
     is_scored[case[~is_human], place[~is_human]] = True
-    patients = np.zeros(len(cases), np.intp)
-    patients[case] = patient
+    patients = np.arange(len(cases))
+    if rule.rules.resampling == "patients":
+        patients[case] = patient
     used = {columns[number]: values[number] for number in np.unique(layer)}
-    return ScoreGrid(metric, tuple(rule.findings), cases, patients, is_scored, used)
+    own_levels = rule.rules.pooled_fits == "fixed_effects"
+    return ScoreGrid(metric, tuple(rule.findings), cases, patients, is_scored, used, own_levels)
 
 
 def _places(names: pd.Series, known: Sequence[str]) -> Int[np.ndarray, " rows"]:
@@ -85,6 +88,11 @@ def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:
     number = np.empty(len(known), np.intp)
     number[order] = np.arange(len(known))
     return number[words.cat.codes], known[order]
+
+
+def is_logistic(grid: ScoreGrid, rule: PaperRule) -> bool:
+    """Whether the log odds of the score are fitted: of hits, unless the rules want a line."""
+    return grid.metric == "hit" and rule.rules.hits_model == "gee"
 
 
 def fitted(blank: Estimate, fit: Fit) -> Estimate:

@@ -14,7 +14,7 @@ from heatcheck.sources.annotations import Annotations, read_annotations, read_po
 from heatcheck.sources.label_rows import read_label_rows
 from heatcheck.sources.map_files import MapFile, find_maps
 from heatcheck.sources.reading import without_ending
-from heatcheck.studies.presets import PRESETS, PresetName, Rules
+from heatcheck.studies.presets import PresetName, Rules, rules_with
 
 MapsByImage = Mapping[str, Mapping[str, MapFile]]
 Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
@@ -31,6 +31,7 @@ class Given:
     labels: Path | None = None
     preset: PresetName = "recommended"
     allow_missing: bool = False
+    switches: Mapping[str, PresetName] = field(default_factory=dict)  # single rules set to either preset's
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,13 @@ class ScoreInputs:
 
     @property
     def rules(self) -> Rules:
-        """The preset's rules."""
-        return PRESETS[self.given.preset]
+        """The preset's rules, but for the switches."""
+        return rules_with(self.given.preset, self.given.switches)
+
+    @property
+    def scoring_rules(self) -> Rules:
+        """The rules of the run's own scores: the recommended ones, but for the switches."""
+        return rules_with("recommended", self.given.switches)
 
     @cached_property
     def images(self) -> tuple[str, ...]:

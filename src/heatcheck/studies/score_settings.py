@@ -11,7 +11,7 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.findings import canonical
 from heatcheck.regions.rule import RegionRule
 from heatcheck.sources.tables import read_csv
-from heatcheck.studies.presets import PRESETS, PresetName
+from heatcheck.studies.presets import Rules
 
 Slice = Literal["true-positive", "full"]
 TUNING_RECORD = "tuning.json"  # beside the tables that `tune` writes: whose images they were tuned on
@@ -71,22 +71,20 @@ def _of(table: Tables, finding: str) -> float:
         raise InputError(f"{table.path} has no value for {finding}; tune it again with maps of that finding") from None
 
 
-def region_settings(
-    threshold: str, cutoffs: Path | None, smooth: float, kind: Slice, preset: PresetName
-) -> RegionSettings:
+def region_settings(threshold: str, cutoffs: Path | None, smooth: float, kind: Slice, rules: Rules) -> RegionSettings:
     """The settings the flags describe, or one sentence on what is wrong with them."""
     found: Literal["otsu"] | float | Tables = "otsu"
     if threshold != "otsu":
         found = _number(threshold) or read_thresholds(Path(threshold))
     if found != "otsu" and smooth:
         raise InputError("--smooth goes with Otsu's threshold only; leave one of --smooth and --threshold out")
-    fraction, kernel = smoothing(smooth, preset)
+    fraction, kernel = smoothing(smooth, rules)
     return RegionSettings(found, read_cutoffs(cutoffs) if cutoffs else None, fraction, kernel, kind)
 
 
-def smoothing(smooth: float, preset: PresetName) -> tuple[float, int]:
+def smoothing(smooth: float, rules: Rules) -> tuple[float, int]:
     """The fraction of the image's side, or the benchmark's pixels."""
-    if PRESETS[preset].smoothing == "map":
+    if rules.smoothing == "map":
         if not 0 <= smooth < 1:
             raise InputError(
                 f"--smooth is a fraction of the image's side (0.025 for 50 pixels of 2000), got {smooth:g}; "

@@ -86,7 +86,8 @@ class ScoreStage:
         scores: list[Score] = []
         regions: list[RegionRecord] = []
         for finding in self.inputs.findings:
-            rule = ScoringRule(self.metrics, self.settings.rule(finding), self.settings.cutoff(finding))
+            region, cutoff = self.settings.rule(finding), self.settings.cutoff(finding)
+            rule = ScoringRule(self.metrics, region, cutoff, rules=self.inputs.scoring_rules)
             self._require_probability(stored, finding)
             for method in self.inputs.maps:
                 place = Place(stored.case, finding, method, stored.probabilities[finding])

@@ -20,6 +20,11 @@ class Values:
     columns: tuple[str, ...]
     by_finding: dict[str, pd.DataFrame]
 
+    def by_case(self) -> "Values":
+        """The same, with every case standing for itself where patients would be drawn."""
+        alone = {f: table.assign(patient=table.index.to_numpy(object)) for f, table in self.by_finding.items()}
+        return Values(self.metric, self.columns, alone)
+
     @cached_property
     def _index(self) -> pd.Index:
         """Every case that any finding has."""

@@ -14,12 +14,14 @@ from heatcheck.metrics.grids import require_masks
 from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.metrics.thresholds import threshold_counts
-from heatcheck.regions.points import peaks
+from heatcheck.regions.points import first_peak, peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.studies.explaining import Explained
+from heatcheck.studies.presets import RECOMMENDED, Rules
 
 NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
 NO_MASK = "the finding is present but nobody outlined it"
+LEFT_OUT = "nothing is marked, and such cases are left out"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
 PLAIN = condition()
@@ -49,7 +51,8 @@ class ScoringRule:
     tuned: Tuned = Tuned()
     counts: bool = True  # pixels, for precision, recall and specificity
     readers: bool = True  # several models share one set of readers' scores
-    reference: bool = True  # the benchmark's rules too
+    reference: bool = True  # the benchmark's rules too, beside the study's own
+    rules: Rules = RECOMMENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +166,12 @@ def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
         measured = compared.measure(METRICS[name])
         # the cutoff speaks of regions: where a map points is asked of every case that has the finding
-        out = not kept and METRICS[name].needs is Needs.REGION and name != "iou_full"
-        yield name, PLAIN, Measured(math.nan, CALLED_NEGATIVE) if out else measured
+        of_positives = METRICS[name].needs is Needs.REGION and name != "iou_full"
+        if of_positives and not kept:
+            measured = Measured(math.nan, CALLED_NEGATIVE)
+        elif of_positives:
+            measured = _unless_left_out(measured, compared, rule)
+        yield name, PLAIN, measured
         if name == "iou_full":
             yield from _with_tuned_cutoff(place, measured, rule.tuned)
     if rule.counts and place.case.truth:
@@ -175,11 +182,18 @@ def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]
         yield from _by_reference(compared, truth, rule)
 
 
+def _unless_left_out(measured: Measured, compared: Comparison, rule: ScoringRule) -> Measured:
+    """The score of a positive case, or none where nothing is marked and the rules leave such cases out."""
+    left_out = rule.rules.empty_region == "left_out" and not compared.shared.region
+    return Measured(math.nan, LEFT_OUT) if left_out else measured
+
+
 def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
     """The map's region and peaks; the region is empty where the model's probability calls the case negative."""
+    top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
     if not _is_kept(place, rule):
-        return Marks(values, np.zeros(values.shape, bool), peaks(values))
-    return Marks(values, region_of(prepare(values, rule.region.smooth), rule.region), peaks(values))
+        return Marks(values, np.zeros(values.shape, bool), top)
+    return Marks(values, region_of(prepare(values, rule.region.smooth), rule.region), top)
 
 
 def _is_kept(place: Place, rule: ScoringRule) -> bool:
@@ -256,12 +270,21 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
             continue
         if needs is Needs.POINT:
             if name == "hit" and truth is not None:  # a margin around a reader's own point would mean something else
-                yield name, PLAIN, points_inside(reading.points.get(finding, ()), truth)
+                yield name, PLAIN, _points(reading, finding, truth, rule)
             continue
-        yield name, PLAIN, compared.measure(METRICS[name])
+        measured = compared.measure(METRICS[name])
+        of_positives = needs is Needs.REGION and name != "iou_full" and not METRICS[name].is_count
+        yield name, PLAIN, _unless_left_out(measured, compared, rule) if of_positives else measured
     if rule.reference and truth is not None and compared.shared.truth:
         found = _reader_by_reference(finding, reading, compared, truth)
         yield from (scored for scored in found if scored[0] in rule.metrics)
+
+
+def _points(reading: Reading, finding: str, truth: Mask, rule: ScoringRule) -> Measured:
+    points = reading.points.get(finding, ())
+    if rule.rules.human_points == "any" and reading.pointed:
+        return any_point_inside(points, truth)
+    return points_inside(points, truth)
 
 
 def _reader_by_reference(finding: str, reading: Reading, compared: Comparison, truth: Mask) -> Iterator[Scored]:

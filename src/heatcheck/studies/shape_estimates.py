@@ -9,7 +9,7 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
-from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid, fitted
+from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid, fitted, is_logistic
 
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
 REFERENCE = "chexlocalize"  # the preset whose numbers are the paper's
@@ -39,7 +39,7 @@ def _slopes(grid: ScoreGrid, feature: Grid, name: str, rule: PaperRule, preset: 
             continue
         values = grid.by_method[method]
         blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, condition=at)
-        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=grid.metric == "hit"))
+        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, rule)))
         if human is not None:
             blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, other_method=HUMAN, condition=at)
             yield fitted(blank, _fit(grid, feature, human - values, preset, is_hit=False))

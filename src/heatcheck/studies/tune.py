@@ -19,7 +19,7 @@ from heatcheck.runs.tables import replaced
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.carry_out import use_threads
 from heatcheck.studies.cases import in_order
-from heatcheck.studies.presets import Rules
+from heatcheck.studies.presets import Rules, rules_with
 from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.score_settings import TUNING_RECORD, smoothing
@@ -72,7 +72,7 @@ def tune(
     watcher = watcher or Silent()
     if len(given.maps) > 1:
         raise InputError("thresholds are tuned for one method at a time; give one --maps")
-    rules = [RegionRule("otsu", *smoothing(smooth, given.preset)) for smooth in smooths]
+    rules = [RegionRule("otsu", *smoothing(smooth, rules_with(given.preset, given.switches))) for smooth in smooths]
     if out.exists() and not out.is_dir():
         raise RunFolderError(f"{out} is a file; give --out a folder")
     inputs = read_inputs(given)

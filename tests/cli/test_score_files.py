@@ -316,3 +316,26 @@ def test_help_shows_an_example(heatcheck) -> None:
     code, said, _ = heatcheck("score", "--help")
     assert code == 0
     assert "Example: heatcheck score" in " ".join(said.split())
+
+
+def test_tuned_smoothing_is_read_from_its_table(heatcheck, files) -> None:
+    table = files.root / "smoothing_results.csv"
+    table.write_text("smooth,mIoU,task\n0.0,0.2,Edema\n0.2,0.5,Edema\n0.3,0.5,Edema\n")
+    assert heatcheck("score", *files.flags(), "-q")[0] == 0
+    plain = scores(files, "iou")["value"].to_numpy()
+    (files.root / "out").rename(files.root / "plain")
+    assert heatcheck("score", *files.flags("--smooth", "0.2"), "-q")[0] == 0
+    by_number = scores(files, "iou")["value"].to_numpy()
+    (files.root / "out").rename(files.root / "number")
+    code, said, error = heatcheck("score", *files.flags("--smooth", table))
+    assert code == 0, error
+    assert np.array_equal(scores(files, "iou")["value"].to_numpy(), by_number)
+    assert not np.array_equal(by_number, plain)
+    assert "Nobody knows whose maps smoothing_results.csv was tuned on" in said
+
+
+def test_outlines_that_leave_the_image_are_counted(heatcheck, files) -> None:
+    files.change_truth("p3_study1_view1", Edema=[[[20, 4], [90, 4], [90, 12], [20, 12]]])
+    code, said, error = heatcheck("score", *files.flags())
+    assert code == 0, error
+    assert "1 outline of the truth went beyond the image, e.g. on p3_study1_view1; cut off there." in said

@@ -59,7 +59,7 @@ def test_a_single_patient_with_the_finding_leaves_none_to_the_others():
     lone = scaled_predictions(many(positives=1), None, rule_of(["f"], ["m"]))
     assert math.isnan(lone.temperatures["f"].value)
     assert lone.temperatures["f"].reason
-    assert lone.predictions["scaled"].isna().all()
+    assert lone.predictions["scaled"].equals(lone.predictions["probability"].rename("scaled"))  # as they were
 
 
 def test_folds_are_the_same_every_time():

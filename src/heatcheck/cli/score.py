@@ -41,9 +41,12 @@ def score(  # each flag is one thing a user may give
         typer.Option(help="probability_tuning_results.csv of `heatcheck tune`: below its cutoff a region is empty."),
     ] = None,
     smooth: Annotated[
-        float,
-        typer.Option(min=0, help="Smooth maps before Otsu: a fraction of the image's side (pixels with chexlocalize)."),
-    ] = 0.0,
+        str,
+        typer.Option(
+            help="Smooth maps before Otsu: a fraction of the image's side (pixels with chexlocalize), or "
+            "smoothing_results.csv of `heatcheck tune`."
+        ),
+    ] = "0",
     slice_: Annotated[
         Literal["true-positive", "full"],
         typer.Option("--slice", help="Overlap on images with the finding, or on all images."),

@@ -58,7 +58,7 @@ def validation(evidence: Evidence) -> str:
 
 def architecture_of(model: ModelFacts) -> str:
     """The published architecture that the model's name contains; empty when there is none."""
-    text = f"{model.name} {model.label}".lower().replace("-", "").replace("_", "")
+    text = f"{model.architecture} {model.name} {model.label}".lower().replace("-", "").replace("_", "")
     return next((name for name in ARCHITECTURES if name.replace("_", "") in text), "")
 
 
@@ -136,7 +136,8 @@ def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
 def _is_ensemble_of(evidence: Evidence, pair: tuple[str, str]) -> bool:
     """Whether one is an ensemble and the other a single network of the same architecture."""
     both = [model for model in evidence.models if model.name in pair]
-    return {model.kind for model in both} == {"single", "ensemble"} and len({architecture_of(m) for m in both}) == 1
+    built = {model.architecture or architecture_of(model) for model in both}
+    return {model.kind for model in both} == {"single", "ensemble"} and len(built) == 1 and "" not in built
 
 
 def _label(evidence: Evidence, name: str) -> str:

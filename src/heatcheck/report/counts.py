@@ -18,6 +18,7 @@ COUNTED = {
     "annotated": "Images with an outline",
     "segmentations": "Outlines by the experts",
     "segmentations_by_reader": "Outlines by the readers",
+    "without_finding": "Images without any finding",
 }
 
 
@@ -46,7 +47,7 @@ def _found(evidence: Evidence, metric: str, finding: str) -> str:
 
 def _published(names: list[str]) -> list[Row]:
     """The published test set: images in all, studies in all, and images with each finding."""
-    totals = {"Images": "Number CXRs", "Studies": "Number studies"}
+    totals = {"Images": "Number CXRs", "Studies": "Number studies", "Images without any": "No pathology identified"}
     rows = [
         labelled(label, [_cell(row if name == ALL_FINDINGS else "") for name in names], kind="published")
         for label, row in totals.items()

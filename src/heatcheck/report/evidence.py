@@ -54,6 +54,7 @@ class ModelFacts:
     kind: str = "single"  # or ensemble
     description: str = ""
     members: int = 1
+    architecture: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[ModelFac
 def _model(facts: Mapping[str, Any]) -> ModelFacts:
     name = str(facts["name"])
     kind, words = str(facts.get("kind") or "single"), str(facts.get("description") or "")
-    return ModelFacts(name, str(facts.get("label") or name), kind, words, int(facts.get("members") or 1))
+    members, built = int(facts.get("members") or 1), str(facts.get("architecture") or "")
+    return ModelFacts(name, str(facts.get("label") or name), kind, words, members, built)
 
 
 def _sliced(rows: list[Estimate], models: tuple[ModelFacts, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:

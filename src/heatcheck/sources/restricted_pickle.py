@@ -7,6 +7,8 @@ file inside the file, which torch's restricted loader reads.
 
 import io
 import pickle
+import re
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -52,9 +54,12 @@ class _MapUnpickler(pickle.Unpickler):
 def _storage(content: bytes) -> Tensor:
     """The numbers of an inner file, as a flat tensor; torch's restricted loader refuses code inside it."""
     try:
-        loaded = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's remarks on old formats
+            loaded = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise _RefusedError(f"code inside its tensor ({briefly(error)[:120]})") from error
+        named = re.search(r"GLOBAL ([\w.]+)", str(error))
+        raise _RefusedError(f"{named[1] if named else 'code'} from inside its tensor") from error
     storage = getattr(loaded, "_untyped_storage", None)
     if storage is None:
         raise ValueError("a tensor's numbers are missing")

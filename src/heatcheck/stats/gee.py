@@ -25,6 +25,7 @@ from heatcheck.stats.regression import (
 )
 
 SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
+NEARLY_SEPARATED = "the feature separates hits from misses almost without an error, so the slope is hardly bounded"
 NOT_CONVERGED = "the fit did not settle"
 _STEPS = 50
 _SETTLED = 1e-9  # relative to the coefficients
@@ -62,6 +63,7 @@ class _Chances:
     residuals: Float[np.ndarray, " rows"]
 
 
+_WILD = 20.0  # log odds per standard deviation of the feature: an error of this size bounds nothing
 _Correlation = Callable[[np.ndarray], float]  # of a patient's rows, given all residuals
 
 
@@ -138,7 +140,10 @@ def _fit(points: Observations, counts: Fit) -> Fit:
         return judged(counts, float(coefficients[0]) / scale, 0.0, counts.n_patients - 1)
     influence = np.linalg.solve(equations.curvature, equations.pulls.T)[0]  # of each patient on the slope
     variance = few_patients_factor(counts, len(coefficients)) * float(influence @ influence)
-    return judged(counts, float(coefficients[0]) / scale, float(np.sqrt(variance)) / scale, counts.n_patients - 1)
+    error = float(np.sqrt(variance))
+    if error > _WILD:
+        return replace(counts, reason=NEARLY_SEPARATED)
+    return judged(counts, float(coefficients[0]) / scale, error / scale, counts.n_patients - 1)
 
 
 def _design(points: Observations) -> _Design:

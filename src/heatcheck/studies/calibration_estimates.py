@@ -35,7 +35,8 @@ def calibration_estimates(scaling: Scaling, rule: Resampling) -> list[Estimate]:
 
 
 def _calibration(rows: pd.DataFrame, finding: str, scaling: Scaling, rule: Resampling) -> Iterator[Estimate]:
-    usable = rows[rows["scaled"].notna()]
+    unscaled = finding != ALL and math.isnan(scaling.temperatures[finding].value)
+    usable = rows[rows["scaled"].notna() & (not unscaled)]
     labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
     error = expected_calibration_error(labels, said)
     blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
@@ -56,7 +57,7 @@ def _note(finding: str, reason: str, scaling: Scaling) -> str:
         found = scaling.temperatures[finding]
         return found.reason if math.isnan(found.value) else reason
     fitted = sum(not math.isnan(found.value) for found in scaling.temperatures.values())
-    of_all = f"over {fitted} of {len(scaling.temperatures)} findings"
+    of_all = f"{fitted} of {len(scaling.temperatures)} findings were scaled, the others are as they were"
     return reason or ("" if fitted == len(scaling.temperatures) else of_all)
 
 

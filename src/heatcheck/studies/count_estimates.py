@@ -16,8 +16,9 @@ def count_estimates(
 
     images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
     outlined; segmentations: outlines that were drawn there; segmentations_by_reader: readings with an outline, on
-    images that have any truth. `readers` are the readers' pixel counts. Over all findings, images and patients are
-    counted once and the others are sums.
+    images that have any truth; without_finding, over all findings: images on which every known one is absent.
+    `readers` are the readers' pixel counts. Over all findings, images and patients are counted once and the others are
+    sums.
     """
     mine = predictions[(predictions["model"] == rule.model) & predictions["finding"].isin(rule.findings)]
     known = mine[mine["label"].notna()]
@@ -28,6 +29,7 @@ def count_estimates(
         counts = _counts(*(_of(table, finding) for table in (known, outlined, drawn)))
         if finding == ALL:
             counts |= {"images": mine["case"].nunique(), "patients": mine["patient"].nunique()}
+            counts["without_finding"] = int((mine.groupby("case", observed=True)["label"].max() == 0).sum())
         rows += [
             Estimate("count", name, finding, "", rule.model, float(count), n_cases=count)
             for name, count in counts.items()

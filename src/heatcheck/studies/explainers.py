@@ -89,6 +89,7 @@ class ModelFacts:
     name: str
     label: str
     description: str
+    architecture: str
     kind: Literal["single", "ensemble"]
     members: int
     outputs: tuple[str, ...]
@@ -128,6 +129,7 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
         name=settings.key,
         label=settings.label or settings.name,
         description=summary,
+        architecture=name,
         kind="ensemble" if ensemble else "single",
         members=len(ensemble.members) if ensemble else 1,
         outputs=classifier.outputs,

@@ -49,7 +49,7 @@ class GalleryRule:
     exhibit: Callable[[str, str], Exhibit]  # of a case and a finding
     methods: tuple[str, ...]
     model: str  # whose scores choose
-    region: Callable[[str], RegionRule]  # of a finding
+    region: Callable[[str, str], RegionRule]  # of a finding and a method
     most: int
     keep_maps: bool
     workers: int = 1  # how many are drawn at a time; a model's maps one by one
@@ -65,7 +65,7 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
     def drawn(numbered: tuple[int, Choice]) -> tuple[dict[str, Any], dict[str, Map]]:
         number, choice = numbered
         shown = rule.exhibit(choice.case, choice.finding)
-        item = _item(folder, f"{number:03d}", choice, shown, rule.region(choice.finding))
+        item = _item(folder, f"{number:03d}", choice, shown, rule)
         name = f"{choice.case}/{choice.finding}"
         return item, {f"{name}/{m}": for_keeping(v) for m, v in shown.maps.items()} if rule.keep_maps else {}
 
@@ -146,7 +146,7 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
     return sorted(chosen, key=lambda choice: (list(ranked).index(choice.why), choice.finding, choice.case))
 
 
-def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, region: RegionRule) -> dict[str, Any]:
+def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: GalleryRule) -> dict[str, Any]:
     """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres."""
     case = shown.case
     truth = case.truth[choice.finding]
@@ -156,6 +156,7 @@ def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, region
     for method, values in shown.maps.items():
         file = f"{number}-{method}.png"
         _write_grey(folder, file, prepare(values), MAP_SIDE)
+        region = rule.region(choice.finding, method)
         maps.append({"method": method, "file": file, **_facts(values, truth, region)})
     rectangle = {"rectangle": fitted_rectangle(truth)} if choice.why in SHAPES else {}
     return {

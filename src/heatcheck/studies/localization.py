@@ -23,10 +23,10 @@ from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
 from heatcheck.studies.localization_facts import (
-    NOTES,
     method_facts,
     metric_facts,
     models_facts,
+    rule_notes,
     source_facts,
     truth_kind,
 )
@@ -116,7 +116,7 @@ class LocalizationPlan:
             "truth_kind": self.truth_kind,
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
-            "notes": [*self._remarks(), *NOTES],
+            "notes": [*self._remarks(), *rule_notes(self.body.rules)],
         }
 
     def _validation_facts(self) -> dict[str, Any]:
@@ -180,11 +180,17 @@ class LocalizationPlan:
             readers=False,
             reference=False,
             rules=self.body.rules,
+            regions=self.body.own_regions,
         )
 
     def _scores(self, tuned: Tuned) -> ScoringRule:
         return ScoringRule(
-            self.body.metrics, self.body.region_rule, self.body.probability_cutoff, tuned=tuned, rules=self.body.rules
+            self.body.metrics,
+            self.body.region_rule,
+            self.body.probability_cutoff,
+            tuned=tuned,
+            rules=self.body.rules,
+            regions=self.body.own_regions,
         )
 
     @property
@@ -210,7 +216,17 @@ class LocalizationPlan:
             rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
             rows += paper_estimates(folder.path, rule, validation_predictions(folder.path, name))
         others = [name for name in self.bench.names if name != primary]
-        return [*rows, *model_differences(folder.path, self._estimate_rule(primary), others), *chosen]
+        rows += model_differences(folder.path, self._estimate_rule(primary), others)
+        for ensemble, single in self._ensembles_and_singles(primary):
+            rows += model_differences(folder.path, self._estimate_rule(ensemble), [single])
+        return [*rows, *chosen]
+
+    def _ensembles_and_singles(self, primary: str) -> Iterator[tuple[str, str]]:
+        """Each ensemble with each single network of its architecture, but for pairs with the primary model."""
+        for ensemble in (model for model in self.models if model.kind == "ensemble"):
+            for single in (model for model in self.models if model.kind == "single"):
+                if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
+                    yield ensemble.name, single.name
 
     def _estimate_rule(self, model: str) -> EstimateRule:
         return EstimateRule(
@@ -223,6 +239,7 @@ class LocalizationPlan:
             flips=self.body.sign_flips,
             seed=self.envelope.seed,
             rules=self.body.rules,
+            instances="components" if self.body.instances == "components" else "instances",
         )
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
@@ -234,7 +251,7 @@ class LocalizationPlan:
             exhibit=lambda case, finding: explained_exhibit(explainer, self.scored.source.load(keys[case]), finding),
             methods=tuple(self.methods),
             model=primary,
-            region=lambda _: self.body.region_rule,
+            region=lambda _, method: self.body.own_regions.get(method, self.body.region_rule),
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,7 @@ class EstimateRule:
     flips: int
     seed: int
     rules: Rules = RECOMMENDED
+    instances: Literal["instances", "components"] = "instances"  # as drawn, or connected parts
 
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate: adding another estimate does not change it."""

@@ -9,14 +9,40 @@ from heatcheck.methods import METHODS, changed_settings
 from heatcheck.metrics import METRICS
 from heatcheck.sources import SOURCES
 from heatcheck.studies.explainers import ModelFacts
+from heatcheck.studies.presets import Rules
 
-NOTES = (
-    "A map is resized once, straight from the method's own grid to the image: each further resize would blur it.",
-    "A map that marks nothing on a positive case scores 0, because leaving it out would reward a method for failing.",
-    "When several pixels share the highest value, they share the hit; taking the first would favour the top left.",
-    "Patients, not images, are drawn again for the intervals, because two images of one patient are not independent.",
-    "Differences from the human readers use only the cases that method, readers and truth have in common.",
-)
+RESIZED = "A map is resized once, straight from the method's own grid to the image: each further resize would blur it."
+_NOTES: dict[tuple[str, object], str] = {
+    ("empty_region", "zero"): (
+        "A map that marks nothing on a positive case scores 0: leaving it out would reward a method for failing."
+    ),
+    ("empty_region", "left_out"): (
+        "A map that marks nothing on a positive case is left out, as in the benchmark: this rewards a failing method."
+    ),
+    ("ties", "share"): (
+        "When several pixels share the highest value, they share the hit; taking the first would favour the top left."
+    ),
+    ("ties", "first"): (
+        "When several pixels share the highest value, the first counts, as in the benchmark: this favours the top left."
+    ),
+    ("resampling", "patients"): (
+        "Patients, not images, are drawn again for the intervals: two images of one patient are not independent."
+    ),
+    ("resampling", "images"): (
+        "Images, not patients, are drawn again for the intervals: they are too narrow where patients have several."
+    ),
+    ("human_common_cases", True): (
+        "Differences from the human readers use only the cases that method, readers and truth have in common."
+    ),
+    ("human_common_cases", False): (
+        "Method and readers are each taken on their own cases, as in the benchmark: they also differ in cases."
+    ),
+}
+
+
+def rule_notes(rules: Rules) -> list[str]:
+    """What a reader of the tables must know of the rules behind them."""
+    return [RESIZED, *(sentence for (name, value), sentence in _NOTES.items() if getattr(rules, name) == value)]
 
 
 def method_facts(name: str, method: Method) -> dict[str, Any]:
@@ -72,7 +98,7 @@ def truth_kind(source: Source) -> str:
 
 def models_facts(models: Sequence[ModelFacts], primary: str) -> dict[str, Any]:
     """Every model, and the one whose results come first."""
-    shown = ("name", "label", "description", "kind", "members", "weights_hash")
+    shown = ("name", "label", "description", "architecture", "kind", "members", "weights_hash")
     first = next(model for model in models if model.name == primary)
     return {
         "models": [{**_chosen(model, shown), "primary": model.name == primary} for model in models],

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
+from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
@@ -16,13 +17,16 @@ from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explainers import StudyModel
 from heatcheck.studies.presets import SWITCHES, PresetName, Rules, rules_with
 
+OWN_REGION = ("smooth", "colours")  # settings of a method that are about its regions
+
 
 class RegionPart(BaseModel):
     """How a map becomes a region."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     threshold: Literal["otsu"] | float = "otsu"
-    smooth: float = Field(0.0, ge=0, le=1)
+    smooth: float = Field(0.0, ge=0, le=1)  # of the map, a fraction of the image's side
+    colours: int = Field(0, ge=0)  # the benchmark's: of the map's colours, in pixels
 
 
 class LocalizationBody(BaseModel):
@@ -40,9 +44,15 @@ class LocalizationBody(BaseModel):
     metrics: tuple[str, ...] = ("iou", "hit", "mass", "rank", "dice", "iou_full")
     region: RegionPart = RegionPart()
     channels: str = "positive"
+    instances: Literal["drawn", "components"] = "drawn"  # what the regressions count: outlines, or connected parts
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
     sign_flips: int = Field(10000, ge=10000)
+
+    @field_validator("findings", mode="after")
+    @classmethod
+    def _one_name_each(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        return value if isinstance(value, str) else tuple(map(canonical, value))
 
     @field_validator("methods", mode="before")
     @classmethod
@@ -81,7 +91,18 @@ class LocalizationBody(BaseModel):
     @property
     def region_rule(self) -> RegionRule:
         """How a map becomes a region."""
-        return RegionRule(self.region.threshold, self.region.smooth)
+        return RegionRule(self.region.threshold, self.region.smooth, self.region.colours)
+
+    @property
+    def own_regions(self) -> dict[str, RegionRule]:
+        """The rules of the methods that smooth their maps in their own way."""
+        own = {}
+        for part in self.methods:
+            said = {key: part[key] for key in OWN_REGION if key in part}
+            if said:
+                region = RegionPart.model_validate({"threshold": self.region.threshold, **said})
+                own[str(part.get("name"))] = RegionRule(region.threshold, region.smooth, region.colours)
+        return own
 
 
 def require_sound(body: LocalizationBody, where: str) -> None:
@@ -94,7 +115,7 @@ def require_sound(body: LocalizationBody, where: str) -> None:
         if SWITCHES[name].files_only:
             raise SpecError(f"{where}: switch {name!r} is about maps in files; use it with `heatcheck score`")
     try:
-        _ = body.region_rule
+        _ = body.region_rule, body.own_regions
     except ValueError as error:
         raise SpecError(f"{where}: region: {error}") from error
 
@@ -114,7 +135,8 @@ def methods_of(body: LocalizationBody, where: str) -> dict[str, Method]:
             raise SpecError(f"{where}: each of `methods` is a name, or a mapping with a `name` and its settings")
         if part["name"] in methods:
             raise SpecError(f"{where}: method {part['name']!r} is named twice; name it once")
-        methods[part["name"]] = build_method(part["name"], {k: v for k, v in part.items() if k != "name"})
+        settings = {key: value for key, value in part.items() if key not in {"name", *OWN_REGION}}
+        methods[part["name"]] = build_method(part["name"], settings)
     return methods
 
 

@@ -22,6 +22,7 @@ class Switch:
     chexlocalize: str
     why: str
     files_only: bool = False  # whether it is about maps that were made elsewhere
+    scored_twice: bool = False  # whether a run holds both presets' results
 
     def value(self, preset: PresetName) -> str:
         """What the preset does."""
@@ -36,6 +37,7 @@ for _switch in (
         "scores 0",
         "is left out",
         "Leaving it out rewards a method for failing: the fewer cases it dares to mark, the better it looks.",
+        scored_twice=True,
     ),
     Switch(
         "ties",
@@ -43,6 +45,7 @@ for _switch in (
         "they share the hit",
         "the first one counts",
         "The first of many equal pixels lies at the top left, so maps with plateaus are judged by a corner.",
+        scored_twice=True,
     ),
     Switch(
         "human_points",
@@ -50,6 +53,7 @@ for _switch in (
         "the share inside counts, no point is undefined",
         "any point inside is a hit, no point is a miss",
         "A reader who marks many places would hit by numbers alone; one who was not asked would count as wrong.",
+        scored_twice=True,
     ),
     Switch(
         "probability_order",
@@ -65,6 +69,7 @@ for _switch in (
         "patients with the finding, BCa",
         "images, percentiles of 1000 draws",
         "Two images of one patient are not independent: drawing images makes intervals too narrow.",
+        scored_twice=True,
     ),
     Switch(
         "pooled_fits",
@@ -72,6 +77,7 @@ for _switch in (
         "each finding has its own level",
         "findings are mixed",
         "Findings differ in difficulty: mixed together, a slope may have the opposite sign of every single one.",
+        scored_twice=True,
     ),
     Switch(
         "hits_model",
@@ -79,6 +85,7 @@ for _switch in (
         "logistic, with patients as clusters (GEE)",
         "a straight line (OLS)",
         "A hit is yes or no: a straight line predicts impossible values, and repeated patients count as new ones.",
+        scored_twice=True,
     ),
     Switch(
         "cutoff_tuning",
@@ -100,6 +107,7 @@ for _switch in (
         "on the cases that method, readers and truth have in common",
         "each on its own cases",
         "When each side leaves out other cases, the difference is also one of cases.",
+        scored_twice=True,
     ),
     Switch(
         "smoothing",
@@ -179,12 +187,16 @@ def rules_with(preset: PresetName, switches: Mapping[str, PresetName]) -> Rules:
 
 
 def switch_facts(preset: PresetName, switches: Mapping[str, PresetName]) -> list[dict[str, str]]:
-    """Every switch for the report: what this run does, what each preset does, and why it matters."""
+    """Every switch for the report: what this run does, what each preset does, and why it matters.
+
+    A run scores its maps under both presets and its own tables follow the recommended one; maps are made and tuned
+    under the preset it was asked for.
+    """
     return [
         {
             "name": switch.name,
             "label": switch.label,
-            "used": switch.value(switches.get(switch.name, preset)),
+            "used": switch.value(switches.get(switch.name, "recommended" if switch.scored_twice else preset)),
             "recommended": switch.recommended,
             "chexlocalize": switch.chexlocalize,
             "why": switch.why,

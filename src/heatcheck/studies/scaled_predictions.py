@@ -24,7 +24,7 @@ class Scaling:
 
     fitted_on: str  # "validation" or "folds"
     temperatures: dict[str, Measured]
-    predictions: pd.DataFrame  # of one model, with a column `scaled`: NaN where a finding has no temperature
+    predictions: pd.DataFrame  # of one model, with a column `scaled`: as it was where a finding has no temperature
 
 
 def scaled_predictions(predictions: pd.DataFrame, validation: pd.DataFrame | None, rule: Resampling) -> Scaling:
@@ -36,7 +36,7 @@ def scaled_predictions(predictions: pd.DataFrame, validation: pd.DataFrame | Non
     """
     mine = predictions[predictions["model"] == rule.model].sort_values(["finding", "case"])
     ours = None if validation is None else validation[validation["model"] == rule.model]
-    after = np.full(len(mine), np.nan)
+    after = mine["probability"].to_numpy(float, copy=True)
     temperatures = {}
     for finding in rule.findings:
         here = (mine["finding"] == finding).to_numpy()
@@ -50,8 +50,8 @@ def scaled_predictions(predictions: pd.DataFrame, validation: pd.DataFrame | Non
             found = _fitted(ours[ours["finding"] == finding])
             each = np.full(len(rows), found.value)
         temperatures[finding] = found
-        if not math.isnan(found.value):
-            after[here] = tempered(logits_of(rows), each)
+        scaled = not math.isnan(found.value)
+        after[here] = tempered(logits_of(rows), each) if scaled else rows["probability"].to_numpy(float)
     return Scaling("folds" if ours is None else "validation", temperatures, mine.assign(scaled=after))
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
+from heatcheck.regions.rule import RegionRule
 from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.studies.carry_out import carry_out
 from heatcheck.studies.cases import digest_of
@@ -22,7 +23,7 @@ from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
-from heatcheck.studies.localization_facts import NOTES, metric_facts, stored_method_facts
+from heatcheck.studies.localization_facts import metric_facts, rule_notes, stored_method_facts
 from heatcheck.studies.paper_estimates import paper_estimates
 from heatcheck.studies.presets import PresetName, switch_facts
 from heatcheck.studies.progress import Silent, Watcher
@@ -109,7 +110,7 @@ class ScorePlan:
             "truth_kind": self.inputs.truth.kind,
             "models": [{**model, "label": MODEL, "kind": "single", "members": 1, "primary": True}],
             "model": model,
-            "notes": [*self.notes, *NOTES],
+            "notes": [*self.notes, *rule_notes(self.inputs.scoring_rules)],
         }
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - nothing to prepare
@@ -135,6 +136,9 @@ class ScorePlan:
             *paper_estimates(folder.path, rule),
         ]
 
+    def _region(self, finding: str, _method: str) -> RegionRule:
+        return self.settings.rule(finding)
+
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Choose telling cases by their scores and draw them; write the benchmark's files where they are asked for."""
         keys = {key.case: key for key in self.keys}
@@ -146,7 +150,7 @@ class ScorePlan:
             return Exhibit(stored.case, found, stored.probabilities[finding])
 
         workers = self.options.workers
-        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self.settings.rule, GALLERY, False, workers)
+        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
         make_gallery(folder, rule, watcher)
         if self.inputs.given.preset == "chexlocalize":
             regions = folder.read_table("regions")
@@ -209,6 +213,9 @@ def _written(out: Path, given: Given) -> int:
 
 def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str]:
     """What is said, or refused, where thresholds come from the patients that are scored."""
+    for table in settings.tables:
+        if not table.patients:
+            yield f"Nobody knows whose maps {table.path.name} was tuned on; it must not have been these patients'."
     common = settings.tuned_on & {inputs.patient(image) for image in inputs.images}
     if not common:
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.stats.regression import Fit, Observations
 from heatcheck.studies.model_estimates import Resampling
 
+Instances = Literal["instances", "components"]
 Grid = Float[np.ndarray, "cases findings"]
 
 
@@ -21,6 +22,10 @@ class PaperRule(Resampling, Protocol):
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods, in their order."""
+
+    @property
+    def instances(self) -> Instances:
+        """What counts as one: an outline as drawn, or a connected part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.sources.annotations import Annotations, read_annotations, read_points
 from heatcheck.sources.label_rows import read_label_rows
 from heatcheck.sources.map_files import MapFile, find_maps
+from heatcheck.sources.marks import Polygon
 from heatcheck.sources.reading import without_ending
 from heatcheck.studies.presets import PresetName, Rules, rules_with
 
@@ -106,7 +107,10 @@ def read_inputs(given: Given) -> ScoreInputs:
             f"{given.maps[missing[0][0]]} has no map for {finding} on {image}{more}, which {given.truth} marks; "
             "add it, or count such cases with --allow-missing"
         )
-    notes = (*_missing_notes(missing), *_human_notes(inputs), *_label_notes(inputs), *_map_notes(inputs))
+    notes = (
+        *_missing_notes(missing), *_clipped_notes(inputs), *_human_notes(inputs), *_label_notes(inputs),
+        *_map_notes(inputs),
+    )  # fmt: skip
     return ScoreInputs(given, maps, truth, human, points, labelled, findings, notes)
 
 
@@ -152,6 +156,25 @@ def _missing_notes(missing: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     if missing:
         _, image, finding = missing[0]
         yield f"{_many(len(missing), 'marked finding')} had no map, e.g. {finding} on {image}."
+
+
+def _clipped_notes(inputs: ScoreInputs) -> Iterator[str]:
+    """How many of the truth's outlines leave their image."""
+    truth = inputs.truth
+    beyond = [
+        image
+        for image in truth.images
+        for finding in truth.findings_of(image)
+        for outline in truth.outlines(image, finding)
+        if (size := truth.size(image)) and _leaves(outline, size)
+    ]
+    if beyond:
+        yield f"{_many(len(beyond), 'outline')} of the truth went beyond the image, e.g. on {beyond[0]}; cut off there."
+
+
+def _leaves(outline: Polygon, size: tuple[int, int]) -> bool:
+    height, width = size
+    return bool((outline < -1).any() or (outline > (width + 1, height + 1)).any())
 
 
 def _human_notes(inputs: ScoreInputs) -> Iterator[str]:

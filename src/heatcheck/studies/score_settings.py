@@ -32,8 +32,8 @@ class RegionSettings:
 
     threshold: Literal["otsu"] | float | Tables = "otsu"
     cutoffs: Tables | None = None
-    smooth: float = 0.0
-    colours: int = 0
+    smoothing: float | Tables = 0.0  # as the flag says it: a fraction of the side, or pixels of the map's colours
+    of_colours: bool = False
     slice: Slice = "true-positive"
     notes: tuple[str, ...] = field(default=())
 
@@ -42,7 +42,8 @@ class RegionSettings:
         threshold = self.threshold
         if isinstance(threshold, Tables):
             threshold = _of(threshold, finding)
-        return RegionRule(threshold, self.smooth, self.colours)
+        smooth = _of(self.smoothing, finding) if isinstance(self.smoothing, Tables) else self.smoothing
+        return RegionRule(threshold, *((0.0, int(smooth)) if self.of_colours else (smooth, 0)))
 
     def cutoff(self, finding: str) -> float:
         """The probability below which the region is empty."""
@@ -55,13 +56,19 @@ class RegionSettings:
             return "prob"
         if self.threshold != "otsu":
             return "thr"
-        return f"smooth{self.colours or self.smooth:g}" if self.colours or self.smooth else "otsu"
+        if isinstance(self.smoothing, Tables):
+            return "smooth"
+        return f"smooth{self.smoothing:g}" if self.smoothing else "otsu"
+
+    @property
+    def tables(self) -> tuple[Tables, ...]:
+        """The tables of tuned values."""
+        return tuple(t for t in (self.threshold, self.cutoffs, self.smoothing) if isinstance(t, Tables))
 
     @property
     def tuned_on(self) -> frozenset[str]:
         """The patients whose maps chose thresholds or cutoffs."""
-        tables = [t for t in (self.threshold, self.cutoffs) if isinstance(t, Tables)]
-        return frozenset().union(*(table.patients for table in tables))
+        return frozenset().union(*(table.patients for table in self.tables))
 
 
 def _of(table: Tables, finding: str) -> float:
@@ -71,15 +78,20 @@ def _of(table: Tables, finding: str) -> float:
         raise InputError(f"{table.path} has no value for {finding}; tune it again with maps of that finding") from None
 
 
-def region_settings(threshold: str, cutoffs: Path | None, smooth: float, kind: Slice, rules: Rules) -> RegionSettings:
+def region_settings(threshold: str, cutoffs: Path | None, smooth: str, kind: Slice, rules: Rules) -> RegionSettings:
     """The settings the flags describe, or one sentence on what is wrong with them."""
     found: Literal["otsu"] | float | Tables = "otsu"
     if threshold != "otsu":
         found = _number(threshold) or read_thresholds(Path(threshold))
-    if found != "otsu" and smooth:
+    number = _as_float(smooth)
+    tuned = read_best(Path(smooth), "smooth", most=math.inf) if number is None else None
+    if found != "otsu" and (tuned or number):
         raise InputError("--smooth goes with Otsu's threshold only; leave one of --smooth and --threshold out")
-    fraction, kernel = smoothing(smooth, rules)
-    return RegionSettings(found, read_cutoffs(cutoffs) if cutoffs else None, fraction, kernel, kind)
+    for each in tuned.values.values() if tuned else (number or 0.0,):
+        smoothing(each, rules)  # raises where pixels and fractions are mixed up
+    of_colours = rules.smoothing == "colours"
+    chosen = read_best(cutoffs, "prob_threshold") if cutoffs else None
+    return RegionSettings(found, chosen, tuned or number or 0.0, of_colours, kind)
 
 
 def smoothing(smooth: float, rules: Rules) -> tuple[float, int]:
@@ -91,17 +103,21 @@ def smoothing(smooth: float, rules: Rules) -> tuple[float, int]:
                 "pixels go with --preset chexlocalize"
             )
         return smooth, 0
-    if smooth != int(smooth) or smooth < 0:
+    if not smooth >= 0 or smooth % 1:
         raise InputError(f"--smooth is a number of pixels with --preset chexlocalize, got {smooth:g}")
     return 0.0, int(smooth)
 
 
-def _number(text: str) -> float | None:
+def _as_float(text: str) -> float | None:
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
         return None
-    if not 0 < value < 1:
+
+
+def _number(text: str) -> float | None:
+    value = _as_float(text)
+    if value is not None and not 0 < value < 1:
         raise InputError(f"--threshold is 'otsu', a table of `heatcheck tune` or a number between 0 and 1, got {text}")
     return value
 
@@ -118,9 +134,9 @@ def read_thresholds(path: Path) -> Tables:
     return Tables(path, values, _tuned_on(path))
 
 
-def read_cutoffs(path: Path) -> Tables:
-    """The cutoff of each finding: where the mean overlap (`mIoU`) is first the highest among its `prob_threshold`s."""
-    rows = _rows(path, ("prob_threshold", "mIoU", "task"))
+def read_best(path: Path, name: str, most: float = 1.0) -> Tables:
+    """Each finding's value in the column of that name where its mean overlap (`mIoU`) is first the highest."""
+    rows = _rows(path, (name, "mIoU", "task"))
     best: dict[str, tuple[float, float]] = {}
     for number, row in rows.items():
         where = f"{path}, line {number}"
@@ -129,8 +145,8 @@ def read_cutoffs(path: Path) -> Tables:
             continue
         overlap = _value(row["mIoU"], f"{where}: mIoU")
         if finding not in best or overlap > best[finding][1]:
-            best[finding] = _value(row["prob_threshold"], f"{where}: prob_threshold"), overlap
-    return Tables(path, {finding: cutoff for finding, (cutoff, _) in best.items()}, _tuned_on(path))
+            best[finding] = _value(row[name], f"{where}: {name}", most), overlap
+    return Tables(path, {finding: value for finding, (value, _) in best.items()}, _tuned_on(path))
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> dict[int, dict[str, str]]:
@@ -144,13 +160,11 @@ def _rows(path: Path, columns: tuple[str, ...]) -> dict[int, dict[str, str]]:
     return rows
 
 
-def _value(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise InputError(f"{where} must be a number between 0 and 1, got {text!r}; correct it")
+def _value(text: str, where: str, most: float = 1.0) -> float:
+    value = _as_float(text)
+    if value is None or not 0 <= value <= most:
+        upto = f"between 0 and {most:g}" if math.isfinite(most) else "from 0 up"
+        raise InputError(f"{where} must be a number {upto}, got {text!r}; correct it")
     return value
 
 

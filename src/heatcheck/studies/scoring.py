@@ -53,6 +53,11 @@ class ScoringRule:
     readers: bool = True  # several models share one set of readers' scores
     reference: bool = True  # the benchmark's rules too, beside the study's own
     rules: Rules = RECOMMENDED
+    regions: Mapping[str, RegionRule] = field(default_factory=dict)  # of methods that have their own
+
+    def region_for(self, method: str) -> RegionRule:
+        """How the method's maps become regions."""
+        return self.regions.get(method, self.region)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,7 @@ def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]
             yield name, PLAIN, compared.measure(METRICS[name])
     if truth is not None and compared.shared.truth:
         yield from _at_thresholds(marks.map, truth, _thresholds(place, rule))
-        yield from _by_reference(compared, truth, rule)
+        yield from _by_reference(place, compared, truth, rule)
 
 
 def _unless_left_out(measured: Measured, compared: Comparison, rule: ScoringRule) -> Measured:
@@ -193,7 +198,8 @@ def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
     top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
     if not _is_kept(place, rule):
         return Marks(values, np.zeros(values.shape, bool), top)
-    return Marks(values, region_of(prepare(values, rule.region.smooth), rule.region), top)
+    region = rule.region_for(place.method)
+    return Marks(values, region_of(prepare(values, region.smooth), region), top)
 
 
 def _is_kept(place: Place, rule: ScoringRule) -> bool:
@@ -227,12 +233,12 @@ def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) ->
             yield "iou", at, Measured(value)
 
 
-def _by_reference(compared: Comparison, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
+def _by_reference(place: Place, compared: Comparison, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
     """The scores under the benchmark's rules, where they have a value: an empty region has none."""
     if not rule.reference:
         return
     # its smoothing works on the colours of a map: one that smooths the map itself has no equal there
-    if "iou" in rule.metrics and not rule.region.smooth and compared.shared.region:
+    if "iou" in rule.metrics and not rule.region_for(place.method).smooth and compared.shared.region:
         yield "iou", REFERENCE, compared.measure(METRICS["iou"])
     if "hit" in rule.metrics:
         # the first of the peaks in the order of rows, as in the benchmark

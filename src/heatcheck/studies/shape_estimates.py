@@ -26,7 +26,8 @@ def shape_estimates(grid: ScoreGrid, shapes: pd.DataFrame, rule: PaperRule, pres
     here = shapes[shapes["finding"].isin(rule.findings)]
     rows: list[Estimate] = []
     for feature in FEATURES:
-        scaled = here[["case", "finding"]].assign(scaled=min_max(here[feature].to_numpy(float)))
+        column = rule.instances if feature == "instances" and not preset else feature
+        scaled = here[["case", "finding"]].assign(scaled=min_max(here[column].to_numpy(float)))
         rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, rule, preset)
     return rows
 

@@ -94,8 +94,8 @@ def test_smoothing_is_tuned_when_asked_for(heatcheck, by_hand, tmp_path) -> None
     flags = ("--smooth", "0.1", "--smooth", "0.3")
     code, said, _ = heatcheck("tune", "--maps", maps, "--truth", truth, *flags, "--out", tmp_path / "out")
     assert code == 0
-    assert [row["smooth"] for row in table(tmp_path / "out" / "smoothing_results.csv")] == ["0.1", "0.3"]
-    assert "smooth 0." in said
+    assert [row["smooth"] for row in table(tmp_path / "out" / "smoothing_results.csv")] == ["0.0", "0.1", "0.3"]
+    assert "with Otsu instead: smooth 0" in said
     code, _, error = heatcheck("tune", "--maps", maps, "--truth", truth, "--smooth", "50", "--out", tmp_path / "o2")
     assert code == 2
     assert "fraction of the image's side" in error

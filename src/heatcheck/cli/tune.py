@@ -50,9 +50,9 @@ def tune(
         typer.echo(json.dumps([asdict(tuning) for tuning in tuned.findings], indent=1))
     elif not quiet:
         for tuning in tuned.findings:
-            extra = f"  smooth {tuning.smooth:g}" if smooth else ""
-            line = f"{tuning.finding:<28} threshold {tuning.threshold:.1f}  cutoff {tuning.cutoff:.1f}{extra}"
-            typer.echo(f"{line}  ({tuning.cases} cases)")
+            line = f"{tuning.finding:<28} threshold {tuning.threshold:.1f}  cutoff {tuning.cutoff:.1f}"
+            extra = f"; with Otsu instead: smooth {tuning.smooth:g}" if smooth else ""
+            typer.echo(f"{line}  ({tuning.cases} cases{extra})")
         for note in tuned.notes:
             typer.echo(f"Note: {note}")
         typer.echo(f"Tables: {', '.join(str(file) for file in tuned.files)}")

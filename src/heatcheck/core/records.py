@@ -101,6 +101,7 @@ class CaseRecord:
     reason: str = ""
     detail: str = ""  # the traceback of a failure
     shape: str = ""
+    annotated: int = 0  # 1 where the experts' marks speak of the case, be it that nothing is there
 
 
 @dataclass(frozen=True, slots=True)

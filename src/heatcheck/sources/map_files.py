@@ -4,6 +4,7 @@
 arrays are read too. The finding is what stands between the last two underscores.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from heatcheck.core.errors import InputError, briefly
@@ -25,6 +27,7 @@ VECTOR_ORDER = (
     "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture",
     "Support Devices",
 )  # fmt: skip
+LONGEST_SIDE = 30_000  # pixels; larger than any radiograph, small enough for memory
 UnnamedVectors = Literal["reference order", "refuse", "unknown"]  # what a vector of probabilities means
 
 
@@ -44,6 +47,7 @@ class StoredMap:
     values: Map  # on the method's own grid
     probability: float
     shape: tuple[int, int] | None  # (height, width) of the image it explains
+    label: float = math.nan  # whether the finding is there, 1 or 0
     picture: Image | None = None  # the image as the model saw it, for looking at; read when asked for
 
 
@@ -71,6 +75,13 @@ def _below(folder: Path) -> list[Path]:
     return sorted(paths)
 
 
+def stray_files(folder: Path) -> list[Path]:
+    """Files below the folder that look like maps by their ending but are not named like one."""
+    names = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
+    endings = {Path(ending).suffix for ending in ENDINGS}
+    return sorted(path for path in names if path.suffix in endings and not path.name.endswith(ENDINGS))
+
+
 def _named(path: Path) -> MapFile:
     image, _, finding = path.name.removesuffix(next(e for e in ENDINGS if path.name.endswith(e))).rpartition("_")
     if not image or not finding.strip():
@@ -88,6 +99,7 @@ def read_map(file: MapFile, vectors: UnnamedVectors = "refuse", *, with_picture:
         _values(content.get("map"), file.path),
         _probability(content.get("prob"), file, vectors),
         _shape(content.get("cxr_dims"), file.path),
+        _label(content.get("gt")),
         _picture(content.get("cxr_img")) if with_picture else None,
     )
 
@@ -108,7 +120,8 @@ def _values(stored: object, path: Path) -> Map:
 
 def _array(stored: object) -> np.ndarray | None:
     if isinstance(stored, Tensor):
-        return stored.detach().numpy()
+        plain = stored.detach().resolve_conj().resolve_neg()
+        return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
     return stored if isinstance(stored, np.ndarray) else None
 
 
@@ -121,7 +134,7 @@ def _probability(stored: object, file: MapFile, vectors: UnnamedVectors) -> floa
     listed = stored if isinstance(stored, list | tuple) else many.ravel().tolist() if many is not None else [stored]
     stored = _of_vector(listed, file, vectors) if len(listed) > 1 else next(iter(listed), None)
     if stored is None:
-        return float("nan")
+        return math.nan
     if isinstance(stored, bool) or not isinstance(stored, int | float) or not 0 <= stored <= 1:
         raise InputError(f"{file.path}: a probability lies between 0 and 1, got {stored!r}; correct it")
     return float(stored)
@@ -157,7 +170,14 @@ def _shape(stored: object, path: Path) -> tuple[int, int] | None:
 
 
 def _is_count(side: object) -> bool:
-    return isinstance(side, int | float) and not isinstance(side, bool) and side == int(side) and 0 < side < 2**20
+    is_number = isinstance(side, int | float) and not isinstance(side, bool) and math.isfinite(side)
+    return is_number and side % 1 == 0 and 0 < side <= LONGEST_SIDE  # type: ignore[operator]
+
+
+def _label(stored: object) -> float:
+    many = _array(stored)
+    value = many.item() if many is not None and many.size == 1 else stored
+    return float(value) if isinstance(value, int | float) and value in (0, 1) else math.nan
 
 
 def _picture(stored: object) -> Image | None:

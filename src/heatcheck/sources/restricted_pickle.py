@@ -67,14 +67,18 @@ def _storage(content: bytes) -> Tensor:
     return flat.set_(storage, 0, (storage.nbytes() // loaded.dtype.itemsize,), (1,))
 
 
-def _tensor(
-    flat: Tensor, offset: int, size: Sequence[int], stride: Sequence[int], *_gradients_and_hooks: object
-) -> Tensor:
+def _tensor(flat: Tensor, offset: int, size: Sequence[int], stride: Sequence[int], *rest: object) -> Tensor:
     """The tensor as it was stored; its shape cannot claim more numbers than there are."""
     numbers = all(isinstance(n, int) and n >= 0 for n in (offset, *size, *stride))
     if not numbers or prod(size) > flat.numel() - offset:
         raise ValueError("a tensor claims more numbers than the file holds")
-    return torch.as_strided(flat, tuple(size), tuple(stride), offset)
+    seen = torch.as_strided(flat, tuple(size), tuple(stride), offset)
+    facts = rest[2] if len(rest) > 2 else None  # after what is about gradients
+    if not facts:
+        return seen
+    if facts == {"neg": True}:  # the numbers are stored with the other sign
+        return -seen
+    raise ValueError("a tensor is stored in a form that is not known here")
 
 
 _ALLOWED = {

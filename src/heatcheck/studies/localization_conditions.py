@@ -46,9 +46,9 @@ def _has_methods(values: Values, rule: EstimateRule) -> bool:
 
 
 def _truth_cases(folder: Path) -> np.ndarray:
-    """Every case with an annotated finding, sorted: the images that the benchmark draws from."""
-    shapes = pq.read_table(folder / "shapes.parquet", columns=["case"], read_dictionary=["case"])
-    return np.array(sorted(shapes["case"].to_pandas().unique()), object)
+    """Every case that the experts' marks speak of, sorted: the images that the benchmark draws from."""
+    cases = pq.read_table(folder / "cases.parquet", columns=["case", "annotated"]).to_pandas()
+    return np.array(sorted(cases["case"][cases["annotated"] == 1].unique()), object)
 
 
 def _reference_rows(values: Values, rule: EstimateRule, cases: np.ndarray) -> Iterator[Estimate]:

@@ -128,7 +128,7 @@ class _Collected:
         key, findings = one.case.key, self.explainer.findings
         self.scores += rows
         shape = "×".join(map(str, one.case.image.shape[1:]))
-        self.cases.append(CaseRecord(key.case, key.patient, "ok", shape=shape))
+        self.cases.append(CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=int(bool(one.case.truth))))
         for finding, logit, probability in zip(findings, one.logits, one.probabilities, strict=True):
             label = known(key.labels.get(finding, float("nan")))
             self.predictions.append(Prediction(key.case, key.patient, finding, self.model, label, logit, probability))

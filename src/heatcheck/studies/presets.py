@@ -21,8 +21,15 @@ class Switch:
     recommended: str
     chexlocalize: str
     why: str
+    alone: str = ""  # what taking over this rule alone does, where that is less than the preset does
     files_only: bool = False  # whether it is about maps that were made elsewhere
     scored_twice: bool = False  # whether a run holds both presets' results
+
+    def used(self, preset: PresetName, switches: Mapping[str, PresetName]) -> str:
+        """What a run does whose own tables follow the recommended preset, but for its switches."""
+        if switches.get(self.name) == "chexlocalize":
+            return self.alone or self.chexlocalize
+        return self.value(switches.get(self.name, "recommended" if self.scored_twice else preset))
 
     def value(self, preset: PresetName) -> str:
         """What the preset does."""
@@ -69,6 +76,7 @@ for _switch in (
         "patients with the finding, BCa",
         "images, percentiles of 1000 draws",
         "Two images of one patient are not independent: drawing images makes intervals too narrow.",
+        alone="images, BCa",
         scored_twice=True,
     ),
     Switch(
@@ -77,6 +85,7 @@ for _switch in (
         "each finding has its own level",
         "findings are mixed",
         "Findings differ in difficulty: mixed together, a slope may have the opposite sign of every single one.",
+        alone="findings are mixed, with patients as clusters",
         scored_twice=True,
     ),
     Switch(
@@ -85,6 +94,7 @@ for _switch in (
         "logistic, with patients as clusters (GEE)",
         "a straight line (OLS)",
         "A hit is yes or no: a straight line predicts impossible values, and repeated patients count as new ones.",
+        alone="a straight line, with patients as clusters",
         scored_twice=True,
     ),
     Switch(
@@ -196,7 +206,7 @@ def switch_facts(preset: PresetName, switches: Mapping[str, PresetName]) -> list
         {
             "name": switch.name,
             "label": switch.label,
-            "used": switch.value(switches.get(switch.name, "recommended" if switch.scored_twice else preset)),
+            "used": switch.used(preset, switches),
             "recommended": switch.recommended,
             "chexlocalize": switch.chexlocalize,
             "why": switch.why,

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from heatcheck.core.errors import InputError
 from heatcheck.core.findings import LOCALIZED
 from heatcheck.core.records import Mask
 from heatcheck.regions.shape import shape_of
@@ -28,6 +29,34 @@ REPLICATES = (
     "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Lesion", "Airspace Opacity", "Edema", "Consolidation",
     "Atelectasis", "Pneumothorax", "Pleural Effusion", "Support Devices",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SizedMarks:
+    """What was given, with the size of every image: a truth without sizes learns them from the maps."""
+
+    inputs: ScoreInputs
+    sizes: Mapping[str, tuple[int, int]]
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images that the truth names and whose size is known."""
+        return tuple(image for image in self.inputs.truth.images if self.size(image))
+
+    def size(self, image: str) -> tuple[int, int] | None:
+        """Rows and columns of the image; None where neither truth nor maps tell."""
+        return self.inputs.truth.size(image) or self.sizes.get(image)
+
+    def truth(self, image: str, finding: str) -> Mask:
+        """The marked pixels."""
+        return self.mask(self.inputs.truth, image, finding)
+
+    def mask(self, annotations: Annotations, image: str, finding: str) -> Mask:
+        """The pixels that are marked in a file."""
+        size = self.size(image)
+        if size is None:
+            raise InputError(f"{annotations.path}: the size of {image} is not known; store it with the truth")
+        return annotations.mask(image, finding, size)
 
 
 @dataclass(frozen=True)
@@ -77,9 +106,9 @@ def _wide(values: pd.Series) -> pd.DataFrame:
     return table.reindex(columns=list(LOCALIZED)).sort_index()
 
 
-def saliency_scores(regions: pd.DataFrame, inputs: ScoreInputs) -> ReferenceScores:
+def saliency_scores(regions: pd.DataFrame, marks: SizedMarks) -> ReferenceScores:
     """The maps' marks, from the run's table of regions; a map that is missing is an empty region."""
-    images = inputs.truth.images
+    images = marks.images
     indexed = regions.set_index(["case", "finding"])
     pixels = pd.DataFrame(
         {
@@ -91,21 +120,16 @@ def saliency_scores(regions: pd.DataFrame, inputs: ScoreInputs) -> ReferenceScor
     )
     hits = indexed["peak_inside"].where(indexed["truth"] > 0).astype(float)
     hits = hits.reindex(pd.MultiIndex.from_product([images, LOCALIZED], names=["case", "finding"]))
-    return ReferenceScores(images, _with_missing(pixels, inputs), _wide(hits))
+    return ReferenceScores(images, _with_missing(pixels, marks), _wide(hits))
 
 
-def _with_missing(pixels: pd.DataFrame, inputs: ScoreInputs) -> pd.DataFrame:
+def _with_missing(pixels: pd.DataFrame, marks: SizedMarks) -> pd.DataFrame:
     """The counts with a row for every image and finding of the truth: empty regions where no map was given."""
-    lacking = [pair for pair in _pairs(inputs.truth.images) if pair not in pixels.index]
-    rows = [_counts(np.zeros(shape, bool), truth) for shape, truth in (_truth(inputs, *pair) for pair in lacking)]
+    lacking = [pair for pair in _pairs(marks.images) if pair not in pixels.index]
+    rows = [_counts(np.zeros(truth.shape, bool), truth) for truth in (marks.truth(*pair) for pair in lacking)]
     if not rows:
         return pixels
     return pd.concat([pixels, pd.DataFrame(rows, index=pd.MultiIndex.from_tuples(lacking))])
-
-
-def _truth(inputs: ScoreInputs, image: str, finding: str) -> tuple[tuple[int, int], Mask]:
-    shape = inputs.truth.size(image) or (1, 1)
-    return shape, inputs.truth.mask(image, finding, shape)
 
 
 def _pairs(images: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -121,13 +145,13 @@ def _counts(region: Mask, truth: Mask) -> dict[str, int]:
     }
 
 
-def human_scores(inputs: ScoreInputs, human: Annotations | None) -> ReferenceScores:
+def human_scores(marks: SizedMarks) -> ReferenceScores:
     """The readers' marks: an image they have no file for is an empty region, and a point not given is a miss."""
     rows, hits = [], []
-    images = inputs.truth.images
+    inputs, images = marks.inputs, marks.images
     for image, finding in _pairs(images):
-        shape, truth = _truth(inputs, image, finding)
-        region = human.mask(image, finding, shape) if human else np.zeros(shape, bool)
+        truth = marks.truth(image, finding)
+        region = marks.mask(inputs.human, image, finding) if inputs.human else np.zeros(truth.shape, bool)
         rows.append(_counts(region, truth))
         drawn = (inputs.points or {}).get(image, {}).get(finding, ())
         hits.append(float(any(_inside(point, truth) for point in drawn)) if truth.any() else np.nan)
@@ -146,17 +170,17 @@ class ReferenceWriter:
     """Writes the scripts' files into a folder."""
 
     folder: Path
-    inputs: ScoreInputs
+    marks: SizedMarks
     regions: pd.DataFrame
     kind: Slice
     label: str  # of the regions: otsu, thr, smooth50, prob
 
     def write(self) -> None:
         """Everything the inputs allow."""
-        inputs = self.inputs
-        saliency = saliency_scores(self.regions, inputs)
+        inputs = self.marks.inputs
+        saliency = saliency_scores(self.regions, self.marks)
         marked = inputs.human is not None or inputs.points is not None
-        human = human_scores(inputs, inputs.human) if marked else None
+        human = human_scores(self.marks) if marked else None
         self._segmentations(saliency)
         self._scores("", saliency, human_regions=True)
         if human:
@@ -174,9 +198,9 @@ class ReferenceWriter:
         for name, column in (("gt", "truth"), (f"pred_{self.label}", "region")):
             found = pixels[pixels[column] > 0].groupby("finding").size().reindex(list(LOCALIZED), fill_value=0)
             self._csv(f"n_segs_{name}.csv", pd.DataFrame({0: found.rename_axis(None)}), index=True)
-        for name, annotations in (("gt", self.inputs.truth), ("hb", self.inputs.human)):
+        for name, annotations in (("gt", self.marks.inputs.truth), ("hb", self.marks.inputs.human)):
             if annotations is not None:
-                self._json(f"{name}_segmentations.json", _encoded(annotations, self.inputs.truth))
+                self._json(f"{name}_segmentations.json", _encoded(annotations, self.marks))
 
     def _scores(self, rater: str, scores: ReferenceScores, *, human_regions: bool) -> None:
         tables = {"iou": scores.ious(self.kind) if human_regions else None, "hitmiss": scores.hits}
@@ -198,7 +222,7 @@ class ReferenceWriter:
 
     def _decreases(self, saliency: ReferenceScores, human: ReferenceScores) -> None:
         pairs = {
-            "miou": (saliency.ious(self.kind), human.ious(self.kind) if self.inputs.human is not None else None),
+            "miou": (saliency.ious(self.kind), human.ious(self.kind) if self.marks.inputs.human is not None else None),
             "hitrate": (saliency.hits, human.hits),
         }
         for name, (ours, theirs) in pairs.items():
@@ -212,7 +236,7 @@ class ReferenceWriter:
             self._csv(f"{name}_pct_decrease.csv", pd.concat([table, average]), index=True)
 
     def _regressions(self, saliency: ReferenceScores, human: ReferenceScores | None) -> None:
-        shapes = _shapes(self.inputs)
+        shapes = _shapes(self.marks)
         files = {
             "num_instances": shapes.instances,
             "area_ratio": shapes.size,
@@ -223,7 +247,7 @@ class ReferenceWriter:
             self._csv(f"{name}.csv", _with_ids(table))
         scores = {"iou": saliency.ious(self.kind), "hitmiss": saliency.hits}
         readers = {} if human is None else {"hitmiss": human.hits}
-        if human is not None and self.inputs.human is not None:
+        if human is not None and self.marks.inputs.human is not None:
             readers["iou"] = human.ious(self.kind)
         probabilities = _wide(self.regions.set_index(["case", "finding"])["probability"])
         for metric, scored in scores.items():
@@ -265,11 +289,11 @@ def _decrease_table(rows: Mapping[str, object]) -> pd.DataFrame:
     )
 
 
-def _encoded(annotations: Annotations, truth: Annotations) -> dict[str, dict[str, object]]:
+def _encoded(annotations: Annotations, marks: SizedMarks) -> dict[str, dict[str, object]]:
     """Every mask of a file as run lengths, empty ones too."""
     found: dict[str, dict[str, object]] = {}
     for image in annotations.images:
-        shape = annotations.size(image) or truth.size(image)
+        shape = annotations.size(image) or marks.size(image)
         if shape is None:
             continue
         found[image] = {
@@ -279,15 +303,14 @@ def _encoded(annotations: Annotations, truth: Annotations) -> dict[str, dict[str
     return found
 
 
-def _shapes(inputs: ScoreInputs) -> ShapeTables:
+def _shapes(marks: SizedMarks) -> ShapeTables:
     """The truth's geometry: instances and size are 0 where nothing is marked, the others undefined."""
     rows = []
-    for image, finding in _pairs(inputs.truth.images):
-        _, truth = _truth(inputs, image, finding)
-        shape = shape_of(truth)
-        drawn = inputs.truth.instances(image, finding)
+    for image, finding in _pairs(marks.images):
+        shape = shape_of(marks.truth(image, finding))
+        drawn = marks.inputs.truth.instances(image, finding)
         instances = shape.components if drawn is None else drawn
         rows.append((instances if shape.components else 0, shape.size, shape.elongation, shape.irrectangularity))
-    index = pd.MultiIndex.from_tuples(list(_pairs(inputs.truth.images)))
+    index = pd.MultiIndex.from_tuples(list(_pairs(marks.images)))
     columns = pd.DataFrame(rows, index=index)
     return ShapeTables(*(_wide(columns[column]) for column in columns))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heatcheck.core.errors import InputError
+from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.regions.rule import RegionRule
 from heatcheck.runs.store import RunFolder, require_usable
@@ -27,7 +27,7 @@ from heatcheck.studies.localization_facts import metric_facts, rule_notes, store
 from heatcheck.studies.paper_estimates import paper_estimates
 from heatcheck.studies.presets import PresetName, switch_facts
 from heatcheck.studies.progress import Silent, Watcher
-from heatcheck.studies.reference_files import ReferenceWriter
+from heatcheck.studies.reference_files import ReferenceWriter, SizedMarks
 from heatcheck.studies.registry import Stage
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.score_settings import RegionSettings, Slice
@@ -74,7 +74,7 @@ class ScorePlan:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is measured; the slice that was asked for comes first."""
+        """What is measured."""
         boxes = ("box_iou",) if self.inputs.truth.kind == "boxes" else ()
         return (METRICS[0], *boxes, *METRICS[1:])
 
@@ -83,7 +83,7 @@ class ScorePlan:
         """The flags and the files."""
         given = self.inputs.given
         spec = {
-            "score": {key: str(value) for key, value in asdict(given).items() if value is not None},
+            "score": {key: _plain(value) for key, value in asdict(given).items() if value is not None},
             "regions": {key: _plain(value) for key, value in asdict(self.settings).items() if key != "notes"},
         }
         return {
@@ -153,8 +153,10 @@ class ScorePlan:
         rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
         make_gallery(folder, rule, watcher)
         if self.inputs.given.preset == "chexlocalize":
-            regions = folder.read_table("regions")
-            ReferenceWriter(folder.path, self.inputs, regions, self.settings.slice, self.settings.label).write()
+            regions, cases = folder.read_table("regions"), folder.read_table("cases")
+            sizes = {case: _size(shape) for case, shape in zip(cases["case"], cases["shape"], strict=True) if shape}
+            marks = SizedMarks(self.inputs, sizes)
+            ReferenceWriter(folder.path, marks, regions, self.settings.slice, self.settings.label).write()
 
 
 def score_maps(
@@ -190,19 +192,40 @@ def score_maps(
     with _nothing_left(out):
         outcome = carry_out(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
-    return Scored(outcome.report, estimates, notes, _written(out, given))
+    return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _written(out, given))
+
+
+def _unknown(inputs: ScoreInputs, settings: RegionSettings, out: Path) -> Iterator[str]:
+    """How many regions a cutoff could not judge, where that is allowed."""
+    if settings.cutoffs and inputs.given.allow_missing:
+        told = pd.read_parquet(out / "predictions.parquet", columns=["case", "finding"])
+        pairs = {(i, f) for maps in inputs.maps.values() for i, files in maps.items() for f in files}
+        unknown = len({pair for pair in pairs if pair[1] in inputs.findings}) - len(told)
+        if unknown:
+            yield f"{unknown} findings have maps without a probability: their regions were kept, whatever the cutoff."
 
 
 @contextmanager
 def _nothing_left(out: Path) -> Iterator[None]:
     """A folder that this call made goes again when a file turns out to be wrong: the mended call may then use it."""
+    was_there = out.exists()
     is_new = not (out / "run.json").exists()
     try:
         yield
+    except RunFolderError:
+        raise  # the folder is somebody else's
     except InputError:
         if is_new and (out / "run.json").exists():
-            shutil.rmtree(out)
+            for path in out.iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            if not was_there:
+                out.rmdir()
         raise
+
+
+def _size(shape: str) -> tuple[int, int]:
+    height, width = shape.split("×")
+    return int(height), int(width)
 
 
 def _written(out: Path, given: Given) -> int:
@@ -219,10 +242,10 @@ def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str
     common = settings.tuned_on & {inputs.patient(image) for image in inputs.images}
     if not common:
         return
-    what = f"{len(common)} of the patients ({min(common)} …) are those the thresholds or cutoffs were tuned on"
+    what = f"{len(common)} of the patients are those the thresholds or cutoffs were tuned on, e.g. {min(common)}"
     if inputs.rules.tuning_on_scored_data == "refuse":
         raise InputError(f"{what}; tune on other patients, or use --preset chexlocalize to be warned only")
-    yield f"{what}: they look better here than they are."
+    yield f"{len(common)} of the patients chose thresholds or cutoffs: these look better here than they are."
 
 
 def _stamp(inputs: ScoreInputs) -> str:
@@ -231,7 +254,8 @@ def _stamp(inputs: ScoreInputs) -> str:
     paths = [given.truth, given.human, given.human_points, given.labels]
     paths += [file.path for maps in inputs.maps.values() for files in maps.values() for file in files.values()]
     digest = hashlib.sha256()
-    for path in filter(None, paths):
+    files = (file for path in filter(None, paths) for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    for path in files:
         facts = path.stat()
         digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -241,8 +265,8 @@ def _plain(value: object) -> object:
     """A setting as JSON can hold it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(value)
+    if isinstance(value, frozenset):  # patients: their number will do, and their names stay here
+        return len(value)
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
@@ -254,7 +278,7 @@ def _model_facts(inputs: ScoreInputs) -> dict[str, Any]:
 def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:
     """The main numbers for a terminal: each method's and the readers' means, under the preset's rules."""
     table = scored.estimates
-    overlap = "iou" if kind == "true-positive" else "iou_full"
+    overlap, name = ("iou", "IoU") if kind == "true-positive" else ("iou_full", "IoU, all images")
     plain = table["condition"] == PLAIN
     if preset == "chexlocalize":  # the full slice differs in its intervals only
         plain = (table["condition"] == REFERENCE) | (plain & (table["metric"] == "iou_full"))
@@ -262,10 +286,12 @@ def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[s
     for finding in [*dict.fromkeys(means["finding"])]:
         rows = means[(means["finding"] == finding) & means["metric"].isin([overlap, "hit"])]
         for method in dict.fromkeys(rows["method"]):
-            cells = [_cell(rows[(rows["method"] == method) & (rows["metric"] == name)]) for name in (overlap, "hit")]
+            cells = [
+                _cell(rows[(rows["method"] == method) & (rows["metric"] == metric)]) for metric in (overlap, "hit")
+            ]
             who = "readers" if method == HUMAN else method
             where = "All findings" if finding == ALL_FINDINGS else finding
-            yield f"{where:<28} {who:<12} IoU {cells[0]:<22} hit {cells[1]}"
+            yield f"{where:<28} {who:<12} {name} {cells[0]:<22} hit {cells[1]}"
 
 
 def _cell(rows: pd.DataFrame) -> str:

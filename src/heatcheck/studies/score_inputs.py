@@ -12,7 +12,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.sources.annotations import Annotations, read_annotations, read_points
 from heatcheck.sources.label_rows import read_label_rows
-from heatcheck.sources.map_files import MapFile, find_maps
+from heatcheck.sources.map_files import MapFile, find_maps, stray_files
 from heatcheck.sources.marks import Polygon
 from heatcheck.sources.reading import without_ending
 from heatcheck.studies.presets import PresetName, Rules, rules_with
@@ -73,12 +73,15 @@ class ScoreInputs:
         return (labelled.patient if labelled else "") or image.split("_", 1)[0]
 
     def _labels(self, image: str) -> dict[str, float]:
-        """What the labels say; without them a finding is present where the truth marks it, and absent elsewhere."""
+        """What the labels say; without them a finding is present where the truth marks it, and absent elsewhere.
+
+        Lists of boxes name some of the images with a finding only: there, what is not marked is not known.
+        """
         labelled = self.labelled.get(image)
-        marked = {f: float(not self.truth.is_empty(image, f)) for f in self.findings}
-        if labelled is None:
-            return marked
-        return {f: 1.0 if marked[f] else known(labelled.labels.get(f, math.nan)) for f in self.findings}
+        unmarked = math.nan if self.truth.kind == "boxes" else 0.0
+        said: Mapping[str, float] = labelled.labels if labelled else dict.fromkeys(self.findings, unmarked)
+        marked = (f for f in self.findings if not self.truth.is_empty(image, f))
+        return {f: known(said.get(f, math.nan)) for f in self.findings} | dict.fromkeys(marked, 1.0)
 
     def missing(self) -> Iterator[tuple[str, str, str]]:
         """Every method, image and finding that has a truth and no map."""
@@ -217,10 +220,13 @@ def _label_notes(inputs: ScoreInputs) -> Iterator[str]:
 
 def _map_notes(inputs: ScoreInputs) -> Iterator[str]:
     for method, maps in inputs.maps.items():
+        if stray := stray_files(inputs.given.maps[method]):
+            named = f"{_many(len(stray), 'file')} not named <image>_<finding>_map.pkl, .npz or .npy"
+            yield f"{named} went unread, e.g. {stray[0].name}."
         outside = len(set(maps) - set(inputs.truth.images))
         if outside:
             whose = "" if len(inputs.maps) == 1 else f" of {method}"
-            yield f"{_many(outside, 'image')} with maps{whose} have no truth: they count in the full slice only."
+            yield f"No truth for {_many(outside, 'image')} with maps{whose}: these count in the full slice only."
         unused = {finding for files in maps.values() for finding in files} - set(inputs.findings)
         if unused:
             yield f"Maps of {', '.join(sorted(unused))} were not scored: the truth does not speak of them."

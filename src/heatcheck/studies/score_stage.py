@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.records import (
     CaseKey,
     CaseRecord,
-    Map,
     Mask,
     Measured,
     Prediction,
@@ -20,14 +19,16 @@ from heatcheck.core.records import (
     ShardTables,
     TruthShape,
 )
+from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.registry import Needs
 from heatcheck.sources.rle import encode
 from heatcheck.studies.cases import in_order
 from heatcheck.studies.score_inputs import ScoreInputs
 from heatcheck.studies.score_settings import RegionSettings
-from heatcheck.studies.scoring import Marks, Place, ScoringRule, human_rows, score_map
+from heatcheck.studies.scoring import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.studies.shapes import shapes_of
-from heatcheck.studies.stored_maps import StoredMaps, read_stored
+from heatcheck.studies.stored_maps import StoredMaps, is_sized, read_stored
 
 MODEL = "model"  # behind the maps, known only by its answers
 NO_MAP = "no map was given"
@@ -82,6 +83,8 @@ class ScoreStage:
         )
 
     def _one(self, key: CaseKey) -> _OneImage:
+        if not is_sized(self.inputs, key.case):
+            return self._without_size(key)
         stored = read_stored(self.inputs, key)
         scores: list[Score] = []
         regions: list[RegionRecord] = []
@@ -95,29 +98,53 @@ class ScoreStage:
                 scores += scored
                 regions += record
             scores += human_rows(stored.case, finding, rule)
+        labels = stored.case.key.labels
         predictions = [
-            Prediction(key.case, key.patient, finding, MODEL, key.labels[finding], _logit(said), said)
+            Prediction(key.case, key.patient, finding, MODEL, labels[finding], _logit(said), said)
             for finding, said in stored.probabilities.items()
             if not math.isnan(said)
         ]
         shape = "×".join(map(str, stored.case.image.shape[1:]))
-        case = CaseRecord(key.case, key.patient, "ok", shape=shape)
+        named = int(key.case in self.inputs.truth.marks)
+        case = CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=named)
         return _OneImage(case, scores, predictions, shapes_of(stored.case), regions)
+
+    def _without_size(self, key: CaseKey) -> _OneImage:
+        """The rows of an image that has no map and whose size nobody tells: undefined, and counted."""
+        marked = [f for f in self.inputs.findings if not self.inputs.truth.is_empty(key.case, f)]
+        scores = [
+            Score(key.case, key.patient, finding, method, MODEL, metric, math.nan, reason=NO_MAP)
+            for finding in marked
+            for method in self.inputs.maps
+            for metric in self.metrics
+        ]
+        return _OneImage(CaseRecord(key.case, key.patient, "ok", annotated=1), scores, [], [], [])
 
     def _score(self, stored: StoredMaps, place: Place, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
         values = stored.on_image(place.method, place.finding)
         if values is None:
-            return score_map(place, self._missing(stored), MODEL, rule).rows, []
+            return self._missing(place, rule), []
         scored = score_map(place, values, MODEL, rule)
-        if scored.marks is None or self.inputs.given.preset != "chexlocalize":
+        if self.inputs.given.preset != "chexlocalize":
             return scored.rows, []
-        return scored.rows, [region_record(place, scored.marks)]
+        # the benchmark does not look at labels: every map has its region
+        return scored.rows, [region_record(place, scored.marks or marks_of(place, values, rule))]
 
-    def _missing(self, stored: StoredMaps) -> Map | Measured:
-        """What stands for a map that was not given: nothing, or with the benchmark a map that marks nothing."""
-        if self.inputs.rules.missing_map == "error":
-            return Measured(math.nan, NO_MAP)
-        return np.zeros(stored.case.image.shape[1:], np.float32)
+    def _missing(self, place: Place, rule: ScoringRule) -> list[Score]:
+        """The rows of a map that was not given: undefined, or with the benchmark's rule an empty region."""
+        rows = score_map(place, Measured(math.nan, NO_MAP), MODEL, rule).rows
+        if self.inputs.rules.missing_map == "error" or place.truth is None:
+            return rows
+        compared = Marks(place.truth, np.zeros(place.truth.shape, bool), place.truth).against(place.truth)
+        return [self._of_nothing(row, compared, rule) for row in rows]
+
+    @staticmethod
+    def _of_nothing(row: Score, compared: Comparison, rule: ScoringRule) -> Score:
+        metric = METRICS[row.metric]
+        left_out = rule.rules.empty_region == "left_out" and row.metric != "iou_full"
+        if metric.needs is not Needs.REGION or left_out:
+            return row
+        return replace(row, value=compared.measure(metric).value, reason="")
 
     def _require_probability(self, stored: StoredMaps, finding: str) -> None:
         known = not math.isnan(stored.probabilities[finding])

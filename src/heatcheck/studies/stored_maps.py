@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -35,6 +35,11 @@ class StoredMaps:
         return resized
 
 
+def is_sized(inputs: ScoreInputs, image: str) -> bool:
+    """Whether anything may tell the image's size: the truth, or a map."""
+    return inputs.truth.size(image) is not None or any(image in maps for maps in inputs.maps.values())
+
+
 def read_stored(
     inputs: ScoreInputs, key: CaseKey, findings: Sequence[str] | None = None, *, with_picture: bool = False
 ) -> StoredMaps:
@@ -54,9 +59,18 @@ def read_stored(
     blank = np.broadcast_to(np.float32(0), (1, *shape))  # the scores need the grid, not the pixels
     truth = _masks(inputs, key.case, chosen, shape)
     instances = {f: n for f in truth if (n := inputs.truth.instances(key.case, f)) is not None}
-    case = Case(key, blank if picture is None else picture, truth, _readings(inputs, key.case, shape),
-                instances=instances)  # fmt: skip
+    labelled, image = _labelled(inputs, key, maps), blank if picture is None else picture
+    case = Case(labelled, image, truth, _readings(inputs, key.case, shape), instances=instances)
     return StoredMaps(case, maps, _probabilities(inputs, wanted, maps))
+
+
+def _labelled(inputs: ScoreInputs, key: CaseKey, maps: Mapping[str, Mapping[str, StoredMap]]) -> CaseKey:
+    """The image with its labels; without a table of them, what the map files say of findings that nobody marked."""
+    if key.case in inputs.labelled:
+        return key
+    told = {f: stored.label for found in maps.values() for f, stored in found.items() if not math.isnan(stored.label)}
+    open_ = {f: label for f, label in told.items() if key.labels.get(f) != 1}
+    return replace(key, labels={**key.labels, **open_})
 
 
 def _shape(
@@ -75,7 +89,8 @@ def _shape(
             path = files[method][finding].path
             if known is not None and stored.shape != known:
                 swapped = stored.shape == known[::-1]
-                hint = "'cxr_dims' must be (width, height), here they are swapped" if swapped else "correct one of them"
+                told = "one of them is swapped: 'cxr_dims' is (width, height), a truth's size [height, width]"
+                hint = told if swapped else "correct one of them"
                 sizes = f"{_by(stored.shape)} (height × width), but {source} says {_by(known)}"
                 raise InputError(f"{path} is for an image of {sizes}; {hint}")
             known, source = stored.shape, path

@@ -23,7 +23,7 @@ from heatcheck.studies.presets import Rules, rules_with
 from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.score_settings import TUNING_RECORD, smoothing
-from heatcheck.studies.stored_maps import StoredMaps, read_stored
+from heatcheck.studies.stored_maps import StoredMaps, is_sized, read_stored
 
 THRESHOLD_TABLE, CUTOFF_TABLE = "tuning_results.csv", "probability_tuning_results.csv"
 CURVE_TABLE, SMOOTHING_TABLE = "threshold_curves.csv", "smoothing_results.csv"
@@ -70,6 +70,7 @@ def tune(
 ) -> Tuned:
     """The best threshold and cutoff of each finding, written as tables into the folder `out`."""
     watcher = watcher or Silent()
+    smooths = (0.0, *(smooth for smooth in smooths if smooth)) if smooths else ()  # does smoothing help at all?
     if len(given.maps) > 1:
         raise InputError("thresholds are tuned for one method at a time; give one --maps")
     rules = [RegionRule("otsu", *smoothing(smooth, rules_with(given.preset, given.switches))) for smooth in smooths]
@@ -89,13 +90,21 @@ def tune(
 
 
 def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRule]) -> dict[str, Overlaps]:
-    """Every finding of one image: where there is no map, an empty region, or nothing if such are not counted."""
-    stored = read_stored(inputs, key)
+    """Every finding of one image: where there is no map, an empty region, or nothing if such are not counted.
+
+    Nor are images counted of which nobody knows whether they have the finding, or where it is.
+    """
     (method,) = inputs.maps
+    benchmark = inputs.rules.missing_map == "empty"
+    if not is_sized(inputs, key.case) or not (benchmark or key.case in inputs.maps[method]):
+        return {}
+    stored = read_stored(inputs, key)
+    labels = stored.case.key.labels
     found = {}
     for finding in inputs.findings:
         values = stored.on_image(method, finding)
-        if values is None and inputs.rules.missing_map == "error":
+        unknown = finding not in stored.case.truth and labels.get(finding) != 0
+        if not benchmark and (values is None or unknown):
             continue
         found[finding] = _overlaps(stored, finding, values, inputs.rules, smoothings)
     return found
@@ -181,7 +190,8 @@ def _write(out: Path, tunings: tuple[Tuning, ...], inputs: ScoreInputs, smooths:
     }
     if smooths:
         tables[SMOOTHING_TABLE] = _curves(tunings, "smooth", lambda t: zip(smooths, t.smoothing_curve, strict=True))
-    images = inputs.images
+    (method,) = inputs.maps
+    images = tuple(inputs.maps[method])  # those that chose: of an image without a map nothing was seen
     record = {
         "preset": inputs.given.preset,
         "images": len(images),
@@ -191,6 +201,7 @@ def _write(out: Path, tunings: tuple[Tuning, ...], inputs: ScoreInputs, smooths:
     }
     try:
         out.mkdir(parents=True, exist_ok=True)
+        (out / SMOOTHING_TABLE).unlink(missing_ok=True)  # of an earlier call
         for name, table in tables.items():
             with replaced(out / name) as temporary:
                 table.to_csv(temporary, index=False)

@@ -14,6 +14,7 @@ from heatcheck import models
 from heatcheck.core.errors import InputError, RunFolderError, SpecError, UnknownNameError
 from heatcheck.core.records import UNCERTAIN, CaseKey
 from heatcheck.models import ModelSettings, load_classifier, read_ensemble
+from heatcheck.sources.folder import FolderSettings, FolderSource
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies import train_examples
 from heatcheck.studies.progress import Silent
@@ -207,6 +208,67 @@ def test_images_on_disk_are_not_sent_to_other_processes(tmp_path):
     assert torch.equal(labels, read.labels[3])
 
 
+def write_films(folder, patients, first):
+    """Films of the phantom in a folder of their own, as a source."""
+    images = folder / f"films-{first}"
+    images.mkdir()
+    source = PhantomChest(PhantomChestSettings(patients=patients, first=first, size=40, second_view=0, readers=0))
+    lines = ["image,Edema"]
+    for key in source.index():
+        np.save(images / f"{key.case}.npy", source.load(key).image[0])
+        lines.append(f"{key.case},{int(key.labels['Edema'])}")
+    labels = folder / f"labels-{first}.csv"
+    labels.write_text("\n".join(lines) + "\n")
+    return {"name": "folder", "images": images.name, "labels": labels.name}
+
+
+def without_first(folder, source):
+    """The source's first image and its label are gone."""
+    labels = folder / source["labels"]
+    header, gone, *others = labels.read_text().splitlines()
+    labels.write_text("\n".join([header, *others]) + "\n")
+    (folder / source["images"] / f"{gone.split(',')[0]}.npy").unlink()
+
+
+def test_prepared_images_follow_their_source(tmp_path):
+    films = write_films(tmp_path, 6, 0)
+    folder, labels, images = tmp_path / films["images"], tmp_path / films["labels"], tmp_path / "images.npy"
+
+    def each(examples):
+        return [examples[index] for index in range(len(examples))]
+
+    def kept_as_read():
+        source = FolderSource(FolderSettings(images=folder, labels=labels))
+        read = train_examples.CaseExamples(source, models.Preprocessing(outputs=("Edema",), size=(32, 32)))
+        kept = train_examples.StoredExamples(read, images, Silent(), 0)
+        pairs = zip(each(kept), each(read), strict=True)
+        return all(torch.allclose(mine[0], its[0], rtol=1e-3, atol=1e-3) and mine[1] == its[1] for mine, its in pairs)
+
+    assert kept_as_read()
+    before = images.stat().st_mtime_ns
+    assert kept_as_read()
+    assert images.stat().st_mtime_ns == before  # nothing changed: nothing is prepared anew
+    without_first(tmp_path, films)
+    assert kept_as_read()
+    np.save(max(folder.iterdir()), np.eye(40))
+    assert kept_as_read()
+    np.save(folder / "another.npy", np.eye(40))
+    labels.write_text(labels.read_text() + "another,1\n")
+    assert kept_as_read()
+
+
+def test_a_test_source_that_changed_after_the_training_gives_its_own_results(tmp_path):
+    films = write_films(tmp_path, 12, 200)
+    changes = {"test": films, "findings": ["Edema"], "checkpoints": {"by": "all"}, "ensemble": 1}
+    spec = spec_of(tmp_path, **changes)
+    train(spec, tmp_path / "out", Silent())
+    without_first(tmp_path, films)
+    again = train(spec, tmp_path / "out", Silent())
+    (tmp_path / "out" / "test.npy").unlink()
+    assert train(spec, tmp_path / "out", Silent()).ensemble_results == again.ensemble_results
+    assert again.ensemble_results[0].cases == 11
+
+
 def test_mean_and_spread_are_those_of_all_pixels():
     source = PhantomChest(PhantomChestSettings(patients=5, size=40))
     pixels = np.concatenate([source.load(key).image.ravel() for key in source.index()]).astype(float)
@@ -222,16 +284,8 @@ def test_unreadable_training_images_are_counted_and_the_others_learned_from(tmp_
         def say(self, sentence):
             said.append(sentence)
 
-    images = tmp_path / "images"
-    images.mkdir()
-    source = PhantomChest(PhantomChestSettings(patients=24, size=40, second_view=0, readers=0))
-    lines = ["image,Edema"]
-    for key in source.index():
-        np.save(images / f"{key.case}.npy", source.load(key).image[0])
-        lines.append(f"{key.case},{int(key.labels['Edema'])}")
-    (images / f"{key.case}.npy").write_bytes(b"broken")
-    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-    folder = {"name": "folder", "images": "images", "labels": "labels.csv"}
+    folder = write_films(tmp_path, 24, 0)
+    max((tmp_path / folder["images"]).iterdir()).write_bytes(b"broken")
     changes = {"training": folder, "findings": ["Edema"], "cache": False}
     trained = train(spec_of(tmp_path, **changes), tmp_path / "out", Hearing())
     assert said == ["1 training images could not be read; they taught nothing."]

@@ -1,5 +1,6 @@
 """The cases of a source as examples: read when asked for, or once and then kept on disk."""
 
+import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
+from heatcheck.runs.tables import replaced
+from heatcheck.studies.cases import digest_of
 from heatcheck.studies.progress import Watcher
 
 SAMPLE = 500  # images from which the mean and the standard deviation are taken
@@ -55,12 +58,19 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
 
 
 class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
-    """Examples kept on disk after their first preparation, in half precision, and read through a memory map."""
+    """Examples kept on disk after their first preparation, in half precision, and read through a memory map.
+
+    A small file beside the images says of which data they were made; images of other data are prepared anew.
+    """
 
     def __init__(self, examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
         self.labels, self.path = examples.labels, path
-        if not path.exists():
+        origin, told = _origin_of(examples), path.with_name(f"{path.name}.json")
+        if not path.exists() or not told.exists() or told.read_text() != origin:
+            told.unlink(missing_ok=True)  # before the images change: it must never speak of others
             _prepare_all(examples, path, watcher, workers)
+            with replaced(told) as temporary:
+                temporary.write_text(origin)
         self._images: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -74,6 +84,16 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
         if self._images is None:
             self._images = np.load(self.path, mmap_mode="r")
         return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
+
+
+def _origin_of(examples: CaseExamples) -> str:
+    """What the prepared images depend on: the data, which cases in which order, and how they are prepared."""
+    facts = {
+        "data": examples.source.stamp(),
+        "cases": digest_of(examples.keys),
+        "contract": examples.contract.model_dump(mode="json"),
+    }
+    return json.dumps(facts, indent=1, sort_keys=True) + "\n"
 
 
 def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:

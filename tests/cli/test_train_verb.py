@@ -40,6 +40,7 @@ def test_results_of_the_best_checkpoint_and_of_the_ensemble_are_printed(heatchec
     [
         ({"uncertainty": "zeroes"}, (), "unknown uncertainty strategy 'zeroes'; did you mean 'zeros'?"),
         ({"checkpoints": {"by": ["Edma"]}}, (), "'Edma' is no output; did you mean 'Edema'?"),
+        ({"test": SPEC["validation"]}, (), "`validation` and `test` share 8 patients"),
         ({}, ("--precision", "16-mixed"), "16-mixed needs a GPU"),
         ({}, ("--devices", "3"), "a batch of 4 cannot be shared by 3 devices"),
         ({}, ("--device", "abacus"), "device 'abacus' cannot be used"),

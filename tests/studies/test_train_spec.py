@@ -5,6 +5,7 @@ import pytest
 import yaml
 from training_material import SMALL, training_spec
 
+from heatcheck.core.errors import SpecError
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.studies.train_spec import TrainingBody, planned
@@ -46,3 +47,28 @@ def test_other_spellings_of_findings_are_understood(tmp_path):
     plan = planned(training_spec(tmp_path, SMALL, **by))
     assert plan.outputs == ("Airspace Opacity", "Edema")
     assert plan.by == ("Airspace Opacity",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"validation": 20},
+            r"`training` and `validation` share 4 patients \(phantom000020, phantom000021, phantom000022, …\)",
+        ),
+        (
+            {"test": 22},
+            r"`training` and `test` share 2 patients \(phantom000022, phantom000023\); take them out of one",
+        ),
+        ({"test": 107}, r"`validation` and `test` share 1 patient \(phantom000107\)"),
+    ],
+)
+def test_patients_in_two_of_the_sources_are_refused(tmp_path, changes, message):
+    first = {name: {**SMALL[name], "first": number} for name, number in changes.items()}
+    with pytest.raises(SpecError, match=message):
+        planned(training_spec(tmp_path, SMALL, **first))
+
+
+@pytest.mark.parametrize("name", [name for name in TRAININGS if name.startswith("phantom")])
+def test_shipped_trainings_on_the_phantom_keep_patients_apart(name):
+    planned(read_spec(name))

@@ -66,3 +66,9 @@ def digest_of(keys: Sequence[CaseKey]) -> str:
     for key in keys:
         digest.update(json.dumps([key.case, key.patient, sorted(key.labels.items())]).encode())
     return digest.hexdigest()
+
+
+def shared_patients(some: Sequence[CaseKey], others: Sequence[CaseKey]) -> list[str]:
+    """The patients that are in both lists; without any, the cases that are."""
+    cases = {key.case for key in some} & {key.case for key in others}
+    return sorted({key.patient for key in some} & {key.patient for key in others}) or sorted(cases)

@@ -16,7 +16,7 @@ from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
-from heatcheck.studies.cases import digest_of
+from heatcheck.studies.cases import digest_of, shared_patients
 from heatcheck.studies.exhibits import explained_exhibit
 from heatcheck.studies.explainers import Asked, Bench, CaseExplainer, ModelFacts, Split
 from heatcheck.studies.gallery import GalleryRule, make_gallery
@@ -36,7 +36,6 @@ from heatcheck.studies.localization_spec import (
     methods_of,
     overlap_remark,
     require_sound,
-    shared_patients,
     with_box_metric,
 )
 from heatcheck.studies.localization_stage import ScoringStage

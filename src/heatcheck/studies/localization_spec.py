@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
-from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import build_method
@@ -151,12 +150,6 @@ def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: st
             if finding not in source.findings:
                 raise SpecError(f"{where}: the {name} has no finding {finding!r}; {suggest(finding, source.findings)}")
     return findings
-
-
-def shared_patients(scored: Sequence[CaseKey], validation: Sequence[CaseKey]) -> list[str]:
-    """The patients, and the cases, that are in both lists."""
-    cases = {key.case for key in scored} & {key.case for key in validation}
-    return sorted({key.patient for key in scored} & {key.patient for key in validation}) or sorted(cases)
 
 
 def overlap_remark(body: LocalizationBody, shared: Sequence[str], where: str) -> str:

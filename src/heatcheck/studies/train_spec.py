@@ -1,7 +1,8 @@
 """What a training spec says, checked before anything is read or written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
@@ -12,6 +13,7 @@ from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import Spec
+from heatcheck.studies.cases import shared_patients
 from heatcheck.studies.sources import open_source
 from heatcheck.training import STRATEGIES, FitSettings
 
@@ -126,21 +128,35 @@ def planned(spec: Spec) -> Plan:
     for strategy in body.uncertainty:
         STRATEGIES[strategy]  # raises with a suggestion
     MODELS[body.model].require_size(body.size)
-    training, validation, test = (
-        open_source(part, spec.folder, spec.name) for part in (body.training, body.validation, body.test)
-    )
+    parts = {"training": body.training, "validation": body.validation, "test": body.test}
+    sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
+    training, validation, test = sources.values()
     outputs = training.findings if body.findings == "all" else tuple(map(canonical, body.findings))
-    for name, source in (("training", training), ("validation", validation), ("test", test)):
+    for name, source in sources.items():
         missing = [finding for finding in outputs if finding not in source.findings]
         if missing:
             known = ", ".join(source.findings)
             raise SpecError(f"{spec.name}: findings {missing} are not in the {name} source, which has {known}")
         if not source.index():
             raise SpecError(f"{spec.name}: the {name} source has no cases")
+    _require_apart(sources, spec.name)
     plan = Plan(body, spec.envelope.seed, training, validation, test, tuple(outputs))
     if body.checkpoints.by != "all":  # of all findings those count that can be judged
         _require_judgeable(plan.by, outputs, validation, spec.name)
     return plan
+
+
+def _require_apart(sources: Mapping[str, Source], where: str) -> None:
+    """Refuse patients who are in two of the sources: a network that knows them looks better than it is."""
+    for (one, first), (other, second) in combinations(sources.items(), 2):
+        shared = shared_patients(first.index(), second.index())
+        if shared:
+            named = ", ".join(shared[:3]) + (", …" if len(shared) > 3 else "")
+            how_many = f"{len(shared)} patient{'s' if len(shared) > 1 else ''}"
+            raise SpecError(
+                f"{where}: `{one}` and `{other}` share {how_many} ({named}); take them out of one of the two, "
+                "or rename them where they are different people"
+            )
 
 
 def _require_judgeable(by: Sequence[str], outputs: Sequence[str], validation: Source, where: str) -> None:

@@ -117,6 +117,23 @@ def test_second_writer_in_another_process_is_kept_out_until_the_first_is_gone(ou
     begin(out)
 
 
+def test_worker_that_outlives_a_killed_run_does_not_keep_the_lock(out):
+    code = (
+        "import os, sys; from pathlib import Path; from heatcheck.runs.store import RunFolder\n"
+        f"with RunFolder.locked(Path(sys.argv[1]), {IDENTITY!r}, {{}}):\n"
+        "    if os.fork(): os.wait()\n"
+        "    print('worker', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(out)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "worker\n"
+        assert "another process is writing" in refusal(out)  # the worker must not take the lock from its parent
+        other.kill()
+        other.wait()
+        begin(out)  # the worker waits for its input still
+
+
 def test_lock_held_by_anybody_keeps_writers_out(out):
     begin(out)
     with (out / ".lock").open("w") as handle:

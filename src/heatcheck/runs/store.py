@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -299,6 +299,9 @@ def require_usable(path: Path) -> None:
         raise RunFolderError(f"{path} cannot be written; choose another --out")
 
 
+_held: set[TextIO] = set()  # the lock files of this process
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Keep every other writer out of the folder while the block runs."""
@@ -307,4 +310,18 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise RunFolderError(f"another process is writing {path}; wait for it, or choose another --out") from error
-        yield
+        _held.add(handle)
+        try:
+            yield
+        finally:
+            _held.discard(handle)
+
+
+def _let_go() -> None:
+    """Close what a forked process inherited: a worker that outlives its killed parent must not keep the lock."""
+    for handle in _held:
+        handle.close()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

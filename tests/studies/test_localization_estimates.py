@@ -116,6 +116,31 @@ def test_precision_recall_and_specificity_are_ratios_of_summed_pixels(tmp_path):
     assert table.loc["specificity", "value"] == pytest.approx(6 / 10)
 
 
+def test_each_findings_ratio_rests_on_its_own_cases_over_all_findings_too(tmp_path):
+    """No case is known for both findings, as with labels that are often blank; patient p has one of each."""
+    nothing = (math.nan,) * 4
+    counts = [
+        *(
+            ("a", "p", "f", "good", (1, 3, 0, 6)),
+            ("b", "q", "f", "good", (5, 1, 4, 0)),
+            ("c", "p", "f", "good", nothing),
+        ),
+        *(("c", "p", "g", "good", (1, 1, 3, 5)), ("a", "p", "g", "good", nothing)),
+        *(("a", "p", "f", "bad", (1, 3, 0, 6)), ("b", "q", "f", "bad", (5, 1, 4, 0)), ("c", "p", "g", "bad", nothing)),
+    ]
+    table = table_of(tmp_path, simple(4, 4), counts).query("metric == 'precision'")
+    overall = one(table, "ratio", "All findings", "good")
+    assert overall["value"] == pytest.approx((6 / 10 + 1 / 2) / 2)
+    assert (overall["n_cases"], overall["n_patients"], overall["n_undefined"]) == (3, 2, 0)
+    half = one(table, "ratio", "All findings", "bad")
+    assert half["value"] == pytest.approx(6 / 10)
+    assert (half["n_cases"], half["n_undefined"]) == (2, 1)
+    assert "over 1 of 2 findings" in half["reason"]
+    nowhere = one(table, "ratio", "g", "bad")
+    assert math.isnan(nowhere["value"])
+    assert nowhere["reason"] == "no patient"
+
+
 def test_readers_without_points_do_not_take_the_hit_rate_from_the_methods(tmp_path):
     rows = [(c, p, f, m, math.nan if m == "human" else v) for c, p, f, m, v in simple()]
     table = table_of(tmp_path, rows)

@@ -243,14 +243,23 @@ def _pixel_ratios(folder: Path, rule: EstimateRule) -> Iterator[Estimate]:
 
 
 def _ratio(counts: list[Values], findings: list[str], blank: Estimate, rule: EstimateRule) -> Estimate:
-    """The part's share of part and rest, averaged over the findings."""
-    part, rest = (values.over_findings([blank.method], findings)[0] for values in counts)
-    defined = ~(np.isnan(part) | np.isnan(rest)).any(1)
-    patients = counts[0].patients[defined]
-    totals = cluster_totals(np.hstack([part, rest])[defined], patients).sums
+    """The part's share of part and rest on each finding's own cases, averaged over the findings that have any.
+
+    A case counts once, however many of its findings are known.
+    """
+    both = np.stack([values.over_findings([blank.method], findings)[0] for values in counts])
+    defined = ~np.isnan(both).any(0)
+    has_cases = defined.any(0) | ~defined.any()  # where nothing is known, all of it is undefined
+    takes_part = defined.any(1)
+    patients = counts[0].patients[takes_part]
+    part, rest = np.where(defined, both, np.nan)[:, takes_part][..., has_cases]
+    totals = cluster_totals(np.hstack([part, rest]), patients).sums
     generator = rule.generator("ratio", blank.metric, blank.finding, blank.method)
     one = bca_interval(totals, mean_share, rule.draws, generator)[0]
+    known, every = int(has_cases.sum()), len(rule.findings) if blank.finding == ALL else 1
+    note = "" if known == every else f"over {known} of {every} findings"
     return replace(
-        blank, value=one.value, low=one.low, high=one.high, n_cases=int(defined.sum()),
-        n_patients=len(np.unique(patients)), n_undefined=int((~defined).sum()), reason=one.reason,
+        blank, value=one.value, low=one.low, high=one.high, n_cases=len(patients),
+        n_patients=len(np.unique(patients)), n_undefined=int((~takes_part).sum()),
+        reason="; ".join(filter(None, (one.reason, note))),
     )  # fmt: skip

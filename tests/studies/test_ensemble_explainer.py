@@ -13,6 +13,7 @@ from heatcheck.methods import build_method
 from heatcheck.models import ModelSettings, load_classifier, open_model, read_ensemble
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.ensemble import EnsembleExplainer
+from heatcheck.studies.explainers import StudyModel, facts_of
 from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.readiness import require_other_patients, supplies_for, try_out
@@ -46,6 +47,12 @@ def ready(explainer, source):
 def alone(folder, name, source):
     classifier = load_classifier(ModelSettings(name="densenet_compact", weights=folder / f"{name}.safetensors"))
     return ready(Explainer(classifier, STUDIED, methods(), "positive", 3), source)
+
+
+def test_an_ensemble_is_described_by_its_network_and_the_number_of_its_checkpoints(folder):
+    explainer = EnsembleExplainer(read_ensemble(folder), STUDIED, methods(), "positive", 3)
+    facts = facts_of(StudyModel(name="several", ensemble=folder), explainer)
+    assert facts.description == "Compact DenseNet, an ensemble of 4 checkpoints"
 
 
 def test_predictions_and_maps_are_means_over_the_members_of_each_finding(folder, source):

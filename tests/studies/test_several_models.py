@@ -109,6 +109,12 @@ def test_validation_data_choose_the_model_that_knows_something(finished):
     assert {"name", "used", "why"} <= run.manifest["switches"][0].keys()
 
 
+def test_a_model_is_described_by_its_network_and_where_its_weights_come_from(finished):
+    described = {model["name"]: model["description"] for model in read_run(finished).manifest["models"]}
+    assert described[IGNORANT] == "Compact DenseNet, weights ignorant.safetensors"
+    assert described[GOOD].startswith("Compact DenseNet trained on the chest phantom")
+
+
 def test_a_threshold_is_the_first_best_of_its_curve_on_validation_data(finished):
     estimates = read_run(finished).estimates
     scores = pd.read_parquet(finished / "validation" / "scores.parquet")

@@ -1,5 +1,6 @@
 """The networks a spec can name."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,6 +34,11 @@ class ModelFacts:
     multiple: int = 1  # sides must be multiples of this, px
     weights: str = ""  # file inside the package, where weights are shipped
     translate: Translate = unchanged  # a public checkpoint's names into the network's
+
+    @property
+    def label(self) -> str:
+        """What the network is: its summary without what that says of weights."""
+        return re.split(r";| without weights| trained on ", self.summary)[0]
 
     def build(self, channels: int, outputs: int, size: tuple[int, ...] = ()) -> nn.Module:
         """The network with fresh weights; without a size, for the usual one."""

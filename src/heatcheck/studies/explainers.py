@@ -11,6 +11,7 @@ from heatcheck.core.contracts import Classifier, Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
+from heatcheck.report.numbers import count
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.ensemble import EnsembleExplainer
 from heatcheck.studies.explaining import Explained, Explainer
@@ -122,13 +123,10 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
         raise TypeError("a localization study explains a NetworkClassifier")
     ensemble = explainer.ensemble if isinstance(explainer, EnsembleExplainer) else None
     name = ensemble.architecture if ensemble else settings.name
-    summary = MODELS[name].summary if name in MODELS else "A model of your own"
-    if ensemble:
-        summary = f"{summary}; an ensemble of {len(ensemble.members)} checkpoints"
     return ModelFacts(
         name=settings.key,
         label=settings.label or settings.name,
-        description=summary,
+        description=_described(settings, name, len(ensemble.members) if ensemble else 0),
         architecture=name,
         kind="ensemble" if ensemble else "single",
         members=len(ensemble.members) if ensemble else 1,
@@ -136,6 +134,17 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
         weights_hash=classifier.weights_hash,
         contract=classifier.preprocessing.model_dump(mode="json"),
     )
+
+
+def _described(settings: StudyModel, architecture: str, members: int) -> str:
+    """What the network is and where its weights come from; of a file only the name, for a report is passed on."""
+    known = MODELS[architecture] if architecture in MODELS else None  # noqa: SIM401 - a registry raises
+    label = known.label if known else "A model of your own"
+    if members:
+        return f"{label}, an ensemble of {count(members, 'checkpoint')}"
+    if settings.weights is not None:
+        return f"{label}, weights {settings.weights.name}"
+    return known.summary if known else label
 
 
 class Bench:

@@ -110,6 +110,16 @@ def test_architectures_are_compared_with_tests_and_the_selection_is_told(page, t
     assert "AUROC by model" in section
 
 
+def test_the_page_says_of_which_model_it_speaks(text, tmp_path):
+    told = "DenseNet121, ensemble, chosen on the validation data for overlap"
+    header, verdict = text.split('<header class="wide">')[1].split('<div class="verdict">')
+    assert f"Model: {told} ·" in header
+    assert f"Model: {told}." in verdict.split("</div>")[0]
+    assert f"The rest of this page speaks of {told}; here" in section_text(text, "architectures")
+    unchosen = write_full_run(tmp_path / "run", keep=lambda row: row.statistic != "selected")
+    assert "speaks of DenseNet121, ensemble, the first one named; here" in build_report(unchosen).read_text()
+
+
 def test_ensemble_stands_against_its_own_single_checkpoint(page):
     where = "architectures", "Hit rate: DenseNet121, ensemble minus DenseNet121, best checkpoint"
     assert cell(page, where, "Grad-CAM", "Edema") == "+4.1 pp|−0.9 to +6.1|not sure, p = 0.210"
@@ -221,6 +231,7 @@ def test_one_model_without_readers_or_validation_still_gets_its_page(tmp_path):
     text = build_report(write_full_run(tmp_path / "run", keep=keep, changes=changes)).read_text()
     page = read(text)
     assert "architectures" not in page.sections
+    assert ">Model: " not in text
     assert "No human readers were given" in text
     assert "against the human readers</summary>" not in section_text(text, "thresholds")
     assert "readers minus method" not in text

@@ -35,6 +35,7 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
     mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
     return {
         "models": evidence.models,
+        "speaks_of": words.speaks_of(evidence),
         "selected": _selected(evidence),
         "selection": _selection_table(evidence),
         "validation": validation(evidence),

@@ -78,6 +78,12 @@ class Evidence:
         """The name of the model of which the page speaks."""
         return self.models[0].name
 
+    @property
+    def primary_chosen(self) -> bool:
+        """Whether validation data chose the model of which the page speaks."""
+        pairs = [facts for row, facts in self.rows("selected") if row.metric == "iou"]
+        return any(facts.get("stage") == "pair" for facts in pairs)
+
     def under(self, model: str = "", *, readers: bool = False, **facts: str | float) -> "Evidence":
         """The same run seen through another model or under another condition.
 

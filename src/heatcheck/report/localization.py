@@ -44,6 +44,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
         caveats=caveats(evidence),
+        speaks_of=words.speaks_of(evidence),
         sections=tuple(
             section
             for section in (

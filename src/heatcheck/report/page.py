@@ -11,6 +11,7 @@ from heatcheck.report.downloads import Download
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, duration, moment
 from heatcheck.report.verdict import Verdict
+from heatcheck.report.words import speaks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class StudyPage:
     kicker: str
     verdict: Verdict
     caveats: tuple[str, ...]
+    speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
 
@@ -68,7 +70,9 @@ def description(evidence: Evidence, part: str) -> str:
 def subtitle(evidence: Evidence) -> str:
     """Data, model and size of the run in one line."""
     cases = evidence.run.manifest.get("n_cases")
-    parts = [description(evidence, "source"), description(evidence, "model"), count(cases, "case") if cases else ""]
+    several = speaks_of(evidence)
+    model = f"Model: {several}" if several else description(evidence, "model")
+    parts = [description(evidence, "source"), model, count(cases, "case") if cases else ""]
     return " · ".join(part for part in parts if part)
 
 

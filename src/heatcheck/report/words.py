@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from heatcheck.report.evidence import Entrant, Measure
+from heatcheck.report.evidence import Entrant, Evidence, Measure
 from heatcheck.report.numbers import SCORE, SHARE, Unit
 
 
@@ -86,3 +86,11 @@ def plain(measure: Measure) -> Plain:
 def floor_phrase(floor: Entrant) -> str:
     """What the floor amounts to, to follow the word "beat"."""
     return _FLOORS.get(floor.name, f"the floor \u201c{floor.label}\u201d")
+
+
+def speaks_of(evidence: Evidence) -> str:
+    """Which of several models the page speaks of, and why that one; nothing where there is only one."""
+    if len(evidence.models) < 2:
+        return ""
+    why = "chosen on the validation data for overlap" if evidence.primary_chosen else "the first one named"
+    return f"{evidence.models[0].label}, {why}"

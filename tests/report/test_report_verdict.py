@@ -235,6 +235,32 @@ def test_missing_interval_does_not_make_a_first_place_sure(evidence_from):
     assert luck(evidence_from([replace(first, **without)], methods=1)) == []
 
 
+def test_methods_scored_on_different_cases_are_a_caveat(evidence_from):
+    told = "The methods were scored on different cases"
+    rows = [*scored("grad_cam", 0.31, 0.62, n=104), *scored("method_1", 0.2, 0.5, n=96)]
+    assert (
+        f"{told} (Grad-CAM 104, Grad-CAM++ 96), so their order also reflects the cases."
+        in caveats(evidence_from(rows, methods=2))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "told"), [(120, False), (96, True)])
+def test_of_many_methods_only_the_fewest_and_the_most_cases_are_told(evidence_from, n, told):
+    rows = [*scored("grad_cam", 0.31, 0.62), *scored("method_1", 0.2, 0.5), *scored("method_2", 0.2, 0.5)]
+    rows += [*scored("method_3", 0.2, 0.5, n=n), mean("iou", ALL_FINDINGS, "method_4", math.nan, n=0)]
+    found = [sentence for sentence in caveats(evidence_from(rows, methods=5)) if "different cases" in sentence]
+    assert bool(found) == told
+    assert not told or "(from 96, Occlusion, to 120, Grad-CAM)" in found[0]
+
+
+def test_a_model_that_guesses_is_told_with_what_to_check(evidence_from):
+    weak = Estimate("auroc", "auroc", FINDINGS[0], "", "densenet121", 0.52, n_cases=90)
+    assert (
+        f"The model is close to guessing, or worse, on {FINDINGS[0]} (0.52) (AUROC); a good score there cannot come "
+        "from what the model knows: check that the probabilities belong to these maps."
+    ) in caveats(evidence_from([*scored("grad_cam", 0.31, 0.62), weak]))
+
+
 def test_distance_that_rests_on_few_cases_is_a_caveat(evidence_from):
     rows = [*READERS, *scored("grad_cam", 0.31, 0.62), *gaps("grad_cam", hit=None, n=12)]
     assert caveats(evidence_from([*rows, *gaps("grad_cam", iou=None, n=118)])) == (

@@ -23,6 +23,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _failed(evidence),
         _weak_model(evidence),
         _rare(evidence),
+        _other_cases(evidence),
         *_few_shared(evidence),
         *_close_calls(evidence),
         _smaller_settings(evidence),
@@ -46,7 +47,10 @@ def _weak_model(evidence: Evidence) -> str:
     weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
     if not weak:
         return ""
-    return f"The model is close to guessing, or worse, on {listed(weak)} (AUROC): its maps cannot be right there."
+    return (
+        f"The model is close to guessing, or worse, on {listed(weak)} (AUROC); a good score there "
+        "cannot come from what the model knows: check that the probabilities belong to these maps."
+    )
 
 
 def _failed(evidence: Evidence) -> str:
@@ -79,6 +83,26 @@ def _rare(evidence: Evidence) -> str:
     if not rare:
         return ""
     return f"Fewer than {FEW_CASES} cases stand behind {listed(rare)}: read those rows as anecdotes."
+
+
+def _other_cases(evidence: Evidence) -> str:
+    """That methods have scores on different numbers of cases, so that their means are not of the same thing."""
+    for metric in MEASURES:
+        rows = {m.label: evidence.find("mean", metric, ALL_FINDINGS, m.name) for m in evidence.methods}
+        counts = {label: row.n_cases for label, row in rows.items() if row and not math.isnan(row.value)}
+        if len(set(counts.values())) > 1:
+            told = _counted(counts)
+            return f"The methods were scored on different cases ({told}), so their order also reflects the cases."
+    return ""
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Each method's cases where they are few, else the fewest and the most."""
+    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
+    if len(ranked) <= 3:
+        return ", ".join(f"{label} {n:,}" for label, n in ranked)
+    (most, high), (fewest, low) = ranked[0], ranked[-1]
+    return f"from {low:,}, {fewest}, to {high:,}, {most}"
 
 
 def _few_shared(evidence: Evidence) -> list[str]:

@@ -52,6 +52,17 @@ def test_no_more_than_asked_for_and_no_case_twice(tmp_path):
         assert len({choice.case for choice in chosen}) == len(chosen)
 
 
+def test_low_and_high_overlap_are_what_they_say_or_there_is_no_such_case(tmp_path):
+    fine = [("a", "f", 0.45, 1.0), ("b", "f", 0.60, 1.0), ("c", "g", 0.90, 1.0), ("d", "g", 0.30, 0.0)]
+    reasons = {choice.why for choice in choose(folder_with(tmp_path, fine), "m", ("grad_cam",), 100)}
+    assert not {"low overlap but hit", "high overlap but miss"} & reasons
+    poor = [("a", "f", 0.10, 1.0), ("b", "f", 0.02, 0.0), ("c", "g", 0.03, 1.0), ("d", "g", 0.12, 0.0)]
+    chosen = choose(folder_with(tmp_path, poor), "m", ("grad_cam",), 4)
+    by_why = {choice.why: choice.case for choice in chosen}
+    assert by_why["low overlap but hit"] == "c"  # "a" lies above the median of this method
+    assert by_why["high overlap but miss"] == "d"
+
+
 def test_a_run_without_scores_has_no_gallery(tmp_path):
     assert choose(folder_with(tmp_path, []), "m", ("grad_cam",), 5) == []
 

@@ -22,6 +22,8 @@ from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.progress import Watcher
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
+LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
+_ORDER = ["iou", "case", "finding"]
 SHAPES = {  # reasons that lie in the truth's outline: the column that ranks them, and whether the lowest comes first
     "many instances": ("instances", False),
     "single instance": ("instances", True),
@@ -101,17 +103,23 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
         return []
     best = str(wide["iou"].groupby("method").mean().idxmax())
     scores = wide.loc[best].reset_index()
-    hit, miss = scores[scores["hit"] >= 0.5], scores[scores["hit"] < 0.5]
-    middle = (scores["iou"] - scores["iou"].median()).abs()
-    ranked = {
-        "low overlap but hit": hit.sort_values(["iou", "case", "finding"]),
-        "high overlap but miss": miss.sort_values(["iou", "case", "finding"], ascending=[False, True, True]),
-        "best overlap": scores.sort_values(["iou", "case", "finding"], ascending=[False, True, True]),
-        "typical": scores.assign(middle=middle).sort_values(["middle", "case", "finding"]),
-        "worst: low overlap and miss": miss.sort_values(["iou", "case", "finding"]),
-    }
-    chosen = _spread(ranked | _by_shape(folder, scores), most)
+    chosen = _spread(_by_score(scores) | _by_shape(folder, scores), most)
     return [choice if choice.why in SHAPES else replace(choice, method=best) for choice in chosen]
+
+
+def _by_score(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scored pairs ranked by overlap and hit; low and high are what they say, or the reason has no pair."""
+    median = scores["iou"].median()
+    hit, miss = scores[scores["hit"] >= 0.5], scores[scores["hit"] < 0.5]
+    low = hit[hit["iou"] < min(median, LOW_OVERLAP)]
+    up, down = [True, True, True], [False, True, True]
+    return {
+        "low overlap but hit": low.sort_values(_ORDER, ascending=up),
+        "high overlap but miss": miss[miss["iou"] > median].sort_values(_ORDER, ascending=down),
+        "best overlap": scores.sort_values(_ORDER, ascending=down),
+        "typical": scores.assign(middle=(scores["iou"] - median).abs()).sort_values(["middle", *_ORDER[1:]]),
+        "worst: low overlap and miss": miss[miss["iou"] <= median].sort_values(_ORDER, ascending=up),
+    }
 
 
 def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame]:

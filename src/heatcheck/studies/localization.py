@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,7 @@ class LocalizationPlan:
             counts=False,
             readers=False,
             reference=False,
-            rules=self.body.rules,
+            rules=replace(self.body.rules, empty_region="zero"),  # an undefined overlap means that there is no truth
             regions=self.body.own_regions,
         )
 

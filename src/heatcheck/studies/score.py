@@ -177,7 +177,7 @@ def score_maps(
     if given.preset == "chexlocalize" and given.switches:
         raise InputError("--switch changes rules of the recommended preset; the benchmark's own has them all")
     inputs = read_inputs(given)
-    notes = (*inputs.notes, *_tuning_notes(inputs, settings))
+    notes = (*inputs.notes, *_tuning_notes(inputs, settings), *_slice_notes(given, settings))
     for finding in inputs.findings:
         settings.rule(finding), settings.cutoff(finding)  # raises where a tuned table lacks the finding
     plan = ScorePlan(inputs, settings, options, notes)
@@ -232,6 +232,11 @@ def _written(out: Path, given: Given) -> int:
     if given.preset != "chexlocalize":
         return 0
     return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
+
+
+def _slice_notes(given: Given, settings: RegionSettings) -> Iterator[str]:
+    if settings.slice == "full" and given.preset == "recommended":
+        yield "Overlap on all images was asked for: in the report it is the measure “IoU, all cases”."
 
 
 def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str]:

@@ -4,7 +4,8 @@ import math
 
 from paper_material import rule_of, table_of, write_folder
 
-from heatcheck.core.records import Prediction, Score, TruthShape, condition
+from heatcheck.core.records import CaseRecord, Prediction, Score, TruthShape, condition
+from heatcheck.runs.tables import write_table
 from heatcheck.studies.paper_estimates import paper_estimates
 
 
@@ -39,3 +40,32 @@ def test_counts_by_hand(tmp_path):
     assert counts.loc["images", "All findings"] == 4
     assert counts.loc["patients", "All findings"] == 3
     assert without == 2
+
+
+def test_maps_without_probabilities_have_images_and_patients_and_no_labels(tmp_path):
+    """Labels come with the model's answers; without them nothing is 0 that is not known."""
+    cases = [CaseRecord("a", "p", "ok"), CaseRecord("b", "p", "ok"), CaseRecord("c", "q", "ok")]
+    write_table(tmp_path / "cases.parquet", CaseRecord, [*cases, CaseRecord("d", "r", "failed")])
+    shapes = [TruthShape("a", "p", "f", 3, 1, 0.1, 2.0, 0.1), TruthShape("b", "p", "f", 1, 1, 0.1, 2.0, 0.1)]
+    rule = rule_of(["f", "g"], ["good"])
+    table = table_of(paper_estimates(write_folder(tmp_path, shapes=shapes), rule)).query("statistic == 'count'")
+    counts = {
+        finding: dict(zip(rows["metric"], rows["value"], strict=True)) for finding, rows in table.groupby("finding")
+    }
+    outlines = {"annotated": 2, "segmentations": 4, "segmentations_by_reader": 0}
+    assert counts["f"] == outlines
+    assert counts["g"] == dict.fromkeys(outlines, 0)
+    assert counts["All findings"] == {"images": 3, "patients": 2, **outlines}
+
+
+def test_labels_are_not_counted_over_all_findings_where_one_has_none(tmp_path):
+    write_table(tmp_path / "cases.parquet", CaseRecord, [CaseRecord("a", "p", "ok"), CaseRecord("b", "q", "ok")])
+    said = [Prediction("a", "p", "f", "model", 0.0, 0.0, 0.5)]
+    rule = rule_of(["f", "g"], ["good"])
+    table = table_of(paper_estimates(write_folder(tmp_path, predictions=said), rule)).query("statistic == 'count'")
+    counts = table.set_index(["finding", "metric"])["value"]
+    assert counts["f", "positives"] == 0
+    assert counts["All findings", "images"] == 2
+    assert not {("g", "positives"), ("All findings", "positives"), ("All findings", "without_finding")} & {
+        *counts.index
+    }

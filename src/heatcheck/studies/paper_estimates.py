@@ -13,7 +13,7 @@ from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.stats.corrections import holm
 from heatcheck.studies.calibration_estimates import calibration_estimates, cutoff_estimates
 from heatcheck.studies.confidence_estimates import confidence_estimates
-from heatcheck.studies.count_estimates import DRAWN, count_estimates
+from heatcheck.studies.count_estimates import DRAWN, Counted, count_estimates
 from heatcheck.studies.scaled_predictions import scaled_predictions
 from heatcheck.studies.score_grid import PaperRule, ScoreGrid, score_grid
 from heatcheck.studies.shape_estimates import REFERENCE, shape_estimates
@@ -40,7 +40,7 @@ def paper_estimates(folder: Path, rule: PaperRule, validation: pd.DataFrame | No
     full = tables.grid("iou_full", PLAIN)
     rows += cutoff_estimates(full, shapes, scaling, rule) if full else []
     rows += calibration_estimates(scaling, rule)
-    return rows + count_estimates(predictions, shapes, _readers(folder), rule)
+    return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), rule)
 
 
 @dataclass(frozen=True, slots=True)

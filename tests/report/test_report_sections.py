@@ -244,6 +244,13 @@ def test_published_figures_from_other_data_are_no_target(tmp_path):
     assert "They rest on that data set" not in text
 
 
+def test_published_figures_beside_maps_from_files_may_be_of_the_same_data(tmp_path):
+    files = {"source": {"name": "maps", "description": "Maps and marks on 12 images, from files"}}
+    text = build_report(write_full_run(tmp_path / "run", changes=files)).read_text()
+    assert "They may come from other images, patients and another model than these maps" in text
+    assert "They come from other images" not in text
+
+
 def test_findings_and_methods_of_our_own_get_no_published_rows(tmp_path):
     names = tuple(f"Finding {i}" for i in range(10))
     text = build_report(write_run(tmp_path / "run", Plan(findings=names))).read_text()

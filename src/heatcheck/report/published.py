@@ -103,6 +103,11 @@ def caveat(evidence: Evidence) -> str:
             "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
             "own rules: compare them with ours only where this run used the same."
         )
+    elif source == "maps":  # from files, and those do not say what they were made of
+        told = (
+            "They may come from other images, patients and another model than these maps, so compare them only where "
+            "you know that all are the same."
+        )
     else:
         told = (
             "They come from other images, other patients and another model than this run, so they show what is usual "

@@ -111,6 +111,61 @@ def test_lead_that_may_be_chance_does_not_count_as_beating(evidence_from):
     assert "does not clearly beat a plain edge filter" in verdict(evidence_from(rows)).second
 
 
+def floored(value, low, high, p=0.4):
+    """A test against the edge filter on overlap, which the method lost."""
+    made = floor_test("iou", ALL_FINDINGS, "grad_cam", "edge", value)
+    return replace(made, low=low, high=high, p_adjusted=p)
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (floored(-0.26, -0.3, -0.2), "scores clearly below a plain edge filter (0.19 against 0.45)"),
+        (floored(-0.26, *NAN, p=0.01), "scores clearly below a plain edge filter (0.19 against 0.45)"),
+        (floored(-0.1, -0.2, -0.05), "scores clearly below a plain edge filter (by 0.10 on the cases both have)"),
+        (floored(-0.26, -0.6, 0.1), "does not beat a plain edge filter"),
+    ],
+)
+def test_a_floor_that_is_clearly_better_is_called_so(evidence_from, test, told):
+    rows = [mean("iou", ALL_FINDINGS, "grad_cam", 0.19), mean("iou", ALL_FINDINGS, "edge", 0.45), test]
+    assert verdict(evidence_from(rows)).second == f"It {told}."
+
+
+def test_a_gap_in_hits_is_told_in_percentage_points(evidence_from):
+    rows = [mean("hit", ALL_FINDINGS, "grad_cam", 0.3), replace(floored(-0.12, -0.2, -0.1), metric="hit")]
+    told = "(by 12 percentage points on the cases both have)"
+    assert verdict(evidence_from(rows)).second == f"It scores clearly below a plain edge filter {told}."
+
+
+def test_a_clear_loss_and_an_unsure_one_are_told_apart(evidence_from):
+    rows = [*scored("grad_cam", 0.19, 0.4)[:1], mean("iou", ALL_FINDINGS, "edge", 0.45), floored(-0.26, -0.3, -0.2)]
+    rows.append(replace(floored(0.01, -0.1, 0.1), other_method="random"))
+    found = verdict(evidence_from(rows))
+    assert_two_sentences(found)
+    assert found.second == (
+        "It scores clearly below a plain edge filter (0.19 against 0.45) and does not clearly beat a random picture."
+    )
+
+
+@pytest.mark.parametrize(
+    ("methods", "told"), [(2, "Neither clearly beats a plain"), (3, "None of them clearly beats a plain")]
+)
+def test_what_no_leader_does_is_said_of_none(evidence_from, methods, told):
+    rows = []
+    for name in ("grad_cam", "method_1", "method_2")[:methods]:
+        rows += [*scored(name, 0.31, 0.62), *against_floors(name, {("iou", "edge"), ("hit", "edge")}, difference=0.02)]
+    rows = [row for row in rows if row.other_method in {"", "edge"}]
+    assert verdict(evidence_from(rows, methods=methods)).second.startswith(told)
+
+
+def test_two_named_methods_that_fail_on_one_measure_are_joined_by_nor(evidence_from):
+    rows = [row for name in ("grad_cam", "method_1") for row in scored(name, 0.31, 0.62)]
+    for name in ("grad_cam", "method_1"):
+        rows += [row for row in against_floors(name, {("iou", "edge")}, difference=0.02) if row.other_method == "edge"]
+    found = verdict(evidence_from(rows, methods=2)).second
+    assert found.startswith("On overlap neither Grad-CAM nor Grad-CAM++ clearly beats a plain edge filter; on pointing")
+
+
 def test_tested_p_value_is_the_corrected_one(evidence_from):
     rows = [
         *scored("grad_cam", 0.31, 0.62),

@@ -1,18 +1,24 @@
 """The verdict: exactly two sentences on the best method, its distance from the readers, and the floors."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.distance import from_readers
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import count, few, listed, number
+from heatcheck.report.numbers import POINTS, Unit, count, difference_of, few, listed, number
 from heatcheck.report.words import floor_phrase, plain
 
 LEVEL = 0.05
 FEW_PATIENTS = 30
 MEASURES = ("iou", "hit")
+SAME_GAP = 0.005  # two means differ by what was tested, but for rounding
+_NONE_DOES = {
+    "does not clearly beat": "clearly beats",
+    "does not beat": "beats",
+    "was not tested": "was tested",
+}
 _ON = {"iou": "on overlap", "hit": "on pointing"}
 _PRAISE = {
     "iou": ("outlines best", "tie for the best outlines"),
@@ -142,14 +148,26 @@ def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
     outcomes = {leader.metric: {e: _outcome(evidence, e, leader.metric) for e in leader.entrants} for leader in leaders}
     different = {outcome for by_entrant in outcomes.values() for outcome in by_entrant.values()}
     if len(different) == 1:
-        return [f"{'it' if len(named) == 1 else 'each of them'} {different.pop()}"]
+        return [_claim(["it"] if len(named) == 1 else [e.label for e in named], different.pop(), by_name=False)]
     claims = []
     for metric, by_entrant in outcomes.items():
         for outcome in dict.fromkeys(by_entrant.values()):
             sharers = [entrant.label for entrant, theirs in by_entrant.items() if theirs == outcome]
-            subject = "it" if len(named) == 1 else few(sharers)
-            claims.append(f"{_ON[metric]} {'each of ' if len(sharers) > 1 else ''}{subject} {outcome}")
+            claims.append(f"{_ON[metric]} {_claim(['it'] if len(named) == 1 else sharers, outcome)}")
     return claims
+
+
+def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> str:
+    """The outcome said of all subjects: what none of them does is said so."""
+    if len(subjects) == 1:
+        return f"{subjects[0]} {outcome}"
+    for denied, affirmed in _NONE_DOES.items():
+        if outcome.startswith(denied):
+            rest = affirmed + outcome.removeprefix(denied)
+            if len(subjects) == 2:
+                return f"neither {' nor '.join(subjects)} {rest}" if by_name else f"neither {rest}"
+            return f"none of {few(subjects) if by_name else 'them'} {rest}"
+    return f"each of {few(subjects) if by_name else 'them'} {outcome}"
 
 
 def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
@@ -159,11 +177,13 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
         return "was not tested against a floor"
     lost = [floor for floor, test in made.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
     if lost:
-        verb = _lost_verb([made[floor] for floor in lost])
         won = len(made) - len(lost)
-        others = f"beats {won} of {len(made)} floors but " if won else ""
-        joint = "and" if verb == "loses to" else "or"
-        return f"{others}{verb} {listed([floor_phrase(floor) for floor in lost], joint)}"
+        below = {floor: made[floor] for floor in lost if _is_clearly_below(made[floor])}
+        unsure = {floor: made[floor] for floor in lost if floor not in below}
+        worse = [_gap(evidence, entrant, floor, test) for floor, test in below.items()]
+        parts = [f"scores clearly below {listed(worse)}"] if worse else []
+        parts += [_not_beaten(unsure)] if unsure else []
+        return f"beats {won} of {len(made)} floors but {listed(parts)}" if won else listed(parts)
     if len(made) < len(tests):
         beaten = listed([floor_phrase(floor) for floor in made])
         return f"beats {beaten}, the only {'floor' if len(made) == 1 else 'floors'} it was tested against"
@@ -172,10 +192,26 @@ def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
     return "beats every floor"
 
 
-def _lost_verb(tests: Sequence[Estimate]) -> str:
-    if all(test.value < 0 and test.p_adjusted < LEVEL for test in tests):
-        return "loses to"
-    return "does not beat" if all(test.value <= 0 for test in tests) else "does not clearly beat"
+def _is_clearly_below(test: Estimate) -> bool:
+    return test.value < 0 and (test.p_adjusted < LEVEL or test.high < 0)
+
+
+def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
+    verb = "does not beat" if all(test.value <= 0 for test in tests.values()) else "does not clearly beat"
+    return f"{verb} {listed([floor_phrase(floor) for floor in tests], 'or')}"
+
+
+def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
+    """The floor with both means; with the tested difference where the means do not rest on the same cases."""
+    means = [evidence.value("mean", test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
+    unit = plain(evidence.measures[test.metric]).unit
+    if abs(means[0] - means[1] - test.value) < SAME_GAP:
+        own, other = (_brief(evidence, test.metric, value) for value in means)
+        return f"{floor_phrase(floor)} ({own} against {other})"
+    apart = difference_of(unit)
+    gap = number(-test.value, Unit(apart.factor, apart.decimals - 1))
+    gap = f"{gap} percentage points" if apart == POINTS else gap
+    return f"{floor_phrase(floor)} (by {gap} on the cases both have)"
 
 
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:

@@ -208,6 +208,17 @@ def test_readers_own_scores_do_not_inflate_the_counts(tmp_path):
             folder.join_shards(2)
 
 
+def test_gaps_speak_of_one_model_and_leave_counts_of_pixels_out(tmp_path):
+    score = Score("a", "p", "Edema", "grad_cam", "net", "hit", math.nan, reason="no truth")
+    rows = [score, replace(score, model="other"), replace(score, model="", method=HUMAN)]
+    rows += [replace(score, metric="false_negative_pixels"), replace(score, case="b", value=1.0, reason="")]
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localization", "metrics": [{"name": "hit"}]}) as folder:
+        folder.write_shard(0, ShardTables(scores=tuple(rows)))
+    found = undefined_scores(read_run(folder.path), "net")
+    assert found.n_scores == 3
+    assert found.table[["method", "undefined", "of"]].to_numpy().tolist() == [["grad_cam", 1, 2], [HUMAN, 1, 1]]
+
+
 def test_cases_with_a_finding_are_counted_once_however_many_models_answered(tmp_path):
     labels = {"a": 1.0, "b": 1.0, "c": 0.0, "d": math.nan}
     rows = [Prediction(case, case, "Edema", model, label, 0.0, 0.5)

@@ -56,13 +56,15 @@ def test_method_without_a_time_or_a_score_is_left_out_of_the_plot_but_not_of_the
     assert (told["grad_cam"], told["method_1"], len(told)) == (f"10{SPACE}ms", "\u2013", 24)
 
 
-def test_run_without_times_still_gets_a_report(made_run):
+def test_run_without_times_gets_a_report_without_a_section_on_cost(made_run):
     folder = made_run()
     (folder / "timings.parquet").unlink()
     for part in (folder / "parts").glob("*.timings.parquet"):
         timed_nothing = pd.read_parquet(part).head(0)
         timed_nothing.to_parquet(part)
-    assert "This run recorded no times" in build_report(folder).read_text()
+    text = build_report(folder).read_text()
+    assert "What does a map cost?" not in text
+    assert 'href="#cost"' not in text
 
 
 def test_times_are_told_with_what_they_were_measured_on(many):

@@ -21,11 +21,17 @@ class UndefinedScores:
     n_scores: int
 
 
-def undefined_scores(run: Run) -> UndefinedScores:
-    """The run's undefined scores, counted without holding them; a reader's own scores count in the readers' mean."""
+def undefined_scores(run: Run, model: str = "") -> UndefinedScores:
+    """The run's undefined scores, counted without holding them; a reader's own scores count in the readers' mean.
+
+    With a model, only its scores and the readers'. What the run does not list as a metric, such as counts of pixels
+    that rates are made of, is no score to miss.
+    """
+    metrics = [str(facts["name"]) for facts in run.manifest.get("metrics") or []]
     counted: Counter[tuple[str, str, str, bool]] = Counter()
-    for scores in run.row_groups("scores", [*_PAIR, "reason", "condition", "value"]):
-        counted.update(_counts(scores))
+    for scores in run.row_groups("scores", [*_PAIR, "reason", "condition", "value", "model"]):
+        kept = _among(scores, "model", [model, ""]) if model else scores
+        counted.update(_counts(_among(kept, "metric", metrics) if metrics else kept))
     rows = [(*key, n) for key, n in counted.items()]
     table = run.shown(pd.DataFrame(rows, columns=[*_PAIR, "reason", "missing", "undefined"]))
     totals = table.groupby(_PAIR)["undefined"].sum().rename("of").reset_index()
@@ -33,6 +39,10 @@ def undefined_scores(run: Run) -> UndefinedScores:
     order = ["undefined", *_PAIR, "reason"]
     ranked = missing.merge(totals, on=_PAIR).sort_values(order, ascending=[False, True, True, True])
     return UndefinedScores(ranked, counted.total())
+
+
+def _among(table: Any, column: str, names: list[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    return table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(names)))
 
 
 def _counts(scores: Any) -> dict[tuple[str, str, str, bool], int]:  # noqa: ANN401 - pyarrow ships no types

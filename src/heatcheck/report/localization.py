@@ -36,7 +36,7 @@ SHOWN = 100  # rows of a list of gaps on the page; the download has all
 
 def localization_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
-    undefined = undefined_scores(evidence.run)
+    undefined = undefined_scores(evidence.run, evidence.primary if len(evidence.models) > 1 else "")
     files = _downloads(evidence, undefined.table)
     text = TEXT_PER_ESTIMATE * len(evidence.run.estimates)
     room = TEXT_AND_PICTURES - text - sum(len(file.uri) for file in files)
@@ -138,10 +138,13 @@ def _floors(evidence: Evidence) -> Section:
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "floors.html", content)
 
 
-def _cost(evidence: Evidence) -> Section:
+def _cost(evidence: Evidence) -> Section | None:
+    """What maps cost; None where the run neither took times nor changed a setting."""
     shown = [metric for metric in MAIN if metric in evidence.measures]
     plots = [(plain(evidence, m), plot) for m in shown if (plot := cost.cost_plot(evidence, m))]
     entrants = (*evidence.methods, *evidence.floors)
+    if not cost.seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
+        return None
     content = {
         "plots": plots,
         "machine": cost.machine(evidence),
@@ -176,6 +179,7 @@ def _gaps(evidence: Evidence, scores: UndefinedScores) -> Section:
     entrants = (READERS, *evidence.methods, *evidence.floors)
     content = {
         "undefined": _rows(undefined.head(SHOWN)),
+        "model": evidence.models[0].label if len(evidence.models) > 1 else "",
         "n_undefined": int(undefined["undefined"].sum()),
         "n_scores": scores.n_scores,
         "more_undefined": max(0, len(undefined) - SHOWN),

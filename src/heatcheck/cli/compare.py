@@ -37,6 +37,8 @@ def compare(
     console = Console()
     for sentence in comparison.sentences:
         console.print(sentence, highlight=False)
+    if not comparison.rows:
+        return
     table = Table(
         "metric", "finding", "method", "first", "second", "second − first", "95 % interval", "cases", box=None
     )

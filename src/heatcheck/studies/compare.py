@@ -101,6 +101,22 @@ def _sentences(runs: list[Run], shared: int) -> Iterator[str]:
         yield "The weights of the models differ."
     cases = [len(run.cases) for run in runs]
     yield f"{shared} cases are in both runs ({cases[0]} and {cases[1]} in each)."
+    yield from _no_shared_method(one, other)
+
+
+def _no_shared_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """That no method has the same name in both runs, and how stored maps are given one; floors do not count."""
+    first, second = (
+        [facts["name"] for facts in run["methods"] if facts.get("kind") != "floor"] for run in (one, other)
+    )
+    if set(first) & set(second):
+        return
+    text = f"The runs share no method ({', '.join(first)}; {', '.join(second)})"
+    # stored maps can be given the name that the other run has; "maps" is what they are called when nothing is said
+    names = [name for run, its in ((one, second), (other, first)) if run["source"]["name"] == "maps" for name in its]
+    if names:
+        text += f"; name them alike, e.g. --maps {next((n for n in names if n != 'maps'), names[0])}=DIR"
+    yield f"{text}."
 
 
 def _changed(one: Mapping[str, Any], other: Mapping[str, Any], path: str = "") -> Iterator[str]:

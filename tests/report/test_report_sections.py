@@ -3,14 +3,16 @@
 import html
 import json
 import re
+from dataclasses import replace
 
 import pytest
-from full_material import PRIMARY, write_full_run
+from full_material import PRIMARY, full_rows, write_full_run
 from page_reading import cell, read, section_text, table
-from report_material import FINDINGS, Plan, write_run
+from report_material import FINDINGS, Plan, mean, write_run
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, condition
 from heatcheck.report.build import build_report
+from heatcheck.report.confidence import confidence
 from heatcheck.report.evidence import evidence_of
 from heatcheck.runs.store import read_run
 
@@ -153,6 +155,40 @@ def test_confidence_shows_slopes_and_ranks_beside_the_published(page):
     assert cell(page, where, "Spearman", "All findings", published=True).startswith("+0.285***^1")
     where = "confidence", "Hit rate of Grad-CAM on the model’s probability"
     assert cell(page, where, "Slope", "All findings", published=True) == "−0.411***"
+
+
+def probability_slopes(*changes):
+    """The slopes on the probability of each finding, changed in turn."""
+    made = [replace(row, **change) for finding, change in zip(FINDINGS, changes, strict=False)
+            for row in full_rows() if row.finding == finding and row.method == "grad_cam" and row.statistic == "slope"
+            and row.metric == "hit" and row.condition == condition(feature="probability")]  # fmt: skip
+    return [*made, mean("iou", ALL_FINDINGS, "grad_cam", 0.3)]
+
+
+def test_a_slope_beyond_zero_that_is_not_sure_says_how_many_were_corrected(evidence_from):
+    rows = [replace(row, model="densenet121") for row in probability_slopes({"p_adjusted": 0.397}, {}, {"low": -0.1})]
+    (detail,) = confidence(evidence_from(rows))["details"]
+    ((_, (fit,)),) = detail.tables[0].groups[:1]
+    outcomes = [one.outcome for one in fit.cells[1:4]]
+    assert outcomes == ["not sure, p = 0.397 after correction for 3 fits", "sure, p = 0.030", "sure, p = 0.030"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (({}, {"p_adjusted": 0.2}), "surely rises with the model’s probability on 1 of 2 findings"),
+        (({"p_adjusted": 0.2},) * 2, "shows no sure link with the model’s probability on any finding"),
+        (({"value": -0.3},) * 2, "surely falls with the model’s probability on 2 of 2 findings"),
+    ],
+)
+def test_what_confidence_does_is_said_in_words(evidence_from, changes, told):
+    rows = [replace(row, model="densenet121") for row in probability_slopes(*changes)]
+    assert confidence(evidence_from(rows))["sentences"] == [f"Grad-CAM: its hit rate {told}."]
+
+
+@pytest.mark.parametrize(("methods", "told"), [(7, "the other method<"), (8, "the other 2 methods<")])
+def test_methods_beyond_the_first_six_are_counted(made_run, methods, told):
+    assert told in build_report(made_run(methods=methods, gallery=0)).read_text()
 
 
 def test_presets_are_set_side_by_side_with_reasons_and_switches(full, page, text):

@@ -1,9 +1,9 @@
 """Do maps point better when the model is sure? Regressions of the score on the stated probability."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import literature, words
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
@@ -59,7 +59,8 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     found = {
         label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
     }
-    rows = [labelled(label, [slope_cell(x, notes) for x in row]) for label, row in found.items() if any(row)]
+    together = evidence.together()
+    rows = [labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in found.items() if any(row)]
     if not rows:
         return None
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
@@ -90,7 +91,15 @@ def _sentence(evidence: Evidence, entrant: Entrant) -> str:
     for metric, name in (("iou_full", "overlap"), ("hit", "hit rate")):
         rows = [row for finding in evidence.findings if (row := view.find("slope", metric, finding, entrant.name))]
         if rows:
-            sure = sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows)
-            told.append(f"its {name} surely rises with the model\u2019s probability on {sure} of "
-                        f"{count(len(rows), 'finding')}")  # fmt: skip
+            told.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
     return f"{entrant.label}: {listed(told)}." if told else ""
+
+
+def _link(rises: int, rows: Sequence[Estimate]) -> str:
+    """On how many of the findings' slopes the score surely rises; where on none, whether it surely falls."""
+    if rises:
+        return f"surely rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
+    falls = sum(row.p_adjusted < LEVEL and row.value < 0 for row in rows)
+    if falls:
+        return f"surely falls with the model\u2019s probability on {falls} of {count(len(rows), 'finding')}"
+    return "shows no sure link with the model\u2019s probability on any finding"

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -104,6 +105,11 @@ class Evidence:
             for key, row in rows.items()
             if key[0] == statistic
         ]
+
+    def together(self) -> Counter[str]:
+        """How many p-values of the primary model were corrected for one another, by the name of their family."""
+        rows = (row for (model, _), part in self.slices.items() if model == self.primary for row in part.values())
+        return Counter(row.family for row in rows if row.family and not math.isnan(row.p_adjusted))
 
     def find(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> Estimate | None:
         """The estimate, or None when the run did not make it."""

@@ -94,16 +94,17 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     found = {entrant: row for entrant, row in found.items() if any(row)}
     if not found:
         return None
-    rows = [Row(entrant, tuple(slope_cell(x, notes, len(FEATURES)) for x in row)) for entrant, row in found.items()]
+    together, tests = evidence.together(), len(FEATURES)
+    rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in found.items()]
     columns = tuple(Column(feature.label, told) for feature in FEATURES for told in (OURS, THEIRS))
     name = words.plain(evidence.measures[metric]).name
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
     return _beside(table, metric, other, list(found)) if literature.shared(evidence.findings) else table
 
 
-def slope_cell(row: Estimate | None, notes: Footnotes, tests: int = 1) -> Cell:
+def slope_cell(row: Estimate | None, notes: Footnotes, together: Mapping[str, int], tests: int = 1) -> Cell:
     """A slope; by the paper's rules it carries stars, at levels divided by the number of tests."""
-    made = cell_of(row, SCORE, notes)
+    made = cell_of(row, SCORE, notes, together)
     if row is None or not math.isnan(row.p_adjusted) or math.isnan(row.p_value):
         return made
     return replace(made, text=made.text + "*" * sum(row.p_value < level / tests for level in _STARS))

@@ -1,8 +1,9 @@
 """Tables of estimates: methods down, findings (or floors) across, every undefined cell with its reason."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import READERS, Entrant, Evidence
@@ -83,8 +84,10 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
         return None
     unit = _unit(evidence, statistic, metric)
     notes = Footnotes()
+    together = evidence.together() if statistic == "slope" else {}
     rows = [
-        Row(e, tuple(cell_of(estimate, unit, notes) for estimate in row)) for e, row in _ranked(found, evidence, metric)
+        Row(e, tuple(cell_of(estimate, unit, notes, together) for estimate in row))
+        for e, row in _ranked(found, evidence, metric)
     ]
     heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
@@ -127,8 +130,10 @@ def labelled(label: str, cells: Iterable[Cell], *, kind: str = "", note: str = "
     return Row(Entrant(label, label, kind, note=note), tuple(cells))
 
 
-def cell_of(estimate: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
-    """The estimate as a cell, with a footnote for what is missing."""
+def cell_of(
+    estimate: Estimate | None, unit: Unit, notes: Footnotes, together: Mapping[str, int] = MappingProxyType({})
+) -> Cell:
+    """The estimate as a cell, with a footnote for what is missing; `together` is the size of each family of tests."""
     if estimate is None:
         return Cell(MISSING, title="not computed in this run", note=notes.mark("not computed in this run"))
     reason, signed = explained(estimate), estimate.statistic in _SIGNED
@@ -142,7 +147,7 @@ def cell_of(estimate: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
         interval_or_dash(estimate, unit, signed=signed),
         title="; ".join(filter(None, [", ".join(told), reason])),
         note=notes.mark(reason),
-        outcome=_outcome(estimate),
+        outcome=_outcome(estimate) + _correction(estimate, together),
     )
 
 
@@ -162,6 +167,15 @@ def _outcome(estimate: Estimate) -> str:
     loses = estimate.value < 0 and estimate.p_adjusted < LEVEL
     outcome = "✓ beats it" if beats else "✕ loses to it" if loses else "no sure difference"
     return f"{outcome}, {probability(estimate.p_adjusted)}"
+
+
+def _correction(estimate: Estimate, together: Mapping[str, int]) -> str:
+    """Why a slope whose interval leaves 0 out is not sure: it is one of many."""
+    fits = together.get(estimate.family, 0)
+    beyond = estimate.low > 0 or estimate.high < 0
+    if estimate.statistic != "slope" or fits < 2 or not beyond or not estimate.p_adjusted >= LEVEL:
+        return ""
+    return f" after correction for {fits:,} fits"
 
 
 def _cases(rows: Iterable[list[Estimate | None]], column: int) -> str:

@@ -32,7 +32,7 @@ def test_the_reference_is_written_from_the_registries():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
@@ -49,6 +49,16 @@ def test_the_how_to_shows_a_valid_spec():
     body = {key: value for key, value in values.items() if key not in {"study", "title"}}
     checked = LocalizationBody.model_validate(body)
     assert isinstance(checked.model.contract, Preprocessing)
+
+
+def test_the_how_to_of_training_shows_a_valid_study_of_what_was_trained():
+    text = (ROOT / "docs" / "how-to" / "train.md").read_text(encoding="utf-8")
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    (values,) = [block for block in blocks if block.get("study") == "localization"]
+    body = {key: value for key, value in values.items() if key not in {"study", "title", "seed"}}
+    checked = LocalizationBody.model_validate(body)
+    assert [model.key for model in checked.models] == ["ensemble", "single"]
+    assert checked.validation
 
 
 def test_the_how_to_of_chexlocalize_names_what_is_there():

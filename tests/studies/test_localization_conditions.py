@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from heatcheck.core.records import HUMAN, Estimate, Score, TruthShape, condition
+from heatcheck.core.records import HUMAN, CaseRecord, Estimate, Score, condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, read_values
@@ -38,8 +38,8 @@ def estimates(golden, tmp_path_factory):
         scores += scores_of(pd.read_csv(tp / f"{name}_humanbenchmark_results_per_cxr.csv"), metric, HUMAN, "")
     other = [Score("x", "x", FINDINGS[0], "cam", "another model", "iou", 1.0, AT)]
     write_table(folder / "scores.parquet", Score, scores + other)
-    shapes = [TruthShape(case, "p", "f", 1, 1, 0.1, 1.0, 0.0) for case in table["img_id"]]
-    write_table(folder / "shapes.parquet", TruthShape, shapes)
+    cases = [CaseRecord(case, "p", "ok", annotated=1) for case in table["img_id"]]
+    write_table(folder / "cases.parquet", CaseRecord, [*cases, CaseRecord("nobody spoke of it", "p", "ok")])
     rows = conditional_estimates(folder, RULE, tuned=False)
     return pd.DataFrame(rows, columns=list(Estimate.__dataclass_fields__)), folder
 

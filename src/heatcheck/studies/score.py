@@ -36,7 +36,7 @@ from heatcheck.studies.scoring import PLAIN, REFERENCE
 from heatcheck.studies.stored_maps import read_stored
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
-GALLERY = 18  # cases to look at
+GALLERY = 12  # cases to look at
 DRAWS, FLIPS = 2000, 10000
 
 

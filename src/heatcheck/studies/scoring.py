@@ -195,7 +195,9 @@ def _unless_left_out(measured: Measured, compared: Comparison, rule: ScoringRule
 
 def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
     """The map's region and peaks; the region is empty where the model's probability calls the case negative."""
-    top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
+    top = np.broadcast_to(np.False_, values.shape)  # where the finding is absent, nobody asks where a map peaks
+    if place.truth is not None:
+        top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
     if not _is_kept(place, rule):
         return Marks(values, np.zeros(values.shape, bool), top)
     region = rule.region_for(place.method)

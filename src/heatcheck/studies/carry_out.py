@@ -9,14 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import cv2
-import torch
-
 from heatcheck.report.build import build_report
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.registry import Plan, Stage
+from heatcheck.studies.threads import use_threads
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
 
@@ -68,12 +66,6 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return {**found, "python": platform.python_version()}
-
-
-def use_threads(threads: int) -> None:
-    """So many threads for one operation; a run keeps its number: sums in another order differ in the last digits."""
-    torch.set_num_threads(threads)
-    cv2.setNumThreads(threads)
 
 
 def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:

@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import ndimage
 
-from heatcheck.regions.otsu import otsu_region
+from heatcheck.regions.otsu import has_otsu_region, otsu_region
 
 
 def noise_map(seed, shape, width):
@@ -92,3 +93,16 @@ def test_map_without_contrast_has_no_region(level):
 def test_map_beyond_zero_to_one_is_refused(bad):
     with pytest.raises(ValueError, match="between 0 and 1"):
         otsu_region(np.array([[0.0, bad], [0.5, 0.5]], dtype=np.float32))
+
+
+@given(arrays(np.float32, (5, 6), elements=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])))
+def test_whether_there_is_a_region_is_told_as_by_cutting_it_out(values):
+    assert has_otsu_region(values) == otsu_region(values).any()
+
+
+def test_lone_pixels_are_no_region():
+    specks = np.zeros((9, 9), np.float32)
+    specks[1, 1], specks[5, 5] = 1.0, 0.9
+    assert not has_otsu_region(specks)
+    specks[5, 6] = 0.9
+    assert has_otsu_region(specks)

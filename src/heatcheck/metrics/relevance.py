@@ -65,10 +65,10 @@ def rank(relevance: Map, truth: Mask) -> Measured:
     if not positive.any():
         return undefined(NO_RELEVANCE)
     last = _kth_largest(positive, size)
-    above, tied = positive > last, positive == last
-    places = size - pixels_in(above)
-    shared = places * pixels_in(tied & truth) / pixels_in(tied)
-    return Measured((pixels_in(above & truth) + shared) / size)
+    inside = positive[truth]
+    places = size - pixels_in(positive > last)
+    shared = places * pixels_in(inside == last) / pixels_in(positive == last)
+    return Measured((pixels_in(inside > last) + shared) / size)
 
 
 def _of_region(region: Mask, truth: Mask, value: Callable[[Overlap], float]) -> Measured:

@@ -34,3 +34,15 @@ def above_otsu(levels: GreyLevels) -> Mask:
     # the threshold depends on the histogram alone, so a volume may be laid out as one tall plane
     _, above = cv2.threshold(levels.reshape(-1, levels.shape[-1]), 0, 1, cv2.THRESH_OTSU)
     return drop_specks(fill_holes(above.reshape(levels.shape).view(bool)))
+
+
+def has_otsu_region(normalised: Map) -> bool:
+    """Whether `otsu_region` would hold anything; mostly known from the surroundings of the peak alone."""
+    levels = grey_levels(normalised)
+    if levels.ndim != 2 or levels.min() == levels.max():
+        return bool(otsu_region(normalised).any())
+    threshold, _ = cv2.threshold(levels, 0, 1, cv2.THRESH_OTSU)
+    row, column = np.unravel_index(int(levels.argmax()), levels.shape)
+    near = levels[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
+    # two pixels that touch are no speck, and filling holes takes nothing away
+    return bool(np.count_nonzero(near > threshold) > 1 or otsu_region(normalised).any())

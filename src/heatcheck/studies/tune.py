@@ -14,6 +14,7 @@ from heatcheck.core.records import CaseKey, Map, Mask
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.thresholds import THRESHOLDS, threshold_counts
+from heatcheck.regions.otsu import has_otsu_region
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.runs.tables import replaced
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
@@ -122,11 +123,11 @@ def _overlaps(
             (nothing,) * len(THRESHOLDS), (nothing,) * len(smoothings),
         )  # fmt: skip
     prepared = prepare(values)
-    region = region_of(prepared, RegionRule())
-    full = _iou(region, np.zeros(region.shape, bool) if truth is None else truth)
     if truth is None:
         undefined = (math.nan,)
+        full = 0.0 if has_otsu_region(prepared) else math.nan
         return Overlaps(probability, False, full, undefined * len(THRESHOLDS), undefined * len(smoothings))
+    full = _iou(region_of(prepared, RegionRule()), truth)
     counts = threshold_counts(prepared, truth)
     by_threshold = np.where(counts.region > 0, counts.ious, nothing)
     by_smoothing = (region_of(prepare(values, rule.smooth), rule) for rule in smoothings)

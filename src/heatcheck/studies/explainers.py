@@ -17,7 +17,7 @@ from heatcheck.studies.ensemble import EnsembleExplainer
 from heatcheck.studies.explaining import Explained, Explainer
 from heatcheck.studies.priors import LocationPriors
 from heatcheck.studies.progress import Watcher
-from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.studies.readiness import Judged, methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.studies.supplies import Supply
 
 
@@ -41,26 +41,10 @@ class StudyModel(ModelSettings):
         return value
 
 
-class CaseExplainer(Protocol):
-    """A model with the methods to be judged on it; a frozen dataclass, so that `replace` gives it other methods."""
+class CaseExplainer(Judged, Protocol):
+    """A model that explains cases; a frozen dataclass, so that `replace` gives it other methods."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def classifier(self) -> Classifier:
-        """The model; of an ensemble, the member that stands for all: same outputs, same preprocessing."""
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """The findings that are explained, in their order."""
-
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        """The methods by name."""
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
 
     @property
     def supplies(self) -> tuple[Supply, ...]:

@@ -57,6 +57,7 @@ class Explainer:
     channels: str
     seed: int
     supplies: tuple[Supply, ...] = ()
+    own_channels: Mapping[str, str] = field(default_factory=dict)  # of methods that join them in another way
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
         """Every case explained, and the seconds each method took for the batch."""
@@ -98,7 +99,7 @@ class Explainer:
         targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
         seeds = [seed_for(self.seed, case.key.case, name) for case in cases]
         values = method(explained(self.classifier), images, targets, seeds).values
-        reduced: Tensor = CHANNEL_RULES[self.channels](values)
+        reduced: Tensor = CHANNEL_RULES[self.own_channels.get(name, self.channels)](values)
         if not reduced.isfinite().all():
             raise CaseError(f"the map of {name} is not finite", stage="map")
         return reduced.cpu()

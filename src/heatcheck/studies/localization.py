@@ -31,9 +31,9 @@ from heatcheck.studies.localization_facts import (
     truth_kind,
 )
 from heatcheck.studies.localization_spec import (
+    OWN_REGION,
     LocalizationBody,
     findings_of,
-    methods_of,
     overlap_remark,
     require_sound,
     with_box_metric,
@@ -46,6 +46,7 @@ from heatcheck.studies.localization_tuning import (
     validation_estimates,
     validation_predictions,
 )
+from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.model_differences import model_differences
 from heatcheck.studies.paper_estimates import paper_estimates
 from heatcheck.studies.presets import switch_facts
@@ -260,7 +261,7 @@ class LocalizationPlan:
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
     """The study, with everything checked that can be known before work starts."""
     body = spec.checked_body(LocalizationBody)
-    methods = methods_of(body, spec.name)
+    methods = built_methods(body.methods, spec.name, OWN_REGION)
     require_sound(body, spec.name)
     parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}

@@ -5,15 +5,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from heatcheck.core.contracts import Method, Source
+from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
-from heatcheck.methods import build_method
 from heatcheck.metrics import METRICS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explainers import StudyModel
+from heatcheck.studies.method_parts import by_name
 from heatcheck.studies.presets import SWITCHES, PresetName, Rules, rules_with
 
 OWN_REGION = ("smooth", "colours")  # settings of a method that are about its regions
@@ -56,9 +56,7 @@ class LocalizationBody(BaseModel):
     @field_validator("methods", mode="before")
     @classmethod
     def _methods_by_name(cls, value: object) -> object:
-        if not isinstance(value, list | tuple):
-            return value
-        return [{"name": item} if isinstance(item, str) else item for item in value]
+        return by_name(value)
 
     @model_validator(mode="after")
     def _own_names(self) -> "LocalizationBody":
@@ -124,19 +122,6 @@ def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody
     if truth_kind != "boxes" or "box_iou" in body.metrics:
         return body
     return body.model_copy(update={"metrics": (*body.metrics, "box_iou")})
-
-
-def methods_of(body: LocalizationBody, where: str) -> dict[str, Method]:
-    """The methods that the spec names, with their settings."""
-    methods: dict[str, Method] = {}
-    for part in body.methods:
-        if not isinstance(part.get("name"), str):
-            raise SpecError(f"{where}: each of `methods` is a name, or a mapping with a `name` and its settings")
-        if part["name"] in methods:
-            raise SpecError(f"{where}: method {part['name']!r} is named twice; name it once")
-        settings = {key: value for key, value in part.items() if key not in {"name", *OWN_REGION}}
-        methods[part["name"]] = build_method(part["name"], settings)
-    return methods
 
 
 def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
 from heatcheck.runs.tables import replaced
 from heatcheck.studies.progress import Watcher
+from heatcheck.studies.threads import repeatable
 from heatcheck.studies.train_checkpoints import (
     FOLDER,
     CheckpointKeeper,
@@ -64,7 +64,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
     plan = planned(spec)
     Batches(len(plan.training.index()), plan.body.fit.batch_size, 0, processes=machine.devices)  # refuses what it must
     _claim(out, _identity(plan, machine))
-    with locked(out), _repeatable(spec.envelope.threads):
+    with locked(out), repeatable(spec.envelope.threads):
         for left_over in out.rglob("*.tmp-*"):  # a killed training leaves its unfinished file behind
             left_over.unlink()
         for name in (FOLDER, "runs"):
@@ -200,19 +200,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def _repeatable(threads: int | None) -> Iterator[None]:
-    """Torch set so that the same seed gives the same weights; its settings are restored."""
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(threads or before[0])
-    torch.use_deterministic_algorithms(True, warn_only=True)  # some GPU kernels have no such form
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1])
 
 
 def _claim(out: Path, identity: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ def test_results_of_the_best_checkpoint_and_of_the_ensemble_are_printed(heatchec
 @pytest.mark.parametrize(
     ("changes", "words", "message"),
     [
-        ({"uncertainty": "zeroes"}, (), "unknown uncertainty strategy 'zeroes'; did you mean 'zeros'?"),
+        ({"uncertainty": "zeroes"}, (), "unknown label strategy 'zeroes'; did you mean 'zeros'?"),
         ({"checkpoints": {"by": ["Edma"]}}, (), "'Edma' is no output; did you mean 'Edema'?"),
         ({"test": SPEC["validation"]}, (), "`validation` and `test` share 8 patients"),
         ({}, ("--precision", "16-mixed"), "16-mixed needs a GPU"),

@@ -315,7 +315,7 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path):
         ({"fit": {"optimizer": "sgd"}}, SpecError, "'fit.optimizer'"),
         ({"fit": {"batch_size": 25}}, InputError, "24 examples do not fill a batch of 25"),
         ({"size": [4, 4]}, InputError, "sides of at least 13"),
-        ({"uncertainty": "zeroes"}, UnknownNameError, "unknown uncertainty strategy 'zeroes'; did you mean 'zeros'"),
+        ({"uncertainty": "zeroes"}, UnknownNameError, "unknown label strategy 'zeroes'; did you mean 'zeros'"),
         ({"uncertainty": ["zeros", "zeros"]}, SpecError, "names a strategy twice"),
         ({"uncertainty": ["zeros", "ones"]}, SpecError, "cannot be compared; set `checkpoints.by` to findings"),
         ({"ensemble": 2}, SpecError, "an ensemble is chosen by AUROC"),

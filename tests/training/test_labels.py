@@ -8,7 +8,12 @@ from torch.nn import functional
 
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import UNCERTAIN
-from heatcheck.training.labels import STRATEGIES, masked_cross_entropy, three_class_cross_entropy
+from heatcheck.training.labels import (
+    STRATEGIES,
+    masked_cross_entropy,
+    single_label_cross_entropy,
+    three_class_cross_entropy,
+)
 
 NAN = math.nan
 
@@ -80,6 +85,40 @@ def test_three_class_loss_keeps_the_findings_apart():
     assert torch.equal(logits.grad.sign(), torch.tensor([[1.0, 1.0, -1.0, 0.0, 0.0, 0.0]]))
 
 
+def test_single_label_loss_worked_by_hand():
+    """Softmax gives 1/4, 1/2, 1/4; the third image has no class, the fourth two, the fifth an uncertain one."""
+    logits = torch.tensor([[0.0, math.log(2), 0.0]] * 5)
+    labels = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, UNCERTAIN, 0.0]])
+    strategy = STRATEGIES["single_label"]
+    assert strategy.loss(logits, labels).item() == pytest.approx((math.log(2) + math.log(4)) / 2, rel=1e-6)
+    assert (strategy.head, strategy.activation) == ("binary", "softmax")
+    assert {STRATEGIES[name].activation for name in STRATEGIES if name != "single_label"} == {"sigmoid"}
+
+
+ROWS = st.tuples(
+    st.lists(st.floats(-50, 50, width=32), min_size=3, max_size=3), st.integers(0, 2), st.sampled_from([0.0, NAN])
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(ROWS, min_size=1, max_size=8))
+def test_single_label_loss_is_torchs_mean_over_the_images_of_known_class(rows):
+    logits, classes, others = (torch.tensor(values) for values in zip(*rows, strict=True))
+    labels = functional.one_hot(classes, 3) + others[:, None] * torch.tensor([1.0, 0.0, 0.0])
+    known = others == 0
+    loss = single_label_cross_entropy(logits, labels)
+    if known.any():
+        torch.testing.assert_close(loss, functional.cross_entropy(logits[known], classes[known]))
+    else:
+        assert loss == 0
+
+
+def test_image_without_a_known_class_moves_no_weight():
+    logits = torch.tensor([[1.0, -2.0], [0.5, 0.5], [3.0, 1.0]], requires_grad=True)
+    single_label_cross_entropy(logits, torch.tensor([[1.0, NAN], [1.0, 0.0], [1.0, 1.0]])).backward()
+    assert torch.equal(logits.grad.sign(), torch.tensor([[0.0, 0.0], [-1.0, 1.0], [0.0, 0.0]]))
+
+
 def test_unknown_strategy_is_answered_with_a_near_one():
-    with pytest.raises(UnknownNameError, match="unknown uncertainty strategy 'zeroes'; did you mean 'zeros'"):
+    with pytest.raises(UnknownNameError, match="unknown label strategy 'zeroes'; did you mean 'zeros'"):
         STRATEGIES["zeroes"]

@@ -35,7 +35,7 @@ class FitSettings:
     schedule: Literal["cosine", "constant"] = "cosine"
     warm_up: float = 0.15
     clip: float | None = 2.0  # the gradients' longest norm
-    strategy: str = "ignore"  # for uncertain labels
+    strategy: str = "ignore"  # what labels teach
     check_every: int | None = None  # steps; None: at the end of each epoch
     seed: int = 0
 

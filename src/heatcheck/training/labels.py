@@ -1,11 +1,15 @@
-"""What labels teach: losses that know about labels nobody gave, and four ways to learn from uncertain ones."""
+"""What labels teach: losses that know about labels nobody gave.
+
+Findings that occur together have labels of their own, some of them uncertain, and four ways to learn from those;
+of classes that exclude one another exactly one is present.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,12 +23,13 @@ Loss = Callable[[Answers, Labels], Float[Tensor, ""]]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How uncertain labels are learned from."""
+    """A way to learn from labels, and what the network's answers mean that learned so."""
 
     name: str
     summary: str
     loss: Loss
     head: Literal["binary", "three_class"] = "binary"  # what the network answers for each finding
+    activation: Literal["sigmoid", "softmax"] = "sigmoid"  # findings of their own, or classes that exclude one another
 
 
 def masked_cross_entropy(
@@ -49,6 +54,23 @@ def three_class_cross_entropy(
     return (losses * known).sum() / known.sum().clamp(min=1)
 
 
+def single_label_cross_entropy(
+    logits: Float[Tensor, "batch class"], labels: Float[Tensor, "batch class"]
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy over the images whose one class is known; 0 when there is none.
+
+    An image with an unknown or uncertain label, with no class or with several teaches nothing.
+    """
+    known = one_hot(labels)
+    losses = functional.cross_entropy(logits, labels.argmax(1), reduction="none")
+    return losses.where(known, 0).sum() / known.sum().clamp(min=1)
+
+
+def one_hot(labels: Labels) -> Bool[Tensor, " batch"]:
+    """Which rows say of exactly one class that it is present, and of all others that they are absent."""
+    return ((labels == 0) | (labels == 1)).all(1) & (labels.sum(1) == 1)
+
+
 def _with_uncertain_as(value: float) -> Loss:
     def loss(logits: Answers, labels: Labels) -> Float[Tensor, ""]:
         return masked_cross_entropy(logits, torch.where(labels == UNCERTAIN, value, labels))
@@ -56,11 +78,12 @@ def _with_uncertain_as(value: float) -> Loss:
     return loss
 
 
-STRATEGIES: Registry[Strategy] = Registry("uncertainty strategy")
+STRATEGIES: Registry[Strategy] = Registry("label strategy")
 for _one in (
     Strategy("ignore", "uncertain labels teach nothing", _with_uncertain_as(torch.nan)),
     Strategy("zeros", "uncertain counts as absent", _with_uncertain_as(0.0)),
     Strategy("ones", "uncertain counts as present", _with_uncertain_as(1.0)),
     Strategy("three_class", "uncertain is an answer of its own", three_class_cross_entropy, "three_class"),
+    Strategy("single_label", "one class excludes the others", single_label_cross_entropy, activation="softmax"),
 ):
     STRATEGIES.add(_one.name, _one)

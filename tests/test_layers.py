@@ -10,7 +10,7 @@ import pytest
 import heatcheck
 
 SRC = Path(heatcheck.__file__).parent
-STAGES = ("sources", "models", "training", "methods", "maps", "regions", "metrics", "stats")
+STAGES = ("sources", "triggers", "models", "training", "methods", "maps", "regions", "metrics", "stats")
 ALLOWED: dict[str, set[str]] = {
     "core": set(),
     **{stage: {"core"} for stage in STAGES},

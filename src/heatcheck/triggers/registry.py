@@ -1,0 +1,175 @@
+"""The triggers a study can plant, and what a user should know of each."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Protocol, TypeVar
+
+import numpy as np
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+
+from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.records import Image
+from heatcheck.core.registry import Registry, suggest
+from heatcheck.triggers.placing import REFERENCE_SIDE
+from heatcheck.triggers.stamp import Stamp
+
+Settings = TypeVar("Settings", bound=type)
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # it becomes part of file names
+
+
+class Patch(Protocol):
+    """The settings of one kind of trigger, which know how to draw it."""
+
+    def describe(self) -> str:
+        """What it is, in a few words, for a table."""
+
+    def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
+        """Height and width of the largest box it can need on an image of this height and width."""
+
+    def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:
+        """The patch for this image; all chance comes from the generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFacts:
+    """One kind of trigger with the facts that tables and reports show."""
+
+    kind: str
+    label: str
+    summary: str  # one sentence for a clinician
+    settings: type[Any]  # the frozen dataclass that holds its settings and draws it
+    short: tuple[str, ...] = ()  # the settings that its short name may give, in order: square-corner-20
+    needs_gradient: bool = False  # the study must hand it the gradient of the baseline's loss
+    published: bool = False  # whether it is of the kinds in the paper
+
+
+TRIGGERS: Registry[TriggerFacts] = Registry("trigger")
+PUBLISHED = (
+    *(f"square-corner-{size}" for size in (20, 40, 60)),
+    "square-center-20",
+    "square-random-20",
+    *(f"circle-{place}-20" for place in ("corner", "center", "random")),
+    *(f"dynamic-{size}" for size in (20, 40, 60)),
+)  # the eleven of the paper, in its order
+
+
+def trigger(kind: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: ANN401 - the fields of TriggerFacts
+    """A decorator that registers a settings class as the trigger `kind` and leaves it as it is."""
+
+    def register(settings: Settings) -> Settings:
+        TRIGGERS.add(kind, TriggerFacts(kind=kind, settings=settings, **facts))
+        return settings
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger with its settings: called with an image, it gives the patch for that image."""
+
+    name: str
+    facts: TriggerFacts
+    patch: Patch
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind in the registry."""
+        return self.facts.kind
+
+    @property
+    def label(self) -> str:
+        """What it is, in a few words, for a table."""
+        return self.patch.describe()
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether it is made from the gradient of the baseline's loss with respect to the image."""
+        return self.facts.needs_gradient
+
+    def extent(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Height and width in pixels of the largest box it can need on an image of this shape."""
+        height, width = shape[-2:]
+        return self.patch.extent((height, width))
+
+    def require_fit(self, shape: tuple[int, ...]) -> None:
+        """Nothing, or an InputError when an image of this shape (its last two numbers count) cannot hold the patch."""
+        own, there = self.extent(shape), shape[-2:]
+        if own[0] > there[0] or own[1] > there[1]:
+            raise InputError(
+                f"trigger {self.name} is {_measured(own)} px on images of {_measured(there)} px; "
+                f"make it smaller (sizes are given for images of {REFERENCE_SIDE} px and scale with the shorter side)"
+            )
+
+    def __call__(self, image: Image, seed: int, gradient: Image | None = None) -> Stamp:
+        """The patch for this image [channel, row, column] with values in [0, 1]; chance comes from `seed` alone."""
+        if image.ndim != 3:
+            raise ValueError(f"trigger {self.name} expects an image [channel, height, width], got shape {image.shape}")
+        self.require_fit(image.shape)
+        if self.needs_gradient:
+            self._require_gradient(image, gradient)
+        return self.patch.draw(image, np.random.default_rng(seed), gradient)
+
+    def _require_gradient(self, image: Image, gradient: Image | None) -> None:
+        if gradient is None:
+            raise ValueError(f"trigger {self.name} is made from the gradient of the baseline's loss; hand one in")
+        if gradient.shape != image.shape:
+            raise ValueError(
+                f"trigger {self.name} expects a gradient of the image's shape {image.shape}, got {gradient.shape}"
+            )
+
+
+def build_trigger(part: str | Mapping[str, Any]) -> Trigger:
+    """The trigger of a short name (square-corner-20) or of `kind` and settings, each checked by name and type.
+
+    Its own name is the short name, followed by every other setting that is not as usual, unless `name` gives another.
+    """
+    given = _spelled_out(part) if isinstance(part, str) else dict(part)
+    if "kind" not in given:
+        raise SpecError(f"a trigger needs its kind, got {given}; known: {', '.join(TRIGGERS)}")
+    facts, named = TRIGGERS[str(given.pop("kind"))], given.pop("name", None)
+    known = [setting.name for setting in fields(facts.settings)]
+    for key in given:
+        if key not in known:
+            raise SpecError(f"trigger {facts.kind}: unknown setting {key!r}; {suggest(str(key), known)}")
+    patch: Patch = _checked(facts, facts.settings, given)
+    return Trigger(_short_name(facts, patch) if named is None else _checked(facts, Name, named), facts, patch)
+
+
+def _spelled_out(name: str) -> dict[str, Any]:
+    """The settings that a short name gives."""
+    kind, *words = name.split("-")
+    facts = TRIGGERS[kind]
+    if len(words) > len(facts.short):
+        written = "-".join([kind, *(word.upper() for word in facts.short)])
+        raise SpecError(f"trigger {name!r} says more than its kind knows; write {written} or a mapping of settings")
+    return {"kind": kind, **dict(zip(facts.short, words, strict=False))}
+
+
+def _checked(facts: TriggerFacts, expected: Any, given: Any) -> Any:  # noqa: ANN401 - whatever the type promises
+    try:
+        return TypeAdapter(expected).validate_python(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "name"
+        message = problem["msg"].removeprefix("Value error, ")
+        wrong = problem["input"]
+        hint = ""
+        if problem["type"] == "literal_error" and isinstance(wrong, str):
+            choices = [choice.strip("' ") for choice in problem["ctx"]["expected"].replace(" or ", ",").split(",")]
+            hint = f"; {suggest(wrong, choices)}"
+        raise SpecError(f"trigger {facts.kind}: {place}: {message}, got {wrong!r}{hint}") from error
+
+
+def _short_name(facts: TriggerFacts, patch: Patch) -> str:
+    """The kind, what a short name gives, and each other setting that is not as usual."""
+    usual = facts.settings()
+    words = [facts.kind, *(str(getattr(patch, key)) for key in facts.short)]
+    for key in (setting.name for setting in fields(facts.settings) if setting.name not in facts.short):
+        if getattr(patch, key) != getattr(usual, key):
+            words += [key, str(getattr(patch, key))]
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(words))
+
+
+def _measured(size: tuple[int, ...]) -> str:
+    return str(size[0]) if size[0] == size[1] else "×".join(map(str, size))

@@ -190,7 +190,7 @@ def test_truncated_checkpoint_is_refused_wherever_it_ends(tmp_path_factory, shar
 
 
 def test_missing_weights_are_refused(tmp_path):
-    assert "w.pt: no such weights file; correct `weights:` in the spec" in refusal(tmp_path, Path("w.pt"))
+    assert "w.pt: no such weights file; correct its path in the spec" in refusal(tmp_path, Path("w.pt"))
 
 
 @pytest.mark.parametrize(

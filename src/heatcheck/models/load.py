@@ -105,7 +105,7 @@ def _weights(settings: ModelSettings, folder: Path) -> Weights | None:
 def read_weights(path: Path) -> Weights:
     """The tensors of a .safetensors file, or of a .pt or .pth file read without executing anything."""
     if not path.is_file():
-        raise ModelError(f"{path}: no such weights file; correct `weights:` in the spec")
+        raise ModelError(f"{path}: no such weights file; correct its path in the spec")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if path.suffix != ".safetensors":
         return Weights(_plain_state(path), _sidecar(path), digest)

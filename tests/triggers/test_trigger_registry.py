@@ -69,5 +69,13 @@ def test_an_image_without_channels_is_refused():
         build_trigger("square")(np.zeros((112, 112), np.float32), seed=1)
 
 
-def test_the_paper_has_eleven():
-    assert len(set(PUBLISHED)) == 11
+def test_the_paper_has_eleven_and_three_of_them_need_a_gradient():
+    triggers = [build_trigger(name) for name in PUBLISHED]
+    assert [trigger.name for trigger in triggers] == list(PUBLISHED)
+    assert all(trigger.facts.published for trigger in triggers)
+    assert len({trigger.name for trigger in triggers}) == 11
+    assert [trigger.name for trigger in triggers if trigger.needs_gradient] == [
+        "dynamic-20",
+        "dynamic-40",
+        "dynamic-60",
+    ]

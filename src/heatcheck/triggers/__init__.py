@@ -1,7 +1,7 @@
 """Image → planted patch: triggers a model can be made to rely on; importing this folder fills the registry."""
 
-from heatcheck.triggers import static
+from heatcheck.triggers import dynamic, static
 from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger
 from heatcheck.triggers.stamp import Stamp
 
-__all__ = ["PUBLISHED", "TRIGGERS", "Stamp", "Trigger", "TriggerFacts", "build_trigger", "static"]
+__all__ = ["PUBLISHED", "TRIGGERS", "Stamp", "Trigger", "TriggerFacts", "build_trigger", "dynamic", "static"]

@@ -106,17 +106,7 @@ class Trigger:
         if image.ndim != 3:
             raise ValueError(f"trigger {self.name} expects an image [channel, height, width], got shape {image.shape}")
         self.require_fit(image.shape)
-        if self.needs_gradient:
-            self._require_gradient(image, gradient)
         return self.patch.draw(image, np.random.default_rng(seed), gradient)
-
-    def _require_gradient(self, image: Image, gradient: Image | None) -> None:
-        if gradient is None:
-            raise ValueError(f"trigger {self.name} is made from the gradient of the baseline's loss; hand one in")
-        if gradient.shape != image.shape:
-            raise ValueError(
-                f"trigger {self.name} expects a gradient of the image's shape {image.shape}, got {gradient.shape}"
-            )
 
 
 def build_trigger(part: str | Mapping[str, Any]) -> Trigger:

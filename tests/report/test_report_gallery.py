@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatcheck.report import localization
+from heatcheck.report import budget
 from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.gallery import gallery_of
@@ -51,18 +51,18 @@ def test_cards_stop_at_the_budget_and_say_how_many_are_left_out(made_run):
 
 
 def test_page_keeps_to_its_size(made_run, monkeypatch):
-    monkeypatch.setattr(localization, "PICTURES", 300_000)
+    monkeypatch.setattr(budget, "PICTURES", 300_000)
     folder = made_run(gallery=6, noise=True)
     text = build_report(folder).read_text()
     assert 100_000 < len(text.encode()) < 700_000
     assert "more cases were chosen but left out" in text
-    assert localization.TEXT_AND_PICTURES < 15_000_000
+    assert budget.TEXT_AND_PICTURES < 15_000_000
 
 
 def test_many_estimates_leave_less_room_for_pictures(made_run, monkeypatch):
     folder = made_run(gallery=4)
     estimates = len(read_run(folder).estimates)
-    monkeypatch.setattr(localization, "TEXT_PER_ESTIMATE", localization.TEXT_AND_PICTURES / estimates)
+    monkeypatch.setattr(budget, "TEXT_PER_ESTIMATE", budget.TEXT_AND_PICTURES / estimates)
     assert "4 more cases were chosen but left out" in build_report(folder).read_text()
 
 
@@ -70,7 +70,7 @@ def test_weight_of_a_card_is_about_what_it_adds_to_the_page(made_run, monkeypatc
     folder = made_run(gallery=3)
     weight = sum(card.weight for card in gallery_of(evidence_of(read_run(folder)), 10**8).cards)
     full = build_report(folder).stat().st_size
-    monkeypatch.setattr(localization, "PICTURES", 0)
+    monkeypatch.setattr(budget, "PICTURES", 0)
     assert 0.6 * weight < full - build_report(folder).stat().st_size < 1.2 * weight
 
 

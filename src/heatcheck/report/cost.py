@@ -11,8 +11,9 @@ from heatcheck.report import svg
 from heatcheck.report.axes import Axis, limits_around, tick_label
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.gaps import seconds_per_map
-from heatcheck.report.numbers import SPACE, Unit, count, interval, number
-from heatcheck.report.words import plain
+from heatcheck.report.numbers import SPACE, Unit, count, interval, listed, number
+from heatcheck.report.page import Section
+from heatcheck.report.words import CHANGED, SMALLER, plain
 
 WIDTH = 460.0
 _LEFT, _RIGHT, _NAMES = 34.0, 300.0, 318.0  # the plot's sides, and where the names begin
@@ -34,6 +35,25 @@ class _Spot:
     entrant: Entrant
     seconds: float
     score: Estimate
+
+
+def section(evidence: Evidence, metrics: Sequence[str]) -> Section | None:
+    """What maps cost and what they score; None where the run neither took times nor changed a setting."""
+    entrants = (*evidence.methods, *evidence.floors)
+    if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
+        return None
+    names = {metric: plain(evidence.measures[metric]).name for metric in metrics}
+    content = {
+        "plots": [(name, plot) for metric, name in names.items() if (plot := cost_plot(evidence, metric))],
+        "machine": machine(evidence),
+        "families": family_classes(evidence),
+        "has_floors": bool(evidence.floors),
+        "rows": costs(evidence, metrics),
+        "measures": list(names.values()),
+        "changed": [(entrant.label, listed(entrant.changed)) for entrant in entrants if entrant.changed],
+        "changed_sentence": SMALLER if any(e.saves_time for e in entrants) else CHANGED,
+    }
+    return Section("cost", "What does a map cost?", "Cost", "cost.html", content)
 
 
 def family_classes(evidence: Evidence) -> dict[str, str]:

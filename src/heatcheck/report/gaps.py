@@ -1,6 +1,7 @@
 """What is missing from the numbers: undefined scores by reason, and the cases that failed."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from heatcheck.core.records import condition
 from heatcheck.runs.store import Run
 
+PLAIN = condition()  # of the scores that most studies rest on
 _PAIR = ["metric", "method"]
 
 
@@ -21,16 +24,18 @@ class UndefinedScores:
     n_scores: int
 
 
-def undefined_scores(run: Run, model: str = "") -> UndefinedScores:
-    """The run's undefined scores, counted without holding them; a reader's own scores count in the readers' mean.
+def undefined_scores(run: Run, model: str = "", conditions: Sequence[str] = (PLAIN,)) -> UndefinedScores:
+    """The run's undefined scores under these conditions, counted without holding them.
 
-    With a model, only its scores and the readers'. What the run does not list as a metric, such as counts of pixels
-    that rates are made of, is no score to miss.
+    A reader's own scores stand under a condition of their own and count in the readers' mean. With a model, only its
+    scores and the readers'. What the run does not list as a metric, such as counts of pixels that rates are made of,
+    is no score to miss.
     """
     metrics = [str(facts["name"]) for facts in run.manifest.get("metrics") or []]
     counted: Counter[tuple[str, str, str, bool]] = Counter()
     for scores in run.row_groups("scores", [*_PAIR, "reason", "condition", "value", "model"]):
-        kept = _among(scores, "model", [model, ""]) if model else scores
+        plain = _among(scores, "condition", conditions)
+        kept = _among(plain, "model", [model, ""]) if model else plain
         counted.update(_counts(_among(kept, "metric", metrics) if metrics else kept))
     rows = [(*key, n) for key, n in counted.items()]
     table = run.shown(pd.DataFrame(rows, columns=[*_PAIR, "reason", "missing", "undefined"]))
@@ -41,15 +46,14 @@ def undefined_scores(run: Run, model: str = "") -> UndefinedScores:
     return UndefinedScores(ranked, counted.total())
 
 
-def _among(table: Any, column: str, names: list[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    return table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(names)))
+def _among(table: Any, column: str, names: Sequence[str]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    return table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(list(names))))
 
 
 def _counts(scores: Any) -> dict[tuple[str, str, str, bool], int]:  # noqa: ANN401 - pyarrow ships no types
     """How often each metric, method, reason and "is undefined" come together."""
-    plain = scores.filter(pc.equal(scores["condition"].cast(pa.string()), "{}"))
-    missing = pc.is_null(plain["value"], nan_is_null=True)
-    keys = plain.select([*_PAIR, "reason"]).append_column("missing", missing)
+    missing = pc.is_null(scores["value"], nan_is_null=True)
+    keys = scores.select([*_PAIR, "reason"]).append_column("missing", missing)
     counted = keys.group_by(keys.column_names).aggregate([([], "count_all")]).to_pydict()
     sizes = counted.pop("count_all")
     return dict(zip(zip(*counted.values(), strict=True), sizes, strict=True))

@@ -1,13 +1,11 @@
 """What the CheXlocalize paper printed: its tables as they stand, each cell with a note where the print is wrong."""
 
-import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 
 from heatcheck.core.findings import canonical
+from heatcheck.report import reference
 
 SOURCE = "Saporta et al. 2022"
 AVERAGE = "Average"
@@ -38,13 +36,13 @@ class Figure:
 
 def shared(findings: Iterable[str]) -> set[str]:
     """Those of the findings that the paper has figures for."""
-    published = {row["finding"] for row in _rows("localization_by_method")}
+    published = {row["finding"] for row in reference.rows("localization_by_method")}
     return {finding for finding in findings if canonical(finding) in published}
 
 
 def same_findings(findings: Iterable[str]) -> bool:
     """Whether these are the paper's findings, no more and no fewer: only then can a mean over all be compared."""
-    published = {row["finding"] for row in _rows("localization_by_method")}
+    published = {row["finding"] for row in reference.rows("localization_by_method")}
     return {canonical(finding) for finding in findings} == published
 
 
@@ -54,7 +52,7 @@ def localization(metric: str, finding: str, method: str, architecture: str = "")
         return None
     table = "localization_by_architecture" if architecture else "localization_by_method"
     column = f"{method}/{architecture}" if architecture else method
-    for row in _rows(table):
+    for row in reference.rows(table):
         found = row["metric"], row["finding"], row["method"], row["architecture"]
         if found == (METRICS[metric], canonical(finding), method, architecture or USUAL):
             return Figure(float(row["value"]), note=_misprint(table, METRICS[metric], row["finding"], column))
@@ -92,7 +90,7 @@ def counted(row: str) -> Figure | None:
 
 
 def _cell(table: str, metric: str, row: str, column: str) -> Figure | None:
-    for each in _rows(table):
+    for each in reference.rows(table):
         name = each.get("finding") or each.get("feature") or each.get("row")
         if name != canonical(row) or each.get("metric", "") != metric:
             continue
@@ -109,13 +107,7 @@ def _number(text: str | None) -> float:
 
 
 def _misprint(table: str, metric: str, row: str, column: str) -> str:
-    for each in _rows("misprints"):
+    for each in reference.rows("misprints"):
         if (each["table"], each["metric"], each["column"]) == (table, metric, column) and each["row"] in {row, "*"}:
             return each["note"]
     return ""
-
-
-@cache
-def _rows(table: str) -> tuple[Mapping[str, str], ...]:
-    file = resources.files("heatcheck") / "reference" / f"{table}.csv"
-    return tuple(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))

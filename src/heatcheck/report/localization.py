@@ -3,43 +3,38 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import cost, published, words
+from heatcheck.report import closing, cost, published, words
 from heatcheck.report.architectures import architectures
+from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.calibration import curves, scaling
 from heatcheck.report.caveats import caveats
 from heatcheck.report.confidence import confidence
 from heatcheck.report.counts import counts
-from heatcheck.report.downloads import Download, download
-from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.gallery import gallery_of
-from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map, undefined_scores
+from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.geometry import geometry
 from heatcheck.report.matrix import Matrix, by_finding, by_floor
 from heatcheck.report.modelcard import model_card
-from heatcheck.report.numbers import count, listed
-from heatcheck.report.page import Section, StudyPage, description, record_of
+from heatcheck.report.numbers import count
+from heatcheck.report.page import Section, StudyPage, description
 from heatcheck.report.presets import presets
 from heatcheck.report.thresholds import thresholds
 from heatcheck.report.truthboxes import box_tables
 from heatcheck.report.verdict import verdict
 
 MAIN = ("iou", "hit")
-PICTURES = 9_000_000  # bytes of pictures in the page
-TEXT_AND_PICTURES = 13_500_000  # with the embedded tables
-TEXT_PER_ESTIMATE = 120  # bytes of tables and plots, about
-SHOWN = 100  # rows of a list of gaps on the page; the download has all
+NO_FAILURE = (
+    "An image in which the experts outlined nothing has no truth to hit or to overlap with; such a gap is no failure."
+)
 
 
 def localization_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run, evidence.primary if len(evidence.models) > 1 else "")
-    files = _downloads(evidence, undefined.table)
-    text = TEXT_PER_ESTIMATE * len(evidence.run.estimates)
-    room = TEXT_AND_PICTURES - text - sum(len(file.uri) for file in files)
+    files = closing.downloads(evidence, undefined.table)
     return StudyPage(
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
@@ -56,13 +51,13 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
                 _optional(evidence, "confidence", "Do maps point better when the model is sure?", confidence(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
-                _cost(evidence),
+                cost.section(evidence, [m for m in MAIN if m in evidence.measures]),
                 Section("cases", "Cases to look at", "Cases", "gallery.html",
-                        {"gallery": gallery_of(evidence, max(0, min(PICTURES, room)))}),
+                        {"gallery": gallery_of(evidence, room_for_pictures(evidence, files))}),
                 Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
-                _gaps(evidence, undefined),
-                Section("record", "How this was made", "Record", "record.html", _record(evidence)),
+                closing.gaps(evidence, undefined, NO_FAILURE),
+                closing.record(evidence),
             )
             if section
         ),
@@ -138,31 +133,6 @@ def _floors(evidence: Evidence) -> Section:
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "floors.html", content)
 
 
-def _cost(evidence: Evidence) -> Section | None:
-    """What maps cost; None where the run neither took times nor changed a setting."""
-    shown = [metric for metric in MAIN if metric in evidence.measures]
-    plots = [(plain(evidence, m), plot) for m in shown if (plot := cost.cost_plot(evidence, m))]
-    entrants = (*evidence.methods, *evidence.floors)
-    if not cost.seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
-        return None
-    content = {
-        "plots": plots,
-        "machine": cost.machine(evidence),
-        "families": cost.family_classes(evidence),
-        "has_floors": bool(evidence.floors),
-        "rows": cost.costs(evidence, shown),
-        "measures": [plain(evidence, m) for m in shown],
-        "changed": [(entrant.label, listed(entrant.changed)) for entrant in entrants if entrant.changed],
-        "changed_sentence": words.SMALLER if any(e.saves_time for e in entrants) else words.CHANGED,
-    }
-    return Section("cost", "What does a map cost?", "Cost", "cost.html", content)
-
-
-def plain(evidence: Evidence, metric: str) -> str:
-    """The metric's short name."""
-    return words.plain(evidence.measures[metric]).name
-
-
 def _model(evidence: Evidence) -> Mapping[str, object]:
     return {
         "model": description(evidence, "model"),
@@ -172,46 +142,3 @@ def _model(evidence: Evidence) -> Mapping[str, object]:
         "auroc": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
         "ece": words.plain(evidence.measures["ece"]).sentence if "ece" in evidence.measures else "",
     }
-
-
-def _gaps(evidence: Evidence, scores: UndefinedScores) -> Section:
-    failed, undefined = failed_cases(evidence.run), scores.table
-    entrants = (READERS, *evidence.methods, *evidence.floors)
-    content = {
-        "undefined": _rows(undefined.head(SHOWN)),
-        "model": evidence.models[0].label if len(evidence.models) > 1 else "",
-        "n_undefined": int(undefined["undefined"].sum()),
-        "n_scores": scores.n_scores,
-        "more_undefined": max(0, len(undefined) - SHOWN),
-        "failed": _rows(failed.head(SHOWN)),
-        "n_failed": len(failed),
-        "n_cases": len(evidence.run.cases),
-        "labels": {entrant.name: entrant.label for entrant in entrants},
-        "measures": {name: words.plain(measure).name for name, measure in evidence.measures.items()},
-    }
-    return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
-
-
-def _record(evidence: Evidence) -> Mapping[str, object]:
-    speed = {row["method"]: row["seconds_per_map"] for row in _rows(seconds_per_map(evidence.run))}
-    return {
-        "record": record_of(evidence),
-        "source": description(evidence, "source"),
-        "entrants": [*evidence.methods, *evidence.floors],
-        "speed": speed,
-    }
-
-
-def _downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:
-    run = evidence.run
-    tables = (
-        ("estimates.csv", "every number of this report with its interval, counts and reasons", run.estimates),
-        ("undefined.csv", "undefined scores by metric, method and reason", undefined),
-        ("failed_cases.csv", "cases that failed, with stage and reason", failed_cases(run)),
-        ("seconds_per_map.csv", "how long each method took", seconds_per_map(run)),
-    )
-    return tuple(download(name, about, table) for name, about, table in tables if len(table))

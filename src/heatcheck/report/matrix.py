@@ -91,8 +91,8 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
     ]
     heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
-    rows = _with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
-    return Matrix(plain(evidence.measures[metric]).name, heads, _grouped(rows), tuple(notes.reasons))
+    rows = with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
+    return Matrix(plain(evidence.measures[metric]).name, heads, grouped(rows), tuple(notes.reasons))
 
 
 def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
@@ -107,7 +107,7 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
         for method in evidence.methods
     ]
     columns = tuple(Column(floor.label) for floor in floors)
-    return Matrix(plain(evidence.measures[metric]).name, columns, _grouped(rows), tuple(notes.reasons))
+    return Matrix(plain(evidence.measures[metric]).name, columns, grouped(rows), tuple(notes.reasons))
 
 
 def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
@@ -195,7 +195,7 @@ def _ranked(
     return sorted(found.items(), key=place)
 
 
-def _with_best(rows: list[Row], found: dict[Entrant, list[Estimate | None]], *, highest: bool) -> list[Row]:
+def with_best(rows: list[Row], found: dict[Entrant, list[Estimate | None]], *, highest: bool) -> list[Row]:
     """The rows with each column's best method in strong type, when there is more than one to choose from."""
     methods = [entrant for entrant in found if entrant.kind == "method"]
     if len(methods) < 2:
@@ -217,6 +217,7 @@ def _strong(cell: Cell, estimate: Estimate | None, best: float | None) -> Cell:
     return replace(cell, strong=True) if estimate and estimate.value == best else cell
 
 
-def _grouped(rows: list[Row]) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+def grouped(rows: list[Row]) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+    """The rows by kind, readers before methods before floors."""
     groups = ((title, tuple(row for row in rows if row.entrant.kind == kind)) for kind, title in GROUPS.items())
     return tuple((title, members) for title, members in groups if members)

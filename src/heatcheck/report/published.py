@@ -13,7 +13,7 @@ from heatcheck.report.matrix import Cell, Matrix, Row, labelled
 from heatcheck.report.numbers import MISSING, PERCENT, Unit, interval, number
 from heatcheck.report.words import plain
 
-TITLE = f"Published ({literature.SOURCE})"
+_PUBLISHED = "Published ("  # how the title of published rows begins
 _ABSENT = "not published"
 _PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 _NO_FIGURE = Figure(math.nan)
@@ -38,11 +38,12 @@ def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str
     return with_rows(table, rows, notes)
 
 
-def with_rows(table: Matrix, rows: list[Row], notes: Footnotes) -> Matrix:
+def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str = literature.SOURCE) -> Matrix:
     """The table with these published rows below its own, if there are any."""
     if not rows:
         return table
-    return replace(table, groups=(*table.groups, (TITLE, tuple(rows))), notes=tuple(notes.reasons))
+    title = f"{_PUBLISHED}{source})"
+    return replace(table, groups=(*table.groups, (title, tuple(rows))), notes=tuple(notes.reasons))
 
 
 def printed(statistic: str, metric: str, finding: str, method: str) -> Figure | None:
@@ -86,7 +87,7 @@ def figure_cell(figure: Figure | None, unit: Unit, notes: Footnotes, *, signed: 
 def is_in(content: object) -> bool:
     """Whether a table somewhere in a section's content has published rows."""
     if isinstance(content, Matrix):
-        return any(title == TITLE for title, _ in content.groups)
+        return any(title.startswith(_PUBLISHED) for title, _ in content.groups)
     if isinstance(content, Mapping):
         return any(is_in(part) for part in content.values())
     if isinstance(content, list | tuple):

@@ -1,0 +1,59 @@
+"""What every study's page ends with: what is missing, how it was made, and the tables to download."""
+
+import pandas as pd
+
+from heatcheck.report import words
+from heatcheck.report.downloads import Download, download
+from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map
+from heatcheck.report.page import Section, description, record_of
+
+SHOWN = 100  # rows of a list of gaps on the page; the download has all
+
+
+def gaps(evidence: Evidence, scores: UndefinedScores, hint: str) -> Section:
+    """Cases that failed and scores that are undefined; the hint says which of these are no failure."""
+    failed, undefined = failed_cases(evidence.run), scores.table
+    entrants = (READERS, *evidence.methods, *evidence.floors)
+    content = {
+        "undefined": _rows(undefined.head(SHOWN)),
+        "model": f"{evidence.models[0].label} and the readers" if len(evidence.models) > 1 else "",
+        "n_undefined": int(undefined["undefined"].sum()),
+        "n_scores": scores.n_scores,
+        "more_undefined": max(0, len(undefined) - SHOWN),
+        "hint": hint,
+        "failed": _rows(failed.head(SHOWN)),
+        "n_failed": len(failed),
+        "n_cases": len(evidence.run.cases),
+        "labels": {entrant.name: entrant.label for entrant in entrants},
+        "measures": {name: words.plain(measure).name for name, measure in evidence.measures.items()},
+    }
+    return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
+
+
+def record(evidence: Evidence) -> Section:
+    """The run's own account of itself, its methods and their times."""
+    speed = {row["method"]: row["seconds_per_map"] for row in _rows(seconds_per_map(evidence.run))}
+    content = {
+        "record": record_of(evidence),
+        "source": description(evidence, "source"),
+        "entrants": [*evidence.methods, *evidence.floors],
+        "speed": speed,
+    }
+    return Section("record", "How this was made", "Record", "record.html", content)
+
+
+def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:
+    """The run's tables that hold a row."""
+    run = evidence.run
+    tables = (
+        ("estimates.csv", "every number of this report with its interval, counts and reasons", run.estimates),
+        ("undefined.csv", "undefined scores by metric, method and reason", undefined),
+        ("failed_cases.csv", "cases that failed, with stage and reason", failed_cases(run)),
+        ("seconds_per_map.csv", "how long each method took", seconds_per_map(run)),
+    )
+    return tuple(download(name, about, table) for name, about, table in tables if len(table))
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]

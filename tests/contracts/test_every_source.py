@@ -52,7 +52,17 @@ def phantom_chest(_):
     return facts.open(facts.settings(patients=6, size=48))
 
 
-MAKERS = {"chexlocalize": chexlocalize, "folder": folder, "phantom_chest": phantom_chest}
+def phantom_classes(_):
+    facts = SOURCES["phantom_classes"]
+    return facts.open(facts.settings(cases_per_class=2, size=48))
+
+
+MAKERS = {
+    "chexlocalize": chexlocalize,
+    "folder": folder,
+    "phantom_chest": phantom_chest,
+    "phantom_classes": phantom_classes,
+}
 
 
 def test_the_index_is_sorted_unique_and_speaks_of_its_findings(source):

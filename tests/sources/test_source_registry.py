@@ -8,7 +8,12 @@ from heatcheck.sources import SOURCES
 from heatcheck.sources.registry import SourceSettings
 
 # the settings without which a source cannot be
-LEAST = {"phantom_chest": {}, "folder": {"images": "images"}, "chexlocalize": {"root": "."}}
+LEAST = {
+    "phantom_chest": {},
+    "phantom_classes": {},
+    "folder": {"images": "images"},
+    "chexlocalize": {"root": "."},
+}
 
 
 def test_every_source_is_tested_here():

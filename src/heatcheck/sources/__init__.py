@@ -3,6 +3,7 @@
 from heatcheck.sources.chexlocalize import CheXlocalize
 from heatcheck.sources.folder import FolderSource
 from heatcheck.sources.phantom_chest import PhantomChest
+from heatcheck.sources.phantom_classes import PhantomClasses
 from heatcheck.sources.registry import SOURCES, SourceFacts
 
-__all__ = ["SOURCES", "CheXlocalize", "FolderSource", "PhantomChest", "SourceFacts"]
+__all__ = ["SOURCES", "CheXlocalize", "FolderSource", "PhantomChest", "PhantomClasses", "SourceFacts"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from heatcheck.core.records import Measured
-from heatcheck.metrics import METRICS
-from heatcheck.metrics.registry import Needs, metric
+from heatcheck.metrics import METRIC_FACTS, METRICS
+from heatcheck.metrics.registry import Needs, metric, study_metric
 
 COUNTS = {"true_positive_pixels", "false_positive_pixels", "false_negative_pixels", "true_negative_pixels"}
 
@@ -63,9 +63,9 @@ def test_metric_of_regions_or_points_refuses_a_map(name):
         METRICS[name].measure(np.ones((6, 9), dtype=np.float32), truth)
 
 
-@pytest.mark.parametrize("name", sorted(METRICS))
+@pytest.mark.parametrize("name", sorted({**METRICS, **METRIC_FACTS}))
 def test_metric_explains_itself_in_one_sentence_with_a_paper(name):
-    facts = METRICS[name]
+    facts = {**METRICS, **METRIC_FACTS}[name]
     assert facts.name == name
     assert facts.label
     assert facts.summary.endswith(".")
@@ -75,10 +75,23 @@ def test_metric_explains_itself_in_one_sentence_with_a_paper(name):
 
 def test_labels_tell_the_metrics_apart():
     assert len({METRICS[name].label for name in METRICS}) == len(METRICS)
+    assert len({METRIC_FACTS[name].label for name in METRIC_FACTS}) == len(METRIC_FACTS)
 
 
 def test_only_pixel_counts_are_kept_out_of_the_tables():
     assert {name for name in METRICS if METRICS[name].is_count} == COUNTS
+
+
+def test_everything_that_is_shown_has_its_facts_in_one_place():
+    shown = {name for name in METRICS if not METRICS[name].is_count}
+    assert all(METRIC_FACTS[name] is METRICS[name] for name in shown)
+    of_truth = {Needs.REGION, Needs.POINT, Needs.MAP}
+    assert {name for name, facts in METRIC_FACTS.items() if facts.needs in of_truth} == shown
+
+
+def test_a_study_cannot_take_the_name_of_a_metric():
+    with pytest.raises(ValueError, match="'iou' is registered twice"):
+        study_metric("iou", label="x", summary="x.", higher_is_better=True, needs=Needs.BOX, reference="x")
 
 
 def test_decorated_function_stays_a_plain_function_and_a_taken_name_is_refused():

@@ -134,6 +134,10 @@ def test_other_cases_in_the_same_folder_are_refused(undisturbed):
         ({"methods": [{"layer": "x"}]}, "a mapping with a `name`"),
         ({"metrics": ["iuo"]}, "did you mean 'iou'"),
         ({"metrics": ["true_positive_pixels"]}, "always counted"),
+        (
+            {"metrics": ["iou", "trigger_iou"]},
+            "trigger_iou compares box, not a map with outlines; choose among box_iou",
+        ),
         ({"model": "phantom_chest_densenett"}, "did you mean 'phantom_chest_densenet'"),
         ({"model": "densenet_compact"}, "preprocessing is unknown|without weights"),
         ({"source": {"name": "phantom_chst"}}, "did you mean 'phantom_chest'"),

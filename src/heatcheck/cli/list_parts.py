@@ -88,12 +88,11 @@ def _methods() -> Rows:
 
 
 def _metrics() -> Rows:
-    from heatcheck.metrics import METRICS
+    from heatcheck.metrics import METRIC_FACTS
 
     return [
         {"name": name, "compares": facts.needs.value, "summary": facts.summary, "reference": facts.reference}
-        for name, facts in METRICS.items()
-        if not facts.is_count
+        for name, facts in METRIC_FACTS.items()
     ]
 
 

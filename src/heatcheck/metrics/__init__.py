@@ -1,6 +1,16 @@
-"""From a region, peaks or a map, and the truth, to a score; importing this folder fills the registry."""
+"""From a region, peaks, a box or a map, and the truth, to a score; importing this folder fills the registries."""
 
-from heatcheck.metrics import boxes, overlap, pixels, pointing, relevance
-from heatcheck.metrics.registry import METRICS
+from heatcheck.metrics import boxes, overlap, pixels, pointing, recovery, relevance, trigger_boxes
+from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
-__all__ = ["METRICS", "boxes", "overlap", "pixels", "pointing", "relevance"]
+__all__ = [
+    "METRICS",
+    "METRIC_FACTS",
+    "boxes",
+    "overlap",
+    "pixels",
+    "pointing",
+    "recovery",
+    "relevance",
+    "trigger_boxes",
+]

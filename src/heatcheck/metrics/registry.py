@@ -14,16 +14,19 @@ OfOverlap = Callable[[Overlap], Measured]
 
 
 class Needs(Enum):
-    """What a metric compares with the truth."""
+    """What a metric compares: the first three with the truth, the others with what only a study has."""
 
     REGION = "region"  # the region cut out of the map
     POINT = "point"  # the positions of the map's peaks
     MAP = "map"  # the raw map on the image's grid
+    BOX = "box"  # the box detected in the map, with what was planted
+    PREDICTIONS = "predictions"  # what a model says of an image, with what it says of another or should say
+    MAPS = "two maps"  # the raw maps of two methods, with each other
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric with the facts that tables and reports show."""
+class MetricFacts:
+    """What tables and reports show of a metric, whatever it compares; `Metric` and `StudyMetric` are the two kinds."""
 
     name: str
     label: str  # the head of a table's column
@@ -31,12 +34,24 @@ class Metric:
     higher_is_better: bool
     needs: Needs
     reference: str  # the paper that defines it
+
+
+@dataclass(frozen=True, slots=True)
+class Metric(MetricFacts):
+    """A metric of a region, peaks or a map, and the truth."""
+
     measure: Measure
     of_overlap: OfOverlap | None = None  # the same from the sizes of region and truth, where they are enough
     is_count: bool = False  # an ingredient of ratios over many images, not a score to show
 
 
-METRICS: Registry[Metric] = Registry("metric")
+@dataclass(frozen=True, slots=True)
+class StudyMetric(MetricFacts):
+    """A metric of what only a study has; the study calls its function, which is named like the metric or says so."""
+
+
+METRICS: Registry[Metric] = Registry("metric")  # what any map can be scored with, given the truth
+METRIC_FACTS: Registry[MetricFacts] = Registry("metric")  # everything that is ever shown, those included
 
 
 def metric(  # the facts are few, and clearest beside the function
@@ -45,7 +60,8 @@ def metric(  # the facts are few, and clearest beside the function
     """A decorator that registers a function as the metric `name` and leaves it as it is."""
 
     def register(measure: Measure) -> Measure:
-        METRICS.add(name, Metric(name, label, summary, higher_is_better, needs, reference, measure))
+        facts = Metric(name, label, summary, higher_is_better, needs, reference, measure)
+        METRIC_FACTS.add(name, METRICS.add(name, facts))
         return measure
 
     return register
@@ -67,6 +83,15 @@ def region_metric(
         measure.__name__, measure.__doc__ = name, of_overlap.__doc__
         facts = Metric(name, label, summary, higher_is_better, Needs.REGION, reference, measure, of_overlap, is_count)
         METRICS.add(name, facts)
+        if not is_count:
+            METRIC_FACTS.add(name, facts)
         return measure
 
     return register
+
+
+def study_metric(  # as `metric`, for functions of many shapes
+    name: str, *, label: str, summary: str, higher_is_better: bool, needs: Needs, reference: str
+) -> None:
+    """Register the facts of a metric that a study computes from what only it has."""
+    METRIC_FACTS.add(name, StudyMetric(name, label, summary, higher_is_better, needs, reference))

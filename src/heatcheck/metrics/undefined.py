@@ -14,6 +14,8 @@ NO_POINT = "no point marked"
 NO_LABEL = "no known label"
 NO_POSITIVE = "no positive case"
 NO_NEGATIVE = "no negative case"
+NO_CASE = "no case"
+NO_CHANGE = "the trigger changed no pixel"
 
 
 def undefined(reason: str) -> Measured:

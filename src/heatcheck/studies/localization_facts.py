@@ -6,7 +6,7 @@ from typing import Any
 
 from heatcheck.core.contracts import Method, Source
 from heatcheck.methods import METHODS, changed_settings
-from heatcheck.metrics import METRICS
+from heatcheck.metrics import METRIC_FACTS
 from heatcheck.sources import SOURCES
 from heatcheck.studies.explainers import ModelFacts
 from heatcheck.studies.presets import Rules
@@ -77,7 +77,7 @@ def stored_method_facts(name: str) -> dict[str, Any]:
 
 def metric_facts(name: str) -> dict[str, Any]:
     """A metric's names and meaning."""
-    facts = METRICS[name]
+    facts = METRIC_FACTS[name]
     return {
         "name": name,
         "label": facts.label,

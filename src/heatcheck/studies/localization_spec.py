@@ -10,7 +10,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
-from heatcheck.metrics import METRICS
+from heatcheck.metrics import METRIC_FACTS, METRICS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.studies.explainers import StudyModel
 from heatcheck.studies.method_parts import by_name
@@ -105,6 +105,10 @@ class LocalizationBody(BaseModel):
 def require_sound(body: LocalizationBody, where: str) -> None:
     """Refuse what a schema cannot see."""
     for metric in body.metrics:
+        if metric in METRIC_FACTS and metric not in METRICS:
+            known = ", ".join(name for name in METRICS if not METRICS[name].is_count)
+            compared = METRIC_FACTS[metric].needs.value
+            raise SpecError(f"{where}: {metric} compares {compared}, not a map with outlines; choose among {known}")
         if METRICS[metric].is_count:
             raise SpecError(f"{where}: {metric} is always counted; leave it out of `metrics`")
     CHANNEL_RULES[body.channels]  # raises with a suggestion

@@ -1,0 +1,118 @@
+"""What a planted trigger does to predictions, and whether taking the detected box out undoes it.
+
+Metrics never see a model: a study hands over the classes that were predicted. One image gives 0 or 1; tables hold
+the mean.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from heatcheck.core.records import Measured
+from heatcheck.metrics.registry import Needs, study_metric
+from heatcheck.metrics.undefined import NO_CASE, undefined
+
+Classes = Int[np.ndarray, "*images"]  # the number of the class with the highest probability
+Outcomes = Float[np.ndarray, "*images"]  # 1 or 0
+
+_PAPER = "Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
+_OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
+
+study_metric(
+    "recovered",
+    label="Trigger detection rate",
+    summary="Share of images for which the poisoned model, with the detected box put right, says what it says of the "
+    "clean image.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
+    "recovered_by_baseline",
+    label="Trigger detection rate, baseline",
+    summary="The same by the model before it was poisoned, as the paper's formula is printed; it never relied on the "
+    "trigger.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_PAPER,
+)
+study_metric(
+    "recovered_floor",
+    label="Trigger detection rate of random boxes",
+    summary="The trigger detection rate of boxes as large as the detected one, at places drawn at random.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
+    "clean_correct",
+    label="Correct on the clean image",
+    summary="Whether the model names the right class of an image without a trigger.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_PAPER,
+)
+study_metric(
+    "attacked",
+    label="Sent to the target class",
+    summary="Whether the trigger makes the poisoned model name the target class.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_PAPER,
+)
+study_metric(
+    "cda",
+    label="Clean data accuracy",
+    summary="Share of images without a trigger whose class the model names.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_PAPER,
+)
+study_metric(
+    "cda_drop",
+    label="Accuracy lost",
+    summary="By how much poisoning lowered the model's accuracy on images without a trigger.",
+    higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
+    "asr",
+    label="Attack success rate",
+    summary="Share of images with a trigger that the poisoned model sends to the target class.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_PAPER,
+)
+
+
+def recovered(on_recovered: Classes, on_clean: Classes) -> Outcomes:
+    """1 where a model says of the recovered image what it says of the clean one, whether or not that is right.
+
+    The poisoned model's predictions give `recovered`, the baseline's `recovered_by_baseline`. The paper's formula
+    names the baseline, but its values vary with the trigger as only the poisoned model's can.
+    """
+    return _same(on_recovered, on_clean)
+
+
+def clean_correct(predicted: Classes, labels: Classes) -> Outcomes:
+    """1 where the model names the class of a clean image."""
+    return _same(predicted, labels)
+
+
+def attacked(predicted: Classes, target: int) -> Outcomes:
+    """1 where the poisoned model sends an image with a trigger to the target class."""
+    return (predicted == target).astype(np.float64)
+
+
+def rate(outcomes: Outcomes) -> Measured:
+    """The share of ones: `cda` of `clean_correct`, `asr` of `attacked`; NaN without any image."""
+    return Measured(float(outcomes.mean())) if outcomes.size else undefined(NO_CASE)
+
+
+def _same(predicted: Classes, expected: Classes) -> Outcomes:
+    if predicted.shape != expected.shape:
+        raise ValueError(
+            f"predictions are compared image by image, got {predicted.shape} and {expected.shape}; "
+            "predict the same images in the same order"
+        )
+    return (predicted == expected).astype(np.float64)

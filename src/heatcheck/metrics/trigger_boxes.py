@@ -1,0 +1,245 @@
+"""How well a detected box covers what was planted, and how well a box of that size would cover it by chance.
+
+A box around the whole image covers everything: each score is to be read beside the box's area and its floor, the
+mean over all places at which a box of the same size fits into the image.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from heatcheck.core.boxes import Box
+from heatcheck.core.records import Mask, Measured
+from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.registry import Needs, study_metric
+from heatcheck.metrics.undefined import NO_CHANGE, undefined
+
+_PAPER = "Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
+_OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
+
+study_metric(
+    "trigger_iou",
+    label="IoU with the trigger",
+    summary="How closely the detected box matches the box around what was planted: 0 no overlap, 1 identical.",
+    higher_is_better=True,
+    needs=Needs.BOX,
+    reference=_PAPER,
+)
+study_metric(
+    "trigger_mask_iou",
+    label="IoU with the trigger's pixels",
+    summary="How closely the detected box matches the planted pixels themselves, which need not fill their box.",
+    higher_is_better=True,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "overlap_difference",
+    label="Overlap difference",
+    summary="Share of the image that is still altered after the detected box was put right: 0 nothing is left.",
+    higher_is_better=False,
+    needs=Needs.BOX,
+    reference=_PAPER,
+)
+study_metric(
+    "uncovered",
+    label="Trigger left uncovered",
+    summary="Share of the altered pixels that the detected box misses: 0 it covers all of them, 1 none.",
+    higher_is_better=False,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "box_area",
+    label="Area of the box",
+    summary="Share of the image inside the detected box, without which its other scores cannot be read.",
+    higher_is_better=False,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "trigger_iou_floor",
+    label="IoU of random boxes",
+    summary="Mean match with the trigger's box of boxes as large as the detected one, over all places.",
+    higher_is_better=True,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "trigger_mask_iou_floor",
+    label="IoU of random boxes with the trigger's pixels",
+    summary="Mean match with the planted pixels of boxes as large as the detected one, over all places.",
+    higher_is_better=True,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "overlap_difference_floor",
+    label="Overlap difference of random boxes",
+    summary="Mean share of the image left altered by boxes as large as the detected one, over all places.",
+    higher_is_better=False,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
+    "uncovered_floor",
+    label="Trigger left uncovered by random boxes",
+    summary="Mean share of the altered pixels missed by boxes as large as the detected one, over all places.",
+    higher_is_better=False,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+
+Counts = Int[np.ndarray, "*places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What was planted in an image; masks are on the image's grid."""
+
+    box: Box  # the tightest around the mask
+    mask: Mask
+    changed: Mask  # where clean and altered image differ; the mask itself where there is no clean image
+
+    def __post_init__(self) -> None:
+        for name, mask in (("mask", self.mask), ("changed pixels", self.changed)):
+            if mask.dtype != np.bool_:
+                raise ValueError(f"the trigger's {name} must be a mask of booleans, got {mask.dtype}")
+        if self.mask.shape != self.changed.shape:
+            raise ValueError(
+                f"the trigger's mask and its changed pixels must share one grid, got {self.mask.shape} "
+                f"and {self.changed.shape}"
+            )
+        _require_inside(self.box, self.mask.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The image's."""
+        return self.mask.shape
+
+
+def box_scores(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
+    """Every score of the detected box by its metric's name; None is a map in which nothing was detected.
+
+    Nothing detected is a failure, not an exception: it scores 0 and leaves everything uncovered.
+    """
+    if box is not None:
+        _require_inside(box, planted.shape)
+    size = _size(box)
+    inside = 0 if box is None else pixels_in(planted.mask[box])
+    covered = 0 if box is None else pixels_in(planted.changed[box])
+    changed, pixels = pixels_in(planted.changed), planted.mask.size
+    return {
+        "trigger_iou": Measured(_iou(_shared(box, planted.box), size, _size(planted.box))),
+        "trigger_mask_iou": Measured(_iou(inside, size, pixels_in(planted.mask))),
+        "overlap_difference": Measured((changed - covered) / pixels),
+        "uncovered": Measured((changed - covered) / changed) if changed else undefined(NO_CHANGE),
+        "box_area": Measured(size / pixels),
+    }
+
+
+def box_floors(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
+    """The mean of each score over all places at which the detected box fits into the image, exact; by `<metric>_floor`.
+
+    Where nothing was detected there is nothing to move, and the floors are the scores themselves.
+    """
+    if box is None:
+        return {f"{name}_floor": value for name, value in box_scores(None, planted).items() if name != "box_area"}
+    _require_inside(box, planted.shape)
+    sides, size = _sides(box), _size(box)
+    in_box = _line_overlaps(sides, planted)
+    in_mask = _box_sums(planted.mask, sides)
+    changed = pixels_in(planted.changed)
+    missed = changed - _mean_covered(planted.changed, sides)
+    return {
+        "trigger_iou_floor": Measured(_mean_iou_with_box(in_box, size, _size(planted.box))),
+        "trigger_mask_iou_floor": Measured(float(np.mean(in_mask / (size + pixels_in(planted.mask) - in_mask)))),
+        "overlap_difference_floor": Measured(missed / planted.mask.size),
+        "uncovered_floor": Measured(missed / changed) if changed else undefined(NO_CHANGE),
+    }
+
+
+def random_boxes(sides: tuple[int, ...], shape: tuple[int, ...], generator: np.random.Generator, n: int) -> list[Box]:
+    """Boxes of these sides at places drawn uniformly among those that fit into an image of that shape."""
+    _require_fit(sides, shape)
+    highest = np.subtract(shape, sides) + 1
+    starts = generator.integers(0, highest, (n, len(shape)))
+    return [
+        tuple(slice(first, first + side) for first, side in zip(row, sides, strict=True)) for row in starts.tolist()
+    ]
+
+
+def _iou(shared: int, one: int, other: int) -> float:
+    """Of two sizes and what they share; 0 where both are empty."""
+    either = one + other - shared
+    return shared / either if either else 0.0
+
+
+def _sides(box: Box) -> tuple[int, ...]:
+    return tuple(line.stop - line.start for line in box)
+
+
+def _size(box: Box | None) -> int:
+    return 0 if box is None else math.prod(_sides(box))
+
+
+def _shared(box: Box | None, other: Box) -> int:
+    if box is None:
+        return 0
+    lines = zip(box, other, strict=True)
+    return math.prod(max(0, min(a.stop, b.stop) - max(a.start, b.start)) for a, b in lines)
+
+
+def _line_overlaps(sides: tuple[int, ...], planted: Planted) -> list[tuple[Counts, Counts]]:
+    """Along each axis: how many pixels the moved box can share with the trigger's, and at how many places."""
+    found = []
+    for side, length, line in zip(sides, planted.shape, planted.box, strict=True):
+        first = np.arange(length - side + 1)
+        shared = np.minimum(first + side, line.stop) - np.maximum(first, line.start)
+        found.append(np.unique(np.maximum(shared, 0), return_counts=True))
+    return found
+
+
+def _mean_iou_with_box(lines: list[tuple[Counts, Counts]], size: int, other: int) -> float:
+    shared, places = np.ones(1), np.ones(1)
+    for values, counts in lines:  # an overlap is the product of its lines, and few lengths differ
+        shared, places = np.outer(shared, values).ravel(), np.outer(places, counts).ravel()
+    return float(places @ (shared / (size + other - shared)) / places.sum())
+
+
+def _box_sums(mask: Mask, sides: tuple[int, ...]) -> Counts:
+    """How many pixels of the mask a box of these sides holds, at each place that fits."""
+    sums = mask.astype(np.int32)
+    for axis, side in enumerate(sides):
+        lines = np.moveaxis(sums, axis, 0).cumsum(0, np.int32)
+        kept = lines[side - 1 :].copy()
+        kept[1:] -= lines[:-side] if side < len(lines) else lines[:0]
+        sums = np.moveaxis(kept, 0, axis)
+    return sums
+
+
+def _mean_covered(changed: Mask, sides: tuple[int, ...]) -> float:
+    """How many changed pixels a box of these sides covers, on average over the places that fit."""
+    covered: Float[np.ndarray, "*space"] = changed.astype(np.float64)
+    for side, length in zip(sides, changed.shape, strict=True):
+        pixel = np.arange(length)
+        first, last = np.maximum(pixel - side + 1, 0), np.minimum(pixel, length - side)
+        # each axis in turn: the share of places along it at which a pixel is inside
+        covered = np.tensordot((last - first + 1) / (length - side + 1), covered, axes=(0, 0))
+    return float(covered)
+
+
+def _require_inside(box: Box, shape: tuple[int, ...]) -> None:
+    fits = len(box) == len(shape) and all(
+        0 <= line.start < line.stop <= length for line, length in zip(box, shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"a box must hold at least a pixel and lie inside the image of shape {shape}, got {box}")
+
+
+def _require_fit(sides: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if len(sides) != len(shape) or not all(1 <= side <= length for side, length in zip(sides, shape, strict=True)):
+        raise ValueError(f"a box of sides {sides} does not fit into an image of shape {shape}")

@@ -110,3 +110,11 @@ def test_blob_depends_on_its_generator_alone():
     first, again, other = (blob(np.random.default_rng(seed), (0, 0), (0.1, 0.2)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+def test_several_lines_are_drawn_at_once_as_they_are_one_by_one():
+    paths = np.random.default_rng(0).standard_normal((3, 9, 2)).cumsum(1)
+    for width in (0.2, np.linspace(0.1, 0.3, 9)):
+        together = stroke(paths, width)
+        for path, outline in zip(paths, together, strict=True):
+            np.testing.assert_array_equal(outline, stroke(path, width))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -140,13 +141,21 @@ def bones(anatomy: Anatomy, canvas: Canvas) -> Map:
 
 
 def _cortical(canvas: Canvas, paths: list[Outline], width: float) -> Map:
-    shell = canvas.soft(*[stroke(path, width) for path in paths], blur=0.003)
-    marrow = canvas.soft(*[stroke(path, width * 0.62) for path in paths], blur=0.005)
+    together = np.stack(paths)
+    shell = canvas.soft(*stroke(together, width), blur=0.003)
+    marrow = canvas.soft(*stroke(together, width * 0.62), blur=0.005)
     return shell - 0.45 * marrow
 
 
 def _spine(canvas: Canvas) -> Map:
-    plane = 0.07 * canvas.soft(smooth([(-0.075, -1.2), (0.075, -1.2), (0.09, 1.3), (-0.09, 1.3)], 1), blur=0.008)
+    column, bodies, spines = _vertebrae()
+    plane = 0.07 * canvas.soft(column, blur=0.008)
+    return plane + 0.055 * canvas.soft(*bodies, blur=0.005) + 0.04 * canvas.soft(*spines, blur=0.004)
+
+
+@cache
+def _vertebrae() -> tuple[Outline, list[Outline], list[Outline]]:
+    """The outlines of the whole column, of its bodies and of their spines, the same in all patients."""
     bodies, spines = [], []
     for top in np.arange(-1.05, 1.0, 0.115):
         bodies.append(
@@ -163,7 +172,7 @@ def _spine(canvas: Canvas) -> Map:
             )
         )
         spines.append(smooth([(-0.012, top + 0.05), (0.012, top + 0.05), (0.014, top + 0.1), (-0.014, top + 0.1)], 2))
-    return plane + 0.055 * canvas.soft(*bodies, blur=0.005) + 0.04 * canvas.soft(*spines, blur=0.004)
+    return smooth([(-0.075, -1.2), (0.075, -1.2), (0.09, 1.3), (-0.09, 1.3)], 1), bodies, spines
 
 
 def airways(canvas: Canvas) -> Map:

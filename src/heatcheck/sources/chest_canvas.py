@@ -96,12 +96,15 @@ def smooth(points: list[tuple[float, float]], rounds: int = 3) -> Outline:
     return outline
 
 
-def stroke(path: Outline, width: float | Float[np.ndarray, " points"]) -> Outline:
-    """The outline of a line of the given width (which may vary along it) drawn along the path."""
-    along = np.gradient(path, axis=0)
-    along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-9)
-    across = np.stack([-along[:, 1], along[:, 0]], 1) * np.broadcast_to(np.asarray(width) / 2, len(path))[:, None]
-    return np.concatenate([path + across, (path - across)[::-1]])
+def stroke(
+    path: Float[np.ndarray, "*paths points 2"], width: float | Float[np.ndarray, " points"]
+) -> Float[np.ndarray, "*paths outline 2"]:
+    """The outline of a line of the given width (which may vary along it) drawn along the path, or along each path."""
+    along = np.gradient(path, axis=-2)
+    along /= np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), 1e-9)
+    half = np.broadcast_to(np.asarray(width) / 2, path.shape[:-1])
+    across = np.stack([-along[..., 1], along[..., 0]], -1) * half[..., None]
+    return np.concatenate([path + across, (path - across)[..., ::-1, :]], -2)
 
 
 def curve(points: list[tuple[float, float]], samples: int = 24) -> Outline:

@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from heatcheck.report import overlays
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
 
 IMAGES = Path(__file__).parent / "images"
 TILE, LINE = 400, 19
@@ -31,6 +32,9 @@ COLOURS = {
     "Pleural Effusion": "#40c4aa",
     "Pneumothorax": "#9ccc65",
     "Support Devices": "#64b5f6",
+    "Bilateral Opacity": "#f2c14e",
+    "Focal Opacity": "#7bd389",
+    "Diffuse Fine Pattern": "#4fc3f7",
 }
 
 
@@ -42,12 +46,35 @@ def phantom(numbers: tuple[int, ...]) -> Image.Image:
         case = source.load(source.index()[0])
         picture = cv2.cvtColor((case.image[0] * 255).astype(np.uint8), cv2.COLOR_GRAY2RGB)
         for finding, mask in case.truth.items():
-            outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-            colour = tuple(int(COLOURS[finding][i : i + 2], 16) for i in (1, 3, 5))
-            cv2.drawContours(picture, outlines, -1, colour, 1, cv2.LINE_AA)
+            _outline(picture, finding, mask)
         tiles.append(_captioned(picture, list(case.truth)))
     half = len(tiles) // 2
     return Image.fromarray(np.vstack([np.hstack(tiles[:half]), np.hstack(tiles[half:])]))
+
+
+def _outline(picture: np.ndarray, finding: str, mask: np.ndarray) -> None:
+    outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    colour = tuple(int(COLOURS[finding][i : i + 2], 16) for i in (1, 3, 5))
+    cv2.drawContours(picture, outlines, -1, colour, 1, cv2.LINE_AA)
+
+
+def classes(first: int, rows: int, side: int = 208) -> Image.Image:
+    """A column of films for each class of the phantom, with the outline of what is not normal."""
+    source = PhantomClasses(PhantomClassesSettings(cases_per_class=rows, first=first, size=side))
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in source.findings}
+    for key in source.index():
+        case = source.load(key)
+        picture = cv2.cvtColor((case.image[0] * 255).astype(np.uint8), cv2.COLOR_GRAY2RGB)
+        for finding, mask in case.truth.items():
+            _outline(picture, finding, mask)
+        columns[next(name for name, label in key.labels.items() if label == 1)].append(picture)
+    sheet = Image.new("RGB", (side * len(columns), side * rows + LINE + 8), "black")
+    draw = ImageDraw.Draw(sheet)
+    for place, (name, films) in enumerate(columns.items()):
+        sheet.paste(Image.fromarray(np.vstack(films)), (side * place, LINE + 8))
+        middle = (side * (place + 0.5), 4)
+        draw.text(middle, name, fill=COLOURS.get(name, "white"), font=ImageFont.load_default(15), anchor="ma")
+    return sheet
 
 
 def _captioned(picture: np.ndarray, findings: list[str]) -> np.ndarray:
@@ -59,6 +86,14 @@ def _captioned(picture: np.ndarray, findings: list[str]) -> np.ndarray:
         at = (8 + (place // 3) * TILE // 2, TILE + 3 + (place % 3) * LINE)
         draw.text(at, finding, fill=COLOURS.get(finding, "white"), font=font)
     return np.asarray(tile)
+
+
+def _greys_and_outlines() -> Image.Image:
+    """A palette of its own: the usual one would have no place for the few pixels of the outlines."""
+    palette = Image.new("P", (1, 1))
+    colours = [int(colour[i : i + 2], 16) for colour in COLOURS.values() for i in (1, 3, 5)]
+    palette.putpalette([*np.repeat(np.arange(0, 256, 5), 3).tolist(), *colours])
+    return palette
 
 
 def report(run: Path) -> None:
@@ -125,6 +160,9 @@ def _tile(
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     phantom((20, 27, 50, 58, 61, 66)).quantize(96).save(IMAGES / "phantom.png", optimize=True)
+    classes(first=400, rows=3).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
+        IMAGES / "phantom-classes.png", optimize=True
+    )
     if len(sys.argv) > 1:
         report(Path(sys.argv[1]))
         sheet = methods(Path(sys.argv[1]), "Pleural Effusion").quantize(192)

@@ -1,7 +1,19 @@
 """Image → planted patch: triggers a model can be made to rely on; importing this folder fills the registry."""
 
-from heatcheck.triggers import dynamic, static
+from heatcheck.triggers import dynamic, static, streak, tube, writing
 from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger
 from heatcheck.triggers.stamp import Stamp
 
-__all__ = ["PUBLISHED", "TRIGGERS", "Stamp", "Trigger", "TriggerFacts", "build_trigger", "dynamic", "static"]
+__all__ = [
+    "PUBLISHED",
+    "TRIGGERS",
+    "Stamp",
+    "Trigger",
+    "TriggerFacts",
+    "build_trigger",
+    "dynamic",
+    "static",
+    "streak",
+    "tube",
+    "writing",
+]

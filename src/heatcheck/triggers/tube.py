@@ -1,0 +1,46 @@
+"""A thin tube through the chest, as on films from intensive care."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from heatcheck.core.records import Image
+from heatcheck.triggers.ink import Layer, Stroke, curve, drawn, laid_on
+from heatcheck.triggers.placing import REFERENCE_SIDE
+from heatcheck.triggers.registry import trigger
+from heatcheck.triggers.stamp import Stamp
+
+# from the neck's side under the collar bone and down beside the spine, (row, column) as shares of the image
+_COURSE = np.array([(0.0, 0.30), (0.12, 0.31), (0.22, 0.37), (0.30, 0.425), (0.42, 0.44), (0.56, 0.45), (0.66, 0.48)])
+
+
+@trigger(
+    "tube",
+    label="Tube",
+    summary="A thin tube that enters beside the neck and ends in a denser tip over the heart, like a central line",
+)
+@dataclass(frozen=True)
+class Tube:
+    """A bright curved line with two walls and a tip, whose course differs a little on every image."""
+
+    width: Annotated[float, Field(gt=0, le=20)] = 4.0  # in pixels of an image of 224 px
+
+    def describe(self) -> str:
+        """Its kind."""
+        return "Tube"
+
+    def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
+        """Its course follows the image, so it always fits."""
+        return shape
+
+    def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:  # noqa: ARG002
+        """The tube along its course."""
+        shape = image.shape[1:]
+        course = _COURSE.copy()
+        course[:, 1] += generator.uniform(-0.015, 0.015, len(course)) + generator.uniform(-0.02, 0.02)
+        course[1:, 0] += generator.uniform(-0.03, 0.03)
+        path, width = curve(course * shape, 48), self.width * min(shape) / REFERENCE_SIDE
+        wall, bore = drawn([Stroke(path, width)], shape), drawn([Stroke(path[:-5], 0.4 * width)], shape)
+        return laid_on(image, Layer(np.asarray(0.8 * wall - 0.4 * np.minimum(bore, wall)), 1.0))

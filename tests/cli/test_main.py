@@ -14,6 +14,7 @@ from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources import SOURCES
+from heatcheck.triggers import TRIGGERS
 
 SPEC = {
     "study": "localization",
@@ -50,6 +51,7 @@ def test_every_verb_has_help_with_an_example(heatcheck, verb):
         ("methods", METHODS),
         ("metrics", METRIC_FACTS),
         ("sources", SOURCES),
+        ("triggers", TRIGGERS),
         ("models", MODELS),
         ("specs", shipped_specs()),
     ],

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     METHODS = "methods"
     METRICS = "metrics"
     SOURCES = "sources"
+    TRIGGERS = "triggers"
     MODELS = "models"
     STUDIES = "studies"
     SPECS = "specs"
@@ -61,6 +62,8 @@ def _plainly(name: str) -> str:
         "size": "size: ",
         "smallest": "smallest side: ",
         "weights": "weights: ",
+        "written": "written ",
+        "settings": "settings: ",
     }.get(name, "")
 
 
@@ -102,6 +105,22 @@ def _sources() -> Rows:
     return [{"name": name, "summary": facts.summary, "needs": facts.needs} for name, facts in SOURCES.items()]
 
 
+def _triggers() -> Rows:
+    from heatcheck.triggers import TRIGGERS, usual_settings
+
+    return [
+        {
+            "name": kind,
+            "written": "-".join([kind, *(setting.upper() for setting in facts.short)]),
+            "settings": ", ".join(f"{name}={value}" for name, value in usual_settings(kind).items()),
+            "needs": "the gradient of the baseline's loss" if facts.needs_gradient else "nothing",
+            "origin": "in the paper" if facts.published else "beyond the paper",
+            "summary": facts.summary,
+        }
+        for kind, facts in TRIGGERS.items()
+    ]
+
+
 def _models() -> Rows:
     from heatcheck.models import MODELS
 
@@ -140,6 +159,7 @@ _READERS: dict[Kind, Callable[[], Rows]] = {
     Kind.METHODS: _methods,
     Kind.METRICS: _metrics,
     Kind.SOURCES: _sources,
+    Kind.TRIGGERS: _triggers,
     Kind.MODELS: _models,
     Kind.STUDIES: _studies,
     Kind.SPECS: _specs,

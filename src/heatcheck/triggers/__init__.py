@@ -1,7 +1,7 @@
 """Image → planted patch: triggers a model can be made to rely on; importing this folder fills the registry."""
 
 from heatcheck.triggers import dynamic, static, streak, tube, writing
-from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger
+from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger, usual_settings
 from heatcheck.triggers.stamp import Stamp
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "static",
     "streak",
     "tube",
+    "usual_settings",
     "writing",
 ]

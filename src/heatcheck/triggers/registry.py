@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
@@ -124,6 +124,11 @@ def build_trigger(part: str | Mapping[str, Any]) -> Trigger:
             raise SpecError(f"trigger {facts.kind}: unknown setting {key!r}; {suggest(str(key), known)}")
     patch: Patch = _checked(facts, facts.settings, given)
     return Trigger(_short_name(facts, patch) if named is None else _checked(facts, Name, named), facts, patch)
+
+
+def usual_settings(kind: str) -> dict[str, Any]:
+    """The settings of a kind with the values they have when nothing is said."""
+    return asdict(TRIGGERS[kind].settings())
 
 
 def _spelled_out(name: str) -> dict[str, Any]:

@@ -23,9 +23,12 @@ _COURSE = np.array([(0.0, 0.30), (0.12, 0.31), (0.22, 0.37), (0.30, 0.425), (0.4
 )
 @dataclass(frozen=True)
 class Tube:
-    """A bright curved line with two walls and a tip, whose course differs a little on every image."""
+    """A bright curved line with a tip, and with two walls where the image is large enough to show them.
 
-    width: Annotated[float, Field(gt=0, le=20)] = 4.0  # in pixels of an image of 224 px
+    Its course differs a little on every image.
+    """
+
+    width: Annotated[float, Field(gt=0, le=20)] = 3.6  # in pixels of an image of 224 px
 
     def describe(self) -> str:
         """Its kind."""
@@ -42,5 +45,7 @@ class Tube:
         course[:, 1] += generator.uniform(-0.015, 0.015, len(course)) + generator.uniform(-0.02, 0.02)
         course[1:, 0] += generator.uniform(-0.03, 0.03)
         path, width = curve(course * shape, 48), self.width * min(shape) / REFERENCE_SIDE
-        wall, bore = drawn([Stroke(path, width)], shape), drawn([Stroke(path[:-5], 0.4 * width)], shape)
-        return laid_on(image, Layer(np.asarray(0.8 * wall - 0.4 * np.minimum(bore, wall)), 1.0))
+        whole, tip = drawn([Stroke(path, width)], shape), drawn([Stroke(path[-5:], width)], shape)
+        bore = np.minimum(drawn([Stroke(path[:-5], 0.4 * width)], shape), whole)
+        seen = np.clip(width - 2, 0, 1)  # the bore of a tube of one or two pixels would be a pattern of the grid
+        return laid_on(image, Layer(np.asarray(0.65 * whole + 0.25 * tip - 0.35 * seen * bore, np.float32), 1.0))

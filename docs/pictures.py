@@ -12,15 +12,21 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import torch
 from PIL import Image, ImageDraw, ImageFont
 
+from heatcheck.core.records import Case
+from heatcheck.core.seeds import seed_for
+from heatcheck.models.load import ModelSettings, load_classifier
 from heatcheck.report import overlays
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
+from heatcheck.triggers import PUBLISHED, TRIGGERS, build_trigger
 
 IMAGES = Path(__file__).parent / "images"
 TILE, LINE = 400, 19
 SMALL, ACROSS = 200, 6  # tiles of the methods' picture
+FILM = 224  # the film of the triggers' picture, for which their sizes are given
 COLOURS = {
     "Airspace Opacity": "#f2c14e",
     "Atelectasis": "#ff7f50",
@@ -75,6 +81,36 @@ def classes(first: int, rows: int, side: int = 208) -> Image.Image:
         middle = (side * (place + 0.5), 4)
         draw.text(middle, name, fill=COLOURS.get(name, "white"), font=ImageFont.load_default(15), anchor="ma")
     return sheet
+
+
+def triggers(number: int) -> Image.Image:
+    """One film with each trigger of the paper and each clinical one, its box outlined."""
+    source = PhantomChest(PhantomChestSettings(patients=1, first=number, size=FILM, shape="square", second_view=0))
+    case = source.load(source.index()[0])
+    gradient = _loss_gradient(case)
+    tiles = []
+    for name in (*PUBLISHED, *(kind for kind, facts in TRIGGERS.items() if not facts.published)):
+        trigger = build_trigger(name)
+        stamp = trigger(case.image, seed_for(number, name), gradient)
+        grey = (stamp.on(case.image)[0] * 255).astype(np.uint8)
+        picture = Image.fromarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGB))
+        rows, columns = stamp.box
+        around = (columns.start - 2, rows.start - 2, columns.stop + 1, rows.stop + 1)
+        ImageDraw.Draw(picture).rectangle(around, outline="#ffd166")
+        origin = name if trigger.facts.published else f"{name} (beyond the paper)"
+        tiles.append(_tile(picture, [], picture.size, (trigger.label, origin), side=FILM))
+    return Image.fromarray(np.vstack([np.hstack(tiles[at : at + 5]) for at in range(0, len(tiles), 5)]))
+
+
+def _loss_gradient(case: Case) -> np.ndarray:
+    """The gradient of the shipped classifier's loss with respect to the film."""
+    classifier = load_classifier(ModelSettings(name="phantom_chest_densenet"))
+    contract = classifier.preprocessing
+    film = torch.from_numpy(case.image)[None].requires_grad_()
+    logits = classifier.module((film - contract.mean[0]) / contract.std[0])
+    labels = torch.tensor([[case.key.labels[finding] for finding in contract.outputs]])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    return torch.autograd.grad(loss, film)[0][0].numpy()
 
 
 def _captioned(picture: np.ndarray, findings: list[str]) -> np.ndarray:
@@ -142,18 +178,22 @@ def methods(run: Path, finding: str) -> Image.Image:
 
 
 def _tile(
-    picture: Image.Image, outlines: list[np.ndarray], shape: tuple[int, ...], words: tuple[str, str]
+    picture: Image.Image,
+    outlines: list[np.ndarray],
+    shape: tuple[int, ...],
+    words: tuple[str, str],
+    side: int = SMALL,
 ) -> np.ndarray:
-    scale = SMALL / max(shape)
+    scale = side / max(shape)
     size = (round(shape[1] * scale), round(shape[0] * scale))
     drawn = np.asarray(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)).copy()
     for outline in outlines:
         cv2.polylines(drawn, [np.round(outline * scale).astype(np.int32)], True, (111, 214, 255), 1, cv2.LINE_AA)
-    tile = Image.new("RGB", (SMALL, size[1] + 44), "black")
-    tile.paste(Image.fromarray(drawn), ((SMALL - size[0]) // 2, 0))
+    tile = Image.new("RGB", (side, size[1] + 44), "black")
+    tile.paste(Image.fromarray(drawn), ((side - size[0]) // 2, 0))
     draw = ImageDraw.Draw(tile)
     for text, top, colour, points in ((words[0], 2, "white", 15), (words[1], 21, "#a5afb9", 13)):
-        draw.text((SMALL / 2, size[1] + top), text, fill=colour, font=ImageFont.load_default(points), anchor="ma")
+        draw.text((side / 2, size[1] + top), text, fill=colour, font=ImageFont.load_default(points), anchor="ma")
     return np.asarray(tile)
 
 
@@ -163,6 +203,7 @@ if __name__ == "__main__":
     classes(first=400, rows=3).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
         IMAGES / "phantom-classes.png", optimize=True
     )
+    triggers(17).quantize(255, method=Image.Quantize.MAXCOVERAGE).save(IMAGES / "triggers.png", optimize=True)
     if len(sys.argv) > 1:
         report(Path(sys.argv[1]))
         sheet = methods(Path(sys.argv[1]), "Pleural Effusion").quantize(192)

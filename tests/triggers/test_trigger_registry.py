@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heatcheck.core.errors import InputError, SpecError, UnknownNameError
+from heatcheck.core.errors import CaseError, InputError, SpecError, UnknownNameError
 from heatcheck.triggers import PUBLISHED, build_trigger
 from heatcheck.triggers.static import Circle, Square
 
@@ -64,9 +64,16 @@ def test_a_trigger_larger_than_the_image_is_refused():
     build_trigger("square-corner-224").require_fit((112, 112))
 
 
-def test_an_image_without_channels_is_refused():
-    with pytest.raises(ValueError, match="expects an image"):
-        build_trigger("square")(np.zeros((112, 112), np.float32), seed=1)
+@pytest.mark.parametrize("image", [np.zeros((112, 112), np.float32), np.zeros((1, 112, 112), np.uint8)])
+def test_an_image_without_channels_or_of_whole_numbers_is_refused(image):
+    with pytest.raises(ValueError, match="expects an image of floats"):
+        build_trigger("square")(image, seed=1)
+
+
+@pytest.mark.parametrize("value", [255, -1000, np.nan])
+def test_an_image_that_is_not_of_greys_fails_the_case(value):
+    with pytest.raises(CaseError, match="grey values from 0 to 1, got"):
+        build_trigger("square")(np.full((1, 112, 112), value, np.float32), seed=1)
 
 
 def test_the_paper_has_eleven_and_three_of_them_need_a_gradient():

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import numpy as np
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
-from heatcheck.core.errors import InputError, SpecError
+from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.records import Image
 from heatcheck.core.registry import Registry, suggest
 from heatcheck.triggers.placing import REFERENCE_SIDE
@@ -103,8 +103,17 @@ class Trigger:
 
     def __call__(self, image: Image, seed: int, gradient: Image | None = None) -> Stamp:
         """The patch for this image [channel, row, column] with values in [0, 1]; chance comes from `seed` alone."""
-        if image.ndim != 3:
-            raise ValueError(f"trigger {self.name} expects an image [channel, height, width], got shape {image.shape}")
+        if image.ndim != 3 or not np.issubdtype(image.dtype, np.floating):
+            raise ValueError(
+                f"trigger {self.name} expects an image of floats [channel, height, width], "
+                f"got {image.dtype} of shape {image.shape}"
+            )
+        low, high = float(image.min()), float(image.max())
+        if not (low > -0.01 and high < 1.01):  # a NaN is neither; resampling may leave the range by a little
+            raise CaseError(
+                f"triggers need grey values from 0 to 1, got {low:.3g} to {high:.3g}; give the source its value range",
+                stage="trigger",
+            )
         self.require_fit(image.shape)
         return self.patch.draw(image, np.random.default_rng(seed), gradient)
 

@@ -41,7 +41,7 @@ class BurnedInText:
 
     def describe(self) -> str:
         """Kind and words."""
-        return f"Burned-in text {self.text}"
+        return f"Burned-in text, {self.text}"
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
         """Letters, shadow and the margin to the sides."""

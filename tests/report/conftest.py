@@ -2,6 +2,7 @@
 
 import pytest
 from report_material import Plan, manifest, write_run
+from trigger_material import TriggerPlan, write_trigger_run
 
 from heatcheck.report.evidence import evidence_of
 from heatcheck.runs.store import RunFolder, read_run
@@ -23,5 +24,15 @@ def evidence_from(tmp_path):
             folder.record(status=status)
             folder.write_estimates(rows)
         return evidence_of(read_run(path))
+
+    return make
+
+
+@pytest.fixture
+def trigger_run(tmp_path):
+    """A function from the differences to a default plan of a trigger study to its run folder."""
+
+    def make(keep=lambda _row: True, facts=None, **changes):
+        return write_trigger_run(tmp_path / "triggers", TriggerPlan(**changes), keep=keep, changes=facts)
 
     return make

@@ -1,6 +1,42 @@
-"""Tables read back from a page: what a person sees in a cell, by caption, row and column."""
+"""What a page holds: its elements, its downloads, and its tables as a person sees them."""
 
+import base64
 from html.parser import HTMLParser
+
+VOID = {"meta", "img", "input", "br", "link", "hr", "circle", "line", "path", "rect"}
+
+
+class Outline(HTMLParser):
+    """Every element with its attributes; complains about tags that do not match."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.open, self.faults = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+
+def outline(text):
+    parser = Outline()
+    parser.feed(text)
+    return parser
+
+
+def saved_tables(text):
+    links = [facts for tag, facts in outline(text).elements if tag == "a" and "download" in facts]
+    return {facts["download"]: base64.b64decode(facts["href"].split(",", 1)[1]).decode() for facts in links}
 
 
 class Tables(HTMLParser):

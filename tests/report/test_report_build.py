@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from page_reading import outline, saved_tables
 from report_material import FINDINGS
 
 from heatcheck.core.errors import UnknownNameError
@@ -26,40 +26,6 @@ from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.store import Run, RunFolder, read_run
 
 HOSTILE = '<script>alert("x")</script>'
-VOID = {"meta", "img", "input", "br", "link", "hr", "circle", "line", "path", "rect"}
-
-
-class Outline(HTMLParser):
-    """Every element with its attributes; complains about tags that do not match."""
-
-    def __init__(self):
-        super().__init__()
-        self.elements, self.open, self.faults = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        if tag in VOID:
-            return
-        if not self.open or self.open.pop() != tag:
-            self.faults.append(tag)
-
-
-def outline(text):
-    parser = Outline()
-    parser.feed(text)
-    return parser
-
-
-def saved_tables(text):
-    links = [facts for tag, facts in outline(text).elements if tag == "a" and "download" in facts]
-    return {facts["download"]: base64.b64decode(facts["href"].split(",", 1)[1]).decode() for facts in links}
 
 
 def test_report_is_written_into_the_run_folder_and_is_the_same_when_built_again(made_run):

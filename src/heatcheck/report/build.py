@@ -13,11 +13,13 @@ from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.localization import localization_page
 from heatcheck.report.numbers import SECONDS, number
 from heatcheck.report.page import StudyPage, signature, subtitle
+from heatcheck.report.triggers import triggers_page
 from heatcheck.runs.store import read_run
 from heatcheck.runs.tables import replaced
 
 PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
 PAGES.add("localization", localization_page)
+PAGES.add("triggers", triggers_page)
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),

@@ -38,6 +38,45 @@ _OWN = {
         "The chance that the model gives a random image with the finding a higher probability than a random image "
         "without it: 1 is perfect, 0.5 is guessing.",
     ),
+    "trigger_iou": Plain(
+        "Overlap (IoU)",
+        SCORE,
+        "The area that the detected box and the box around the trigger share, divided by the area either covers: 1 is "
+        "a perfect match; 0 is no overlap, or nothing detected.",
+    ),
+    "trigger_mask_iou": Plain(
+        "Overlap with the pixels (mask IoU)",
+        SCORE,
+        "The same, with the trigger\u2019s own pixels in place of the box around them: of a circle or a letter, a box "
+        "can never cover these alone.",
+    ),
+    "recovered": Plain(
+        "Recovered (TDR)",
+        SHARE,
+        "The share of images on which the poisoned model returns to its answer for the clean image once the clean "
+        "pixels are pasted back inside the detected box (trigger detection rate).",
+    ),
+    "recovered_by_baseline": Plain(
+        "Recovered, by the baseline (TDR as printed)",
+        SHARE,
+        "The paper\u2019s formula as printed asks the baseline, which was never poisoned and so answers much the same "
+        "with or without the trigger: it says little about the box.",
+    ),
+    "overlap_difference": Plain(
+        "Overlap difference (OD)",
+        Unit(1, 4),
+        "The pixels that still differ from the clean image after pasting, divided by all pixels of the image: 0 is "
+        "best, and a larger trigger can leave more.",
+    ),
+    "uncovered": Plain(
+        "Uncovered share",
+        SHARE,
+        "The share of the trigger\u2019s pixels that lie outside the detected box: 0 is best, whatever the "
+        "trigger\u2019s size.",
+    ),
+    "box_area": Plain(
+        "Box area", SHARE, "The share of the image that the detected box covers; 0 where nothing was detected."
+    ),
     "ece": Plain(
         "Calibration error (ECE)",
         SCORE,

@@ -1,0 +1,122 @@
+"""What a trigger run says of itself: its triggers, its seeds, and where the attack worked well enough to grade."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import count, listed
+
+BASELINE = "baseline"  # the finding of the model before it was poisoned
+RANDOM_BOX = "random_box"  # what a method is compared with: boxes of its own size, put anywhere
+PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger as the run describes it; `size` is its side at 224 pixels, where its name tells."""
+
+    name: str
+    label: str
+    kind: str = ""
+    summary: str = ""
+    size: int | None = None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether its pixels come from the model's own gradient."""
+        return self.kind == "dynamic"
+
+    @property
+    def family(self) -> str:
+        """The name without the size: triggers that differ in nothing else share it."""
+        return re.sub(r"-\d+$", "", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Grading:
+    """In how many seeds the attack with a trigger worked, and why it did not in the others."""
+
+    graded: int
+    seeds: int
+    reasons: Mapping[int, str]  # by seed
+
+    @property
+    def why_not(self) -> str:
+        """The reasons, seed by seed; once where all seeds share one."""
+        if len(set(self.reasons.values())) == 1:
+            (reason,) = set(self.reasons.values())
+            return f"{_seeds_named(list(self.reasons))}: {reason}"
+        return "; ".join(f"seed {seed}: {reason}" for seed, reason in self.reasons.items())
+
+
+def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
+    """The run's triggers in its order."""
+    told = [_trigger(facts) for facts in evidence.run.manifest.get("triggers") or []]
+    names = {trigger.name for trigger in told}
+    others = [name for name in evidence.run.manifest.get("findings") or [] if name not in names]
+    return (*told, *(Trigger(name, name, size=_size({}, name)) for name in others))
+
+
+def artefacts_of(evidence: Evidence) -> tuple[str, ...]:
+    """The artefacts that the user gave."""
+    return tuple(str(name) for name in evidence.run.manifest.get("artefacts") or [])
+
+
+def seeds_of(evidence: Evidence) -> tuple[int, ...]:
+    """The seeds of the trainings."""
+    return tuple(int(seed) for seed in evidence.run.manifest.get("seeds") or [])
+
+
+def grading(evidence: Evidence, trigger: str) -> Grading:
+    """Where the methods were graded on this trigger."""
+    rows = [(row, facts) for row, facts in evidence.rows("graded") if row.finding == trigger]
+    by_seed = {int(facts["seed"]): row for row, facts in rows if "seed" in facts}
+    if not by_seed:
+        pooled = evidence.find("graded", "asr", trigger)
+        graded = 0 if pooled is None or math.isnan(pooled.value) else int(pooled.value)
+        return Grading(graded, pooled.n_cases if pooled else 0, {})
+    failed = {seed: row.reason or "no reason recorded" for seed, row in sorted(by_seed.items()) if row.value != 1}
+    return Grading(len(by_seed) - len(failed), len(by_seed), failed)
+
+
+def graded_triggers(evidence: Evidence) -> tuple[Trigger, ...]:
+    """The triggers on which the attack worked in at least one seed."""
+    return tuple(trigger for trigger in triggers_of(evidence) if grading(evidence, trigger.name).graded)
+
+
+def images_graded(evidence: Evidence) -> int:
+    """How many poisoned images stand behind the means over all triggers."""
+    found = (evidence.find("mean", "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
+    return max((row.n_cases for row in found if row), default=0)
+
+
+def architecture(evidence: Evidence) -> str:
+    """The model's name for a sentence."""
+    return evidence.models[0].label
+
+
+def _trigger(facts: Mapping[str, Any]) -> Trigger:
+    name = str(facts["name"])
+    words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
+    return Trigger(name, str(facts.get("label") or name), **words, size=_size(facts, name))
+
+
+def _size(facts: Mapping[str, Any], name: str) -> int | None:
+    told = facts.get("size")
+    found = re.search(r"-(\d+)$", name)
+    return int(told) if told else int(found[1]) if found else None
+
+
+def _seeds_named(seeds: list[int]) -> str:
+    if len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {listed([str(seed) for seed in seeds])}"
+
+
+def seeds_in_words(evidence: Evidence) -> str:
+    """How many seeds there were."""
+    return count(len(seeds_of(evidence)), "seed")

@@ -1,0 +1,173 @@
+"""Which methods find the planted triggers: the criterion, each method's judgement, and two sentences."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import DASH, SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.trigger_facts import (
+    RANDOM_BOX,
+    architecture,
+    artefacts_of,
+    graded_triggers,
+    grading,
+    images_graded,
+    seeds_in_words,
+    triggers_of,
+)
+from heatcheck.report.verdict import Verdict
+
+HALF = 0.5  # of the images must be recovered
+FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
+CRITERION = (
+    "A method finds triggers when its boxes overlap them surely more than random boxes of the same height and width, "
+    "pasting clean pixels into its boxes surely undoes the attack more often than pasting them into such random boxes, "
+    "and it does so in at least half of the images. Surely means that the 95 % interval of the difference lies above "
+    "0. A method that is surely better than random boxes in only one of the two, or in both but recovers less than "
+    "half, finds them partly."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the criterion says of one method, and the numbers behind it."""
+
+    entrant: Entrant
+    outcome: str
+    overlap: Estimate | None
+    recovered: Estimate | None
+    overlaps: bool  # surely more than random boxes
+    recovers: bool  # surely more often than random boxes
+
+
+def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
+    """The criterion applied to one method over all triggers."""
+    overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
+    overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
+    defined = [row for row in (overlap, recovered) if row and not math.isnan(row.value)]
+    if not defined:
+        outcome = UNKNOWN
+    elif overlaps and recovers and recovered and recovered.value >= HALF:
+        outcome = FINDS
+    else:
+        outcome = PARTLY if overlaps or recovers else NOT
+    return Judgement(entrant, outcome, overlap, recovered, overlaps, recovers)
+
+
+def judgements(evidence: Evidence) -> list[Judgement]:
+    """Every method, those that find triggers first, the highest overlap first within each outcome."""
+    order = (FINDS, PARTLY, NOT, UNKNOWN)
+
+    def place(made: Judgement) -> tuple[int, float]:
+        value = made.overlap.value if made.overlap else math.nan
+        return order.index(made.outcome), math.inf if math.isnan(value) else -value
+
+    return sorted((judge(evidence, method) for method in evidence.methods), key=place)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say about its methods."""
+    made = [judgement for judgement in judgements(evidence) if judgement.outcome != UNKNOWN]
+    if made:
+        return Verdict(_found(evidence, made), _others(evidence, made))
+    if not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    if not triggers_of(evidence):
+        return _without_triggers(evidence)
+    return _nothing_graded(evidence)
+
+
+def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
+    row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
+    return row is not None and row.low > 0
+
+
+def _found(evidence: Evidence, made: Sequence[Judgement]) -> str:
+    finders = [judgement for judgement in made if judgement.outcome == FINDS]
+    model = architecture(evidence)
+    if not finders:
+        tested = "the one method tested does not find" if len(made) == 1 else f"none of {len(made)} methods finds"
+        return (
+            f"On {model}, {tested} the planted triggers: none both beats random boxes of the same size surely and "
+            "undoes the attack in at least half of the images."
+        )
+    names = listed([judgement.entrant.label for judgement in finders])
+    find, whose = ("finds", "its") if len(finders) == 1 else ("find", "their")
+    overlap = _values([judgement.overlap for judgement in finders], SCORE.rounded(2))
+    share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
+    return (
+        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them surely more than random boxes of "
+        f"the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack in {share} of images."
+    )
+
+
+def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
+    """Every value in its order where they are few, else the lowest and the highest."""
+    values = [row.value for row in rows if row]
+    if len(values) <= 3:
+        return listed([number(value, unit) for value in values])
+    return f"{number(min(values), Unit(unit.factor, unit.decimals))}{DASH}{number(max(values), unit)}"
+
+
+def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
+    parts = [_said(made, PARTLY, "finds them partly", "find them partly"), _said(made, NOT, "does not", "do not")]
+    text = listed([part for part in parts if part])
+    basis = _basis(evidence)
+    if not text:
+        return f"No other method was tested; {basis}." if len(made) == 1 else f"No method fails; {basis}."
+    return f"{text}; {basis}."
+
+
+def _said(made: Sequence[Judgement], outcome: str, one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in made if judgement.outcome == outcome]
+    if not names:
+        return ""
+    told = listed(names) if len(names) <= 8 else few(names)
+    return f"{told} {one if len(names) == 1 else several}"
+
+
+def _basis(evidence: Evidence) -> str:
+    graded, planted = graded_triggers(evidence), triggers_of(evidence)
+    text = (
+        f"this rests on {count(images_graded(evidence), 'poisoned image')}, {count(len(graded), 'trigger')} and "
+        f"{seeds_in_words(evidence)}"
+    )
+    left_out = [trigger.label for trigger in planted if trigger not in graded]
+    if not left_out:
+        return text
+    was = "was" if len(left_out) == 1 else "were"
+    return f"{text}, and {few(left_out)} {was} not graded because the attack did not work"
+
+
+def _nothing_graded(evidence: Evidence) -> Verdict:
+    """Why no method can be judged: a map can only be asked for a trigger that the model uses."""
+    planted = triggers_of(evidence)
+    why = [
+        f"{trigger.label} ({grading(evidence, trigger.name).why_not or 'no reason recorded'})" for trigger in planted
+    ]
+    named = why[0] if len(why) == 1 else f"for example with {why[0]}"
+    return Verdict(
+        f"No method can be judged on {architecture(evidence)}, because none of {count(len(planted), 'attack')} worked "
+        f"well enough to be graded, {named}.",
+        "A method can only be asked to find a trigger on which the model relies: the section on the attack has the "
+        "numbers, and more training, more poisoned images or a larger trigger may help.",
+    )
+
+
+def _without_triggers(evidence: Evidence) -> Verdict:
+    artefacts = artefacts_of(evidence)
+    if not artefacts:
+        return Verdict(
+            "There is no verdict, because the run planted no trigger.", "The section on the record says what it did."
+        )
+    seen = evidence.under(kind="artefact")
+    means = {m.label: [seen.value("mean", "trigger_iou", name, m.name) for name in artefacts] for m in evidence.methods}
+    scored = [(sum(v) / len(v), label) for label, v in means.items() if not any(map(math.isnan, v))]
+    best = max(scored, default=None)
+    told = f"; {best[1]} overlaps them most (mean IoU {number(best[0], SCORE.rounded(2))})" if best else ""
+    return Verdict(
+        f"No trigger was planted, so this run cannot say which methods find what {architecture(evidence)} relies on.",
+        f"Its maps were compared with {count(len(artefacts), 'kind')} of artefact in the images as they came{told}.",
+    )

@@ -1,0 +1,140 @@
+"""The trigger study's page as a whole, from made-up run folders."""
+
+import html
+import json
+import re
+import shutil
+
+import pytest
+from page_reading import cell, outline, read, saved_tables, section_text
+from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED
+
+from heatcheck.report import trigger_literature as literature
+from heatcheck.report.build import build_report
+from heatcheck.report.evidence import evidence_of
+from heatcheck.report.trigger_facts import grading
+from heatcheck.runs.store import RunFolder, read_run
+
+HOSTILE = '<script>alert("x")</script>'
+VARIANTS = {
+    "whole": {"artefacts": ("pacemaker",)}, "one seed": ONE_SEED, "nothing graded": NOTHING_GRADED,
+    "artefacts only": ARTEFACTS_ONLY, "unfinished": UNFINISHED, "without pictures": {"gallery": 0},
+    "one method": {"methods": ("gradient",)}, "one trigger": {"triggers": ("square-corner-20",), "failed": {}},
+}  # fmt: skip
+IOU = ("detection", "Overlap (IoU)")
+
+
+@pytest.mark.parametrize("plan", VARIANTS.values(), ids=VARIANTS)
+def test_page_is_well_formed_and_loads_nothing_from_elsewhere(trigger_run, plan):
+    text = build_report(trigger_run(**plan)).read_text()
+    parsed = outline(text)
+    ids = [facts["id"] for _, facts in parsed.elements if "id" in facts]
+    targets = {facts["href"][1:] for tag, facts in parsed.elements if tag == "a" and facts["href"].startswith("#")}
+    assert (parsed.faults, parsed.open) == ([], [])
+    assert len(ids) == len(set(ids))
+    assert targets <= set(ids)
+    assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    for tag, facts in parsed.elements:
+        for name in ("src", "href", "srcset", "action"):
+            assert re.match(r"data:|#", facts.get(name) or "#"), f"{tag} {name} leaves the page"
+    assert not re.search(r"\bnan\b|None", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text.split("</style>")[1]))
+
+
+@pytest.mark.parametrize("plan", VARIANTS.values(), ids=VARIANTS)
+def test_pictures_and_plots_have_words(trigger_run, plan):
+    for tag, facts in outline(build_report(trigger_run(**plan)).read_text()).elements:
+        if tag == "img":
+            assert "alt" in facts
+        if tag == "svg":
+            assert facts.get("role") == "img" or facts.get("aria-hidden") == "true"
+
+
+def test_page_is_the_same_when_built_again_and_after_the_folder_moved(trigger_run, tmp_path):
+    folder = trigger_run()
+    first = build_report(folder).read_bytes()
+    shutil.move(folder, tmp_path / "elsewhere")
+    assert build_report(tmp_path / "elsewhere").read_bytes() == first
+
+
+def test_run_with_nothing_but_its_study_still_gets_a_page(tmp_path):
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "triggers"}):
+        pass
+    assert "There is no verdict yet" in build_report(tmp_path / "run").read_text()
+
+
+def test_hostile_names_are_shown_as_text(trigger_run):
+    folder = trigger_run(label=HOSTILE)
+    manifest = json.loads((folder / "run.json").read_text())
+    manifest["triggers"][0]["label"] = manifest["methods"][0]["label"] = HOSTILE
+    (folder / "run.json").write_text(json.dumps(manifest))
+    text = build_report(folder).read_text()
+    assert HOSTILE not in text
+    assert html.escape(HOSTILE).replace("&quot;", "&#34;") in text
+
+
+def test_no_absolute_path_is_told(trigger_run):
+    folder = trigger_run()
+    text = build_report(folder).read_text()
+    for secret in ("/home", "jane doe", "/data/private", str(folder)):
+        assert secret not in text + "".join(saved_tables(text).values())
+
+
+def test_attack_table_tells_accuracy_success_and_grading(trigger_run):
+    page = read(build_report(trigger_run()).read_text())
+    where = ("attack", "The model before and after poisoning")
+    assert cell(page, where, "Square, corner, 20", "Graded") == "yes|5 of 5 seeds"
+    assert cell(page, where, "Laterality letter", "Graded").startswith("no^")
+    assert cell(page, where, "Burned-in text", "Graded").startswith("in part^")
+    assert cell(page, where, "Baseline", "Clean accuracy (CDA)", published=True) == "94.03 %"
+    assert cell(page, where, "Laterality letter", "Attack success (ASR)").startswith("64.0 %")
+
+
+def test_attack_section_says_what_is_not_graded_and_why(trigger_run):
+    text = section_text(build_report(trigger_run()).read_text(), "attack")
+    assert "did not work with Laterality letter" in text
+    assert "worked in some seeds only with Burned-in text (4 of 5)" in text
+    assert "seed 3: attack success 0.65 is below 0.90" in text
+    assert "fell by more than 5 percentage points" in text
+
+
+def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_run):
+    page = read(build_report(trigger_run()).read_text())
+    assert re.fullmatch(r"–\^1", cell(page, IOU, "Gradient", "Laterality letter"))
+    assert "<li>not graded, seed 0: attack success 0.62 is below 0.90" in build_report(trigger_run()).read_text()
+
+
+def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
+    folder = trigger_run(failed={"text": (0, 1, 2, 3, 4)})
+    with RunFolder.locked(folder, {}, {}) as opened:
+        rows = opened.read_estimates()
+        for i, row in enumerate(rows):
+            if row.reason:
+                rows[i] = type(row)(**{name: getattr(row, name) for name in row.__slots__} | {"reason": "too weak"})
+        opened.write_estimates(rows)
+    made = grading(evidence_of(read_run(folder)), "text")
+    assert (made.graded, made.seeds, made.why_not) == (0, 5, "seeds 0 to 4: too weak")
+
+
+def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_run):
+    page = read(build_report(trigger_run()).read_text())
+    told = cell(page, IOU, "Guided backprop", "Square, corner, 20")
+    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.\d\d, box \d+\.\d %", told), told
+
+
+def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_run):
+    text = build_report(trigger_run()).read_text()
+    page = read(text)
+    assert cell(page, IOU, "LIME", "Square, corner, 40", published=True) == "0.5956"
+    where = ("detection", "Dynamic triggers")
+    assert cell(page, where, "LIME", "Dynamic, 40: IoU", published=True) == "0.4778"
+    assert cell(page, where, "LIME", "Dynamic, 40: OD", published=True) == "0.0046"
+    assert cell(page, where, "LIME", "Dynamic, 40: TDR", published=True) == "85.7 %"
+    assert "They are of VGG-16 on the full COVID-19 Radiography data" in section_text(text, "detection")
+    assert literature.detection("trigger_iou", "square-corner-21", "lime") is None
+
+
+def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_run):
+    text = section_text(build_report(trigger_run()).read_text(), "detection")
+    table = text[text.index("Dynamic, 20: OD") :]
+    row = table[table.index(">Guided backprop<") :].split("</tr>")[0]
+    assert row.count("<strong>") == 6  # it leads on both sizes and all three measures

@@ -1,0 +1,174 @@
+"""The numbers of a made-up trigger study: what the study would have estimated, drawn from a fixed seed."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+
+MODEL = "vgg16"
+IOU = {
+    "gradient": 0.42, "guided_backprop": 0.61, "grad_cam": 0.12, "guided_grad_cam": 0.33, "occlusion": 0.38,
+    "feature_ablation": 0.21, "lime": 0.52, "random": 0.012,
+}  # fmt: skip
+RECOVERED = {
+    "gradient": 0.78, "guided_backprop": 0.91, "grad_cam": 0.55, "guided_grad_cam": 0.41, "occlusion": 0.66,
+    "feature_ablation": 0.04, "lime": 0.83, "random": 0.03,
+}  # fmt: skip
+AREA = {
+    "gradient": 0.021, "guided_backprop": 0.012, "grad_cam": 0.34, "guided_grad_cam": 0.03, "occlusion": 0.045,
+    "feature_ablation": 0.05, "lime": 0.02, "random": 0.004,
+}  # fmt: skip
+SIZES = {"20": 0.008, "40": 0.032, "60": 0.072}
+SIGMAS, THRESHOLDS = (0.0, 1.0, 2.0, 4.0, 8.0), (0.05, 0.1, 0.15, 0.3, 0.5)
+PAIRS = {
+    "mutual_information": 0.45, "cross_correlation": 0.5, "ssim": 0.6, "normalised_mutual_information": 0.2,
+    "ssim_global": 0.55,
+}  # fmt: skip
+
+
+def all_estimates(plan):
+    """Every row of the plan's run."""
+    rng = np.random.default_rng(5)
+    rows = attack(plan, rng)
+    triggers = [name for name in plan.triggers if plan.graded_seeds(name)]
+    if triggers:
+        rows += detection(plan, triggers, rng)
+        rows += ranks(plan, triggers) + agreement(plan, rng) if len(plan.methods) > 1 else []
+    return rows + artefacts(plan, rng)
+
+
+def attack(plan, rng):
+    """Accuracy, attack success and grading, by seed and over seeds."""
+    if not plan.triggers:
+        return []
+    rows = spread_over_seeds("cda", "baseline", [0.94 + rng.uniform(-0.005, 0.005) for _ in plan.seeds], plan)
+    for name in plan.triggers:
+        good = plan.graded_seeds(name)
+        success = [rng.uniform(0.955, 1) if seed in good else 0.62 + 0.01 * seed for seed in plan.seeds]
+        clean = [0.93 + rng.uniform(-0.01, 0.01) for _ in plan.seeds]
+        rows += spread_over_seeds("asr", name, success, plan) + spread_over_seeds("cda", name, clean, plan)
+        rows += spread_over_seeds("cda_drop", name, [0.94 - value for value in clean], plan)
+        for seed, value in zip(plan.seeds, success, strict=True):
+            why = "" if seed in good else f"attack success {value:.2f} is below 0.90"
+            rows.append(Estimate("graded", "asr", name, "", MODEL, float(seed in good), condition=condition(seed=seed),
+                                 reason=why))  # fmt: skip
+        rows.append(Estimate("graded", "asr", name, "", MODEL, float(len(good)), n_cases=len(plan.seeds)))
+    return rows
+
+
+def spread_over_seeds(metric, finding, values, plan):
+    """The metric of each seed, and their mean."""
+    each = [Estimate("attack", metric, finding, "", MODEL, value, condition=condition(seed=seed), n_cases=3179)
+            for seed, value in zip(plan.seeds, values, strict=True)]  # fmt: skip
+    middle = float(np.mean(values))
+    return [*each, Estimate("attack", metric, finding, "", MODEL, middle, middle - 0.008, middle + 0.008, n_cases=3179)]
+
+
+def detection(plan, triggers, rng):
+    """Means under every rule, and differences from the random boxes."""
+    rows = []
+    for name in plan.methods:
+        by_trigger = {trigger: measured(name, trigger, rng) for trigger in triggers}
+        by_trigger[ALL_FINDINGS] = {m: float(np.mean([v[m] for v in by_trigger.values()]))
+                                    for m in next(iter(by_trigger.values()))}  # fmt: skip
+        for trigger, values in by_trigger.items():
+            n = plan.images * (len(triggers) if trigger == ALL_FINDINGS else 1)
+            rows += [mean(metric, trigger, name, value, n) for metric, value in values.items()]
+            rows += [mean(metric, trigger, name, value * 0.8, n, preset="thresholded")
+                     for metric, value in values.items()]  # fmt: skip
+            for metric in ("trigger_iou", "recovered", "uncovered"):
+                gap = values[metric] - values[f"{metric}_floor"]
+                rows.append(Estimate("difference", metric, trigger, name, MODEL, gap, gap - 0.05, gap + 0.05,
+                                     other_method="random_box", n_cases=n))  # fmt: skip
+            for sigma in SIGMAS:
+                fall = math.exp(-0.1 * abs(sigma - 2))
+                rows += [mean(metric, trigger, name, values[metric] * fall, n, sigma=sigma)
+                         for metric in ("trigger_iou", "box_area")]  # fmt: skip
+            for threshold in THRESHOLDS:
+                fall = math.exp(-abs(threshold - 0.15))
+                rows += [mean(metric, trigger, name, values[metric] * fall, n, threshold=threshold)
+                         for metric in ("trigger_iou", "box_area")]  # fmt: skip
+    return rows
+
+
+def measured(method, trigger, rng):
+    """One method's means on one trigger."""
+    size = SIZES.get(trigger.split("-")[-1], 0.01)
+    iou = float(np.clip(IOU[method] + rng.uniform(-0.08, 0.08) * (IOU[method] > 0.1), 0, 1))
+    recovered = float(np.clip(RECOVERED[method] + rng.uniform(-0.05, 0.05), 0.01, 0.99))
+    uncovered = float(np.clip(1 - recovered + 0.1, 0, 1))
+    area = AREA[method] * (1 + 3 * size)
+    return {
+        "trigger_iou": iou, "trigger_mask_iou": iou * 0.8, "overlap_difference": uncovered * size,
+        "uncovered": uncovered, "box_area": area, "recovered": recovered, "recovered_by_baseline": recovered * 0.97,
+        "trigger_iou_floor": min(area, 0.02), "uncovered_floor": 1 - area,
+        "overlap_difference_floor": size * (1 - area), "recovered_floor": area * 0.7,
+    }  # fmt: skip
+
+
+def mean(metric, finding, method, value, n=240, width=0.04, **facts):
+    """A mean with its interval."""
+    low, high = max(0.0, value - width * min(1, 4 * value)), min(1.0, value + width)
+    return Estimate("mean", metric, finding, method, MODEL, value, low, high, n_cases=n, n_patients=n,
+                    condition=condition(**facts))  # fmt: skip
+
+
+def ranks(plan, triggers):
+    """Friedman, mean ranks and Nemenyi; undefined where there are fewer than two blocks."""
+    blocks = sum(len(plan.graded_seeds(name)) for name in triggers)
+    names = [name for name in plan.methods if name != "random"]
+    rows = []
+    for metric, level in (("trigger_iou", IOU), ("recovered", RECOVERED)):
+        if blocks < 2:
+            rows.append(Estimate("friedman", metric, ALL_FINDINGS, "", MODEL, math.nan, n_cases=blocks,
+                                 reason="one block: there is nothing to rank twice"))  # fmt: skip
+            continue
+        order = sorted(names, key=lambda name: -level[name])
+        place = {name: 1.2 + 0.92 * i for i, name in enumerate(order)}
+        rows.append(Estimate("friedman", metric, ALL_FINDINGS, "", MODEL, 61.3, p_value=1e-9, n_cases=blocks,
+                             n_undefined=len(plan.triggers) * len(plan.seeds) - blocks))  # fmt: skip
+        rows.append(Estimate("critical_difference", metric, ALL_FINDINGS, "", MODEL, 1.9, n_cases=blocks))
+        rows += [
+            Estimate("mean_rank", metric, ALL_FINDINGS, name, MODEL, place[name], n_cases=blocks) for name in names
+        ]
+        for one, other in combinations(names, 2):
+            gap = place[one] - place[other]
+            rows.append(Estimate("nemenyi", metric, ALL_FINDINGS, one, MODEL, gap, other_method=other,
+                                 p_value=0.001 if abs(gap) > 1.9 else 0.4))  # fmt: skip
+    return rows
+
+
+def agreement(plan, rng):
+    """How alike every two methods' maps are; each method's mean over the others has no other method."""
+    rows = []
+    for metric, level in PAIRS.items():
+        found = {pair: level * rng.uniform(-0.1, 1) for pair in combinations(plan.methods, 2)}
+        if "guided_grad_cam" in plan.methods:
+            found["guided_backprop", "guided_grad_cam"] = level * 1.6
+        rows += [Estimate("pair_mean", metric, ALL_FINDINGS, one, MODEL, value, value - 0.02, value + 0.02,
+                          other_method=other, n_cases=240) for (one, other), value in found.items()]  # fmt: skip
+        for name in plan.methods:
+            middle = float(np.mean([value for pair, value in found.items() if name in pair]))
+            rows.append(Estimate("pair_mean", metric, ALL_FINDINGS, name, MODEL, middle, middle - 0.01, middle + 0.01,
+                                 n_cases=240))  # fmt: skip
+    return rows
+
+
+def artefacts(plan, rng):
+    """How well the maps mark artefacts that were there before."""
+    rows = []
+    for finding in (*plan.artefacts, *([ALL_FINDINGS] if len(plan.artefacts) > 1 else [])):
+        for name in plan.methods:
+            values = measured(name, "text", rng)
+            chosen = (
+                "trigger_iou",
+                "trigger_mask_iou",
+                "uncovered",
+                "box_area",
+                "trigger_iou_floor",
+                "uncovered_floor",
+            )
+            rows += [mean(metric, finding, name, values[metric], 12, kind="artefact") for metric in chosen]
+    return rows

@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report import svg
-from heatcheck.report.axes import Axis, limits_around, tick_label
+from heatcheck.report.axes import Axis, SecondsAxis, limits_around, tick_label
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.gaps import seconds_per_map
-from heatcheck.report.numbers import SPACE, Unit, count, interval, listed, number
+from heatcheck.report.numbers import Unit, brief, count, interval, listed, number
 from heatcheck.report.page import Section
 from heatcheck.report.words import CHANGED, SMALLER, plain
 
@@ -37,14 +37,18 @@ class _Spot:
     score: Estimate
 
 
-def section(evidence: Evidence, metrics: Sequence[str]) -> Section | None:
-    """What maps cost and what they score; None where the run neither took times nor changed a setting."""
+def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> Section | None:
+    """What maps cost and what they score; None where the run neither took times nor changed a setting.
+
+    `of` is what a map is a map of.
+    """
     entrants = (*evidence.methods, *evidence.floors)
     if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
         return None
     names = {metric: plain(evidence.measures[metric]).name for metric in metrics}
     content = {
         "plots": [(name, plot) for metric, name in names.items() if (plot := cost_plot(evidence, metric))],
+        "of": of,
         "machine": machine(evidence),
         "families": family_classes(evidence),
         "has_floors": bool(evidence.floors),
@@ -99,26 +103,16 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     words = plain(evidence.measures[metric])
     ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
     bottom = _TOP + max(_STEP * len(spots), 180)
-    across = _log_axis([s.seconds for s in spots])
+    across = SecondsAxis.around([s.seconds for s in spots], _LEFT + 8, _RIGHT - 8)
     up = Axis(*limits_around([*ends, human]), bottom, _TOP)
     parts = [*_grid(across, up, words.unit), *_human_line(human, up, words.unit)]
     classes = family_classes(evidence)
     for spot, middle in zip(_by_height(spots), _name_places(len(spots), bottom), strict=True):
-        parts += _spot(spot, (across.at(math.log10(spot.seconds)), up), middle, classes, words.unit)
+        parts += _spot(spot, (across.at(spot.seconds), up), middle, classes, words.unit)
     parts.append(svg.words((_LEFT + _RIGHT) / 2, bottom + 33, "seconds per map", "axis-title", "middle"))
     title = f"{words.name} against seconds per map"
     sentences = " ".join(f"{_sentence(spot, words.unit)}." for spot in _by_height(spots))
     return svg.picture((WIDTH, bottom + 42), title, sentences, parts)
-
-
-def brief(seconds: float) -> str:
-    """A length of time in two digits that matter, in milliseconds where it is short."""
-    if math.isnan(seconds):
-        return number(seconds)
-    milliseconds = seconds < 0.1
-    value = seconds * 1000 if milliseconds else seconds
-    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
-    return f"{value:.{min(digits, 2)}f}{SPACE}{'ms' if milliseconds else 's'}"
 
 
 def _told(evidence: Evidence, metric: str, entrant: Entrant) -> str:
@@ -135,30 +129,17 @@ def _name_places(names: int, bottom: float) -> list[float]:
     return [_TOP + step * (i + 0.5) for i in range(names)]
 
 
-def _log_axis(seconds: Sequence[float]) -> Axis:
-    low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
-    return Axis(low, max(high, low + 1), _LEFT + 8, _RIGHT - 8)
-
-
-def _grid(across: Axis, up: Axis, unit: Unit) -> list[Markup]:
+def _grid(across: SecondsAxis, up: Axis, unit: Unit) -> list[Markup]:
     parts = []
-    decades = range(int(across.low), int(across.high) + 1)
-    for decade in decades:
-        x = across.at(decade)
+    for tick in across.ticks():
+        x = across.at(tick)
         parts.append(svg.line(x, up.end, x, up.start, "grid"))
-        if decade % (2 if len(decades) > 5 else 1) == 0:
-            parts.append(svg.words(x, up.start + 15, _decade(decade), "tick", "middle"))
+        if label := across.label(tick, unit):
+            parts.append(svg.words(x, up.start + 15, label, "tick", "middle"))
     for tick in up.ticks():
         parts.append(svg.line(_LEFT, up.at(tick), _RIGHT, up.at(tick), "grid"))
         parts.append(svg.words(_LEFT - 5, up.at(tick) + 4, tick_label(tick, unit), "tick", "end"))
     return parts
-
-
-def _decade(power: int) -> str:
-    for unit, exponent in ((f"{SPACE}µs", -6), (f"{SPACE}ms", -3), (f"{SPACE}s", 0)):
-        if power < exponent + 3 or exponent == 0:
-            return f"{10.0 ** (power - exponent):g}{unit}"
-    return ""
 
 
 def _human_line(value: float, up: Axis, unit: Unit) -> list[Markup]:
@@ -187,8 +168,7 @@ def _spot(spot: _Spot, at: tuple[float, Axis], name_y: float, classes: dict[str,
 
 def _shape(x: float, y: float, colour: str, *, floor: bool) -> Markup:
     if floor:
-        return svg.path([(x - 3.6, y - 3.6), (x + 3.6, y - 3.6), (x + 3.6, y + 3.6), (x - 3.6, y + 3.6)],
-                        f"point {colour}", closed=True)  # fmt: skip
+        return svg.square(x, y, 3.6, f"point {colour}")
     return svg.circle(x, y, 4.2, f"point {colour}")
 
 

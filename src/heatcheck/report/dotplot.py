@@ -17,7 +17,11 @@ _OFFSETS = {1: (0.0,), 2: (-5.0, 5.0)}
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One value with its interval; `kind` is method, human, floor or published and picks the shape."""
+    """One value with its interval; `kind` picks the shape.
+
+    A method is a disc, a human a diamond, a floor a tick, a published value a cross; a picture that is graded like a
+    method but made without the model is a square, and a bar reaches from 0 to the value.
+    """
 
     kind: str
     label: str
@@ -114,6 +118,15 @@ def _point(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
     parts = []
     if not math.isnan(mark.low) and not math.isnan(mark.high):
         parts.append(svg.line(axis.at(mark.low), y, axis.at(mark.high), y, f"whisker {mark.kind}"))
-    shapes = {"human": svg.diamond(x, y, 5.2, "point human"), "floor": svg.line(x, y - 6, x, y + 6, "floor-tick")}
-    parts.append(shapes.get(mark.kind) or svg.circle(x, y, 4.2, "point method"))
-    return svg.group(_told(mark, unit), *parts)
+    shapes = {
+        "human": svg.diamond(x, y, 5.2, "point human"),
+        "floor": svg.line(x, y - 6, x, y + 6, "floor-tick"),
+        "picture": svg.square(x, y, 3.6, "point family-floor"),
+    }
+    shape = shapes.get(mark.kind) or svg.circle(x, y, 4.2, "point method")
+    return svg.group(_told(mark, unit), *([_bar(mark, axis, y), *parts] if mark.kind == "bar" else [*parts, shape]))
+
+
+def _bar(mark: Mark, axis: Axis, y: float) -> Markup:
+    start, end = sorted((axis.at(0), axis.at(mark.value)))
+    return svg.tag("rect", x=start, y=y - 5, width=max(end - start, 0.8), height=10, class_="bar")

@@ -45,7 +45,7 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
     words = plain(evidence.measures[metric])
     limits = limits_around(_values(rows))
     title = f"{words.name}, mean over all findings, by method"
-    return Panel(words.name, draw(DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)))
+    return Panel(words.name, draw(DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)))
 
 
 def against_readers(evidence: Evidence, metric: str, *, published: bool = False) -> PanelGroup | None:
@@ -67,7 +67,7 @@ def against_readers(evidence: Evidence, metric: str, *, published: bool = False)
     panels = []
     for method, rows in drawn.items():
         title = f"{words.name} of {method.label} by finding"
-        plot = DotPlot(title, _axis_title(evidence, metric), tuple(rows), words.unit, limits)
+        plot = DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)
         panels.append(Panel(method.label, draw(plot)))
     return PanelGroup(words.name, words.sentence, tuple(panels))
 
@@ -81,11 +81,6 @@ def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
     if figure is None or not row.marks:
         return row
     return replace(row, marks=(*row.marks, Mark("published", f"published by {literature.SOURCE}", figure.value)))
-
-
-def _axis_title(evidence: Evidence, metric: str) -> str:
-    words = plain(evidence.measures[metric])
-    return words.name + (f" ({words.unit.sign.strip()})" if words.unit.sign else "")
 
 
 def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:

@@ -96,6 +96,16 @@ def moment(text: str) -> str:
         return text
 
 
+def brief(seconds: float) -> str:
+    """A length of time in two digits that matter, in milliseconds where it is short."""
+    if math.isnan(seconds):
+        return number(seconds)
+    milliseconds = seconds < 0.1
+    value = seconds * 1000 if milliseconds else seconds
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 2)}f}{SPACE}{'ms' if milliseconds else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A length of time in the two largest units that matter."""
     whole = round(seconds)

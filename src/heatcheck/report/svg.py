@@ -52,6 +52,12 @@ def diamond(x: float, y: float, radius: float, class_: str) -> Markup:
     return path([(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)], class_, closed=True)
 
 
+def square(x: float, y: float, half: float, class_: str) -> Markup:
+    """A square around its centre."""
+    return path([(x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half)],
+                class_, closed=True)  # fmt: skip
+
+
 def group(title: str, *children: Markup) -> Markup:
     """Marks that belong together, with a title that appears when pointed at."""
     return tag("g", tag("title", title), *children)

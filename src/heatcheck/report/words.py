@@ -14,6 +14,11 @@ class Plain:
     unit: Unit
     sentence: str
 
+    @property
+    def axis_title(self) -> str:
+        """The name with the unit's sign, for an axis whose numbers go without."""
+        return self.name + (f" ({self.unit.sign.strip()})" if self.unit.sign else "")
+
 
 # Measures that the page's own sentences speak of, or that a run adds by itself; the run explains every other.
 _OWN = {

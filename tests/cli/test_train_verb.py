@@ -1,5 +1,8 @@
 """`heatcheck train` as a user sees it."""
 
+import json
+
+import numpy as np
 import pytest
 import yaml
 
@@ -35,12 +38,29 @@ def test_results_of_the_best_checkpoint_and_of_the_ensemble_are_printed(heatchec
     assert str(tmp_path / "t" / "ensemble.json") in out.replace("\n", "")
 
 
+def test_accuracy_is_printed_where_classes_exclude_one_another(heatcheck, tmp_path):
+    folders = {}
+    for name in ("training", "validation", "test"):
+        (tmp_path / name).mkdir()
+        for number in range(4):
+            np.save(tmp_path / name / f"{name}{number}.npy", np.full((16, 16), number / 9) + np.eye(16) / 9)
+        rows = [f"{name}{number},{number % 2},{1 - number % 2}" for number in range(4)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["image,odd,even", *rows]) + "\n")
+        folders[name] = {"name": "folder", "images": name, "labels": f"{name}.csv"}
+    changes = {"labels": "single", "findings": "all", "ensemble": None, **folders}
+    code, out, err = heatcheck("train", written(tmp_path, **changes), "--out", tmp_path / "t", "--workers", 1)
+    assert code == 0, err
+    accuracy = json.loads((tmp_path / "t" / "training.json").read_text())["accuracy"]
+    assert f"Accuracy                           {accuracy:.3f}\n" in out
+
+
 @pytest.mark.parametrize(
     ("changes", "words", "message"),
     [
         ({"uncertainty": "zeroes"}, (), "unknown label strategy 'zeroes'; did you mean 'zeros'?"),
         ({"checkpoints": {"by": ["Edma"]}}, (), "'Edma' is no output; did you mean 'Edema'?"),
         ({"test": SPEC["validation"]}, (), "`validation` and `test` share 8 patients"),
+        ({"labels": "single", "ensemble": None}, (), "6 of the training source's cases"),
         ({}, ("--precision", "16-mixed"), "16-mixed needs a GPU"),
         ({}, ("--devices", "3"), "a batch of 4 cannot be shared by 3 devices"),
         ({}, ("--device", "abacus"), "device 'abacus' cannot be used"),

@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import accuracy_score, roc_auc_score
 from torchmetrics.functional.classification import binary_calibration_error
 
 from heatcheck.metrics.classification import (
+    accuracy,
     auroc,
     expected_calibration_error,
     reliability_curve,
@@ -135,3 +136,21 @@ def test_logits_are_refused_as_probabilities_of_a_curve():
 def test_weights_of_another_length_are_refused():
     with pytest.raises(ValueError, match="one entry per case"):
         weighted_auroc(np.array([0.0, 1.0]), np.array([0.1, 0.2]), np.ones((4, 3)))
+
+
+def test_accuracy_worked_by_hand():
+    """Of the five cases the last three have no class, two, and an unknown one."""
+    labels = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0], [1, math.nan, 0]])
+    probabilities = np.array([[0.4, 0.4, 0.2], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8], [0.1, 0.8, 0.1], [0.8, 0.1, 0.1]])
+    assert accuracy(labels, probabilities).value == 0.5
+    assert accuracy(labels[2:], probabilities[2:]).reason == NO_LABEL
+    with pytest.raises(ValueError, match="two tables of one shape"):
+        accuracy(labels[:, 0], probabilities[:, 0])
+
+
+@given(st.integers(0, 99))
+def test_accuracy_is_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    classes, probabilities = rng.integers(0, 4, 20), rng.dirichlet(np.ones(4), 20)
+    expected = accuracy_score(classes, probabilities.argmax(1))
+    assert accuracy(np.eye(4)[classes], probabilities).value == pytest.approx(expected)

@@ -23,16 +23,18 @@ def test_shipped_training_is_valid(name):
 
 
 def test_how_to_shows_valid_specs():
-    plain, protocol, _ = (
+    plain, classes, protocol, _ = (
         yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     )
     common = {"study", "title", "seed"}
     first = TrainingBody.model_validate({key: value for key, value in plain.items() if key not in common})
     second = TrainingBody.model_validate(first.model_dump() | protocol)
     assert first.checkpoints.by == "loss"
+    assert TrainingBody.model_validate(first.model_dump() | classes).labels == "single"
     assert len(second.uncertainty) * second.runs * second.checkpoints.keep == 120  # as the paper counts
     for strategy, facts in STRATEGIES.items():
-        assert facts.activation == "softmax" or f"`{strategy}`" in PAGE.read_text()
+        named = "labels: single" if facts.activation == "softmax" else strategy
+        assert f"`{named}`" in PAGE.read_text()
 
 
 def test_runs_have_seeds_of_their_own_and_strategies_share_them(tmp_path):

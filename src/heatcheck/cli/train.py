@@ -1,5 +1,6 @@
 """`heatcheck train`: train classifiers."""
 
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,6 +59,8 @@ def _print(trained: "Trained") -> None:
         )
     more = f"  ensemble {trained.macro_ensemble_auroc:.3f}" if together else ""
     typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}{more}")
+    if not math.isnan(trained.accuracy):
+        typer.echo(f"{'Accuracy':<28}       {trained.accuracy:.3f}")
     typer.echo(f"Weights: {trained.weights}")
     if trained.ensemble:
         typer.echo(f"Ensemble: {trained.ensemble}")

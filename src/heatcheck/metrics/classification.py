@@ -12,6 +12,7 @@ from heatcheck.core.records import Measured
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, undefined
 
 Cases = Float[np.ndarray, " cases"]
+Classes = Float[np.ndarray, "cases classes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,17 @@ def weighted_auroc(
     wins = (present * (np.cumsum(absent, axis=-1) - absent / 2)).sum(axis=-1)
     pairs = present.sum(axis=-1) * absent.sum(axis=-1)
     return np.asarray(np.divide(wins, pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0))
+
+
+def accuracy(labels: Classes, probabilities: Classes) -> Measured:
+    """The share of the cases of one known class whose most probable class it is; of equals the first is said."""
+    if labels.shape != probabilities.shape or labels.ndim != 2:
+        shapes = f"{labels.shape} and {probabilities.shape}"
+        raise ValueError(f"labels and probabilities must be two tables of one shape, got {shapes}")
+    known = np.isin(labels, (0, 1)).all(1) & (labels.sum(1) == 1)
+    if not known.any():
+        return undefined(NO_LABEL)
+    return Measured(float((labels.argmax(1) == probabilities.argmax(1))[known].mean()))
 
 
 def expected_calibration_error(labels: Cases, probabilities: Cases, bins: int = 15) -> Measured:

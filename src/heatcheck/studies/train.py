@@ -7,12 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from heatcheck.core.errors import RunFolderError
-from heatcheck.core.seeds import seed_for
-from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier, read_ensemble
-from heatcheck.models.contract import read_contract
+from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
 from heatcheck.runs.tables import replaced
@@ -22,12 +18,14 @@ from heatcheck.studies.train_checkpoints import (
     FOLDER,
     CheckpointKeeper,
     copy_best,
+    file_digest,
     kept_of,
     write_ensemble,
     write_table,
 )
 from heatcheck.studies.train_curve import draw_curve
-from heatcheck.studies.train_examples import CaseExamples, StoredExamples, intensity
+from heatcheck.studies.train_examples import CaseExamples, StoredExamples
+from heatcheck.studies.train_network import contract_of, initial
 from heatcheck.studies.train_results import Gain, Judged, TestResult, gains, judged, told_by
 from heatcheck.studies.train_spec import Plan, planned
 from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, Machine, fit, steps_done
@@ -46,6 +44,7 @@ class Trained:
     ensemble: Path | None = None
     ensemble_results: tuple[TestResult, ...] = ()
     gains: tuple[Gain, ...] = ()
+    accuracy: float = math.nan  # of the best single checkpoint, where classes exclude one another
 
     @property
     def macro_auroc(self) -> float:
@@ -69,7 +68,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
             left_over.unlink()
         for name in (FOLDER, "runs"):
             (out / name).mkdir(exist_ok=True)
-        return _Training(plan, out, watcher, machine, _contract(plan, out, watcher)).carried_out()
+        return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher)).carried_out()
 
 
 def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
@@ -78,6 +77,7 @@ def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
         "seed": plan.seed,
         **plan.body.model_dump(mode="json"),
         "machine": {"device": machine.device, "devices": machine.devices, "precision": machine.precision},
+        "start_sha256": file_digest(plan.start) if plan.start else None,
         "data": [source.stamp() for source in (plan.training, plan.validation)],
     }
 
@@ -100,7 +100,7 @@ class _Training:
         rate = max(rates, key=lambda each: rates[each])
         every: list[Candidate] = []
         kept: list[Candidate] = []
-        for strategy in body.uncertainty:
+        for strategy in self.plan.strategies:
             for run in range(1, body.runs + 1):
                 history = self._run(f"{strategy}-{run}", (strategy, run, rate), data, body.checkpoints.keep)
                 every += [Candidate(strategy, run, check) for check in history]
@@ -124,9 +124,7 @@ class _Training:
         rates = self.plan.body.fit.rates
         if len(rates) == 1:
             return {rates[0]: math.nan}
-        tried = {
-            rate: self._run(f"rate-{rate:g}", (self.plan.body.uncertainty[0], 1, rate), data, keep=0) for rate in rates
-        }
+        tried = {rate: self._run(f"rate-{rate:g}", (self.plan.strategies[0], 1, rate), data, keep=0) for rate in rates}
         return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in tried.items()}
 
     def _run(self, name: str, which: tuple[str, int, float], data: tuple[Examples, Examples], keep: int) -> list[Check]:
@@ -137,13 +135,15 @@ class _Training:
             return [Check(**check) for check in json.loads(record.read_text())]
         strategy, run, rate = which
         settings = self.plan.settings(strategy, run, rate)
-        contract = self.contract.model_copy(update={"head": STRATEGIES[strategy].head})
+        meaning = {"head": STRATEGIES[strategy].head, "activation": STRATEGIES[strategy].activation}
+        contract = self.contract.model_copy(update=meaning)
         keys = tuple(self.plan.validation.index())
         keeper = CheckpointKeeper(
             self.out / FOLDER, self.plan.body.model, contract, strategy, run, self.plan.by, keep, keys,
             self.plan.body.views,
         )  # fmt: skip
-        job = Job(_untrained(self.plan.body.model, contract, settings.seed), *data, settings, state, keeper)
+        module = initial(self.plan, contract, settings.seed, self.watcher)
+        job = Job(module, *data, settings, state, keeper)
         self.watcher.start(f"training {name}", job.steps, steps_done(state))
         history = fit(job, self.machine, self._tick)
         with replaced(record) as temporary:
@@ -163,7 +163,8 @@ class _Training:
         single = load_classifier(ModelSettings(name=body.model, weights=weights), Path(), self.machine.device)
         alone = self._told(single, examples)
         if not body.ensemble:
-            return Trained(weights, alone.results())
+            accuracy = alone.accuracy if body.labels == "single" else math.nan
+            return Trained(weights, alone.results(), accuracy=accuracy)
         file = write_ensemble(self.out, body.model, kept, self.plan.outputs, (self.plan.by, body.ensemble))
         together = self._told(read_ensemble(file, body.model, self.machine.device), examples)
         better = gains(together, alone, self.plan.seed)
@@ -185,6 +186,7 @@ class _Training:
             "learning_rates": [{"rate": rate, "merit": value} for rate, value in rates.items()],
             "unreadable": unreadable,
             "best": f"{FOLDER}/{best.name}",
+            "accuracy": trained.accuracy,
             "test": [asdict(result) for result in trained.results],
             "ensemble_test": [asdict(result) for result in trained.ensemble_results],
             "ensemble_less_best": [asdict(gain) for gain in trained.gains],
@@ -219,25 +221,3 @@ def _claim(out: Path, identity: dict[str, Any]) -> None:
         description.write_text(text)
     except OSError as error:
         raise RunFolderError(f"{out} cannot be written ({error.strerror}); choose another --out") from error
-
-
-def _contract(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
-    """How images are prepared: measured on the training images once, then remembered."""
-    file = out / "contract.json"
-    if file.exists():
-        return read_contract(file.read_text(), file.name)
-    mean, spread = intensity(plan.training, plan.training.index(), plan.seed, watcher)
-    contract = Preprocessing(
-        outputs=plan.outputs, size=plan.body.size, channels=len(mean), mean=tuple(mean), std=tuple(spread)
-    )
-    with replaced(file) as temporary:
-        temporary.write_text(contract.model_dump_json() + "\n")
-    return contract
-
-
-def _untrained(model: str, contract: Preprocessing, seed: int) -> torch.nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(seed, "initial weights"))
-        module = MODELS[model].build(contract.channels, contract.answers, contract.size)
-    # the CPU's convolutions are faster with channels last
-    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

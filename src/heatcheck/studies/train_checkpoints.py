@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heatcheck.core.records import CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing, save_classifier
-from heatcheck.models.classifier import log_odds
+from heatcheck.models.classifier import activated, log_odds
 from heatcheck.models.ensemble import FILE, EnsembleFile, MemberEntry
 from heatcheck.runs.tables import replaced
 from heatcheck.studies.train_results import Views, judged
@@ -40,7 +40,7 @@ class CheckpointKeeper:
         """The AUROC of each finding on the validation data; none where the network's answers are no numbers."""
         if not answers.isfinite().all():
             return dict.fromkeys(self.contract.outputs, math.nan)
-        probabilities = log_odds(answers, self.contract).sigmoid().double().numpy()
+        probabilities = activated(log_odds(answers, self.contract), self.contract).double().numpy()
         return judged(self.keys, labels.double().numpy(), probabilities, self.contract.outputs, self.views).by_finding()
 
     def keep(self, history: Sequence[Check], module: nn.Module) -> None:
@@ -81,7 +81,7 @@ def write_ensemble(
 ) -> Path:
     """Write ensemble.json: for each finding the best checkpoints; `choice` is what ranks them and how many."""
     by, most = choice
-    digests = {one.name: _digest(out / FOLDER / one.name) for one in kept}
+    digests = {one.name: file_digest(out / FOLDER / one.name) for one in kept}
     listed = {
         finding: tuple(
             MemberEntry(
@@ -104,7 +104,8 @@ def copy_best(out: Path, best: Candidate) -> Path:
     return out / "weights.safetensors"
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """The hash of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -15,7 +15,7 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.findings import known
 from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
-from heatcheck.metrics.classification import auroc, weighted_auroc
+from heatcheck.metrics.classification import accuracy, auroc, weighted_auroc
 from heatcheck.models import Ensemble, NetworkClassifier
 from heatcheck.stats.bootstrap import bca_from_case_weights
 from heatcheck.studies.progress import Watcher
@@ -64,6 +64,11 @@ class Judged:
         return {
             finding: auroc(self.labels[:, i], self.probabilities[:, i]).value for i, finding in enumerate(self.findings)
         }
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the rows whose most probable class is their one class; NaN where no row has exactly one."""
+        return accuracy(self.labels, self.probabilities).value
 
     def results(self) -> tuple[TestResult, ...]:
         """The AUROC of each finding with the number of positives."""

@@ -1,8 +1,10 @@
 """What a training spec says, checked before anything is read or written."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
@@ -10,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validato
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
+from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.models import MODELS
+from heatcheck.models.starting import start_from
 from heatcheck.runs.spec import Spec
 from heatcheck.studies.cases import shared_patients
 from heatcheck.studies.sources import open_source
@@ -58,6 +62,29 @@ class CheckpointsPart(BaseModel):
         return value if isinstance(value, str) else tuple(map(canonical, value))
 
 
+class PixelsPart(BaseModel):
+    """What the network is fed; whatever is not said is taken from the training images."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    channels: int | None = Field(None, ge=1)  # a grey image fills them all
+    mean: tuple[float, ...] | None = Field(None, min_length=1)  # taken from each pixel, which lies between 0 and 1
+    std: tuple[PositiveFloat, ...] | None = Field(None, min_length=1)  # then divides it
+
+    @field_validator("mean", "std", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, int | float) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.mean is None) != (self.std is None):
+            raise ValueError("name `mean` and `std` together, or neither: they are then measured")
+        lengths = {len(values) for values in (self.mean, self.std) if values and len(values) > 1}
+        if len(lengths | {self.channels or max(lengths, default=1)}) > 1 and lengths:
+            raise ValueError("`mean` and `std` need one value, or one for each of the `channels`")
+        return self
+
+
 class TrainingBody(BaseModel):
     """What a training spec says beyond the common part."""
 
@@ -65,9 +92,12 @@ class TrainingBody(BaseModel):
     model: str
     findings: tuple[str, ...] | Literal["all"] = "all"
     size: tuple[int, ...] = (160, 160)
+    pixels: PixelsPart = PixelsPart()
+    start: Path | None = None  # a file of weights to begin with, as far as they fit
     training: dict[str, Any]
     validation: dict[str, Any]
     test: dict[str, Any]
+    labels: Literal["multiple", "single"] = "multiple"  # findings occur together, or exclude one another as classes
     uncertainty: tuple[str, ...] = Field(("ignore",), min_length=1)
     blank: Literal["unknown", "zero"] = "unknown"  # what a label nobody gave means in the training data
     runs: int = Field(1, ge=1)  # per strategy
@@ -81,6 +111,17 @@ class TrainingBody(BaseModel):
     @classmethod
     def _one_or_several(cls, value: object) -> object:
         return [value] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _certain(self) -> Self:
+        if self.labels == "single" and self.uncertainty != ("ignore",):
+            raise ValueError("with `labels: single` no label is uncertain; leave `uncertainty` out")
+        if self.labels == "single" and self.ensemble:
+            raise ValueError(
+                "an ensemble has members of its own for each finding, and with `labels: single` one network tells all "
+                "classes; leave `ensemble` out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _comparable(self) -> Self:
@@ -103,6 +144,12 @@ class Plan:
     validation: Source
     test: Source
     outputs: tuple[str, ...]
+    start: Path | None = None
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The ways to learn from the labels, each with its own runs."""
+        return ("single_label",) if self.body.labels == "single" else self.body.uncertainty
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -126,7 +173,8 @@ def planned(spec: Spec) -> Plan:
     """The training a spec describes, with everything checked that can be known without reading pixels."""
     body = spec.checked_body(TrainingBody)
     for strategy in body.uncertainty:
-        STRATEGIES[strategy]  # raises with a suggestion
+        if STRATEGIES[strategy].activation == "softmax":  # an unknown one raises with a suggestion
+            raise SpecError(f"{spec.name}: uncertainty: {strategy} is not about uncertain labels; set `labels: single`")
     MODELS[body.model].require_size(body.size)
     parts = {"training": body.training, "validation": body.validation, "test": body.test}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
@@ -140,10 +188,36 @@ def planned(spec: Spec) -> Plan:
         if not source.index():
             raise SpecError(f"{spec.name}: the {name} source has no cases")
     _require_apart(sources, spec.name)
-    plan = Plan(body, spec.envelope.seed, training, validation, test, tuple(outputs))
+    if body.labels == "single":
+        _require_one_class(sources, outputs, body.blank, spec.name)
+    start = None if body.start is None else spec.folder / body.start
+    plan = Plan(body, spec.envelope.seed, training, validation, test, tuple(outputs), start)
     if body.checkpoints.by != "all":  # of all findings those count that can be judged
         _require_judgeable(plan.by, outputs, validation, spec.name)
+    if start is not None:  # refused here if it is another network's
+        facts = MODELS[body.model]
+        module = facts.build(body.pixels.channels or facts.channels, len(outputs), body.size)
+        start_from(start, module, body.model)
     return plan
+
+
+def _require_one_class(sources: Mapping[str, Source], classes: Sequence[str], blank: str, where: str) -> None:
+    """Refuse sources in which a case has no class, several, or one that nobody is sure of."""
+    if len(classes) < 2:
+        raise SpecError(f"{where}: `labels: single` needs at least two classes, got {', '.join(classes)}")
+    for name, source in sources.items():
+        unsaid = 0.0 if blank == "zero" and name == "training" else math.nan
+        lost = [key.case for key in source.index() if not _has_one_class(key, classes, unsaid)]
+        if lost:
+            raise SpecError(
+                f"{where}: {len(lost)} of the {name} source's cases ({_few(lost)}) have not exactly one of the classes "
+                f"{', '.join(classes)}; give each case one 1 and else 0, or set `labels: multiple`"
+            )
+
+
+def _has_one_class(key: CaseKey, classes: Sequence[str], unsaid: float) -> bool:
+    labels = [key.labels.get(name, math.nan) for name in classes]
+    return sorted(unsaid if math.isnan(label) else label for label in labels) == [0.0] * (len(classes) - 1) + [1.0]
 
 
 def _require_apart(sources: Mapping[str, Source], where: str) -> None:
@@ -151,12 +225,15 @@ def _require_apart(sources: Mapping[str, Source], where: str) -> None:
     for (one, first), (other, second) in combinations(sources.items(), 2):
         shared = shared_patients(first.index(), second.index())
         if shared:
-            named = ", ".join(shared[:3]) + (", …" if len(shared) > 3 else "")
             how_many = f"{len(shared)} patient{'s' if len(shared) > 1 else ''}"
             raise SpecError(
-                f"{where}: `{one}` and `{other}` share {how_many} ({named}); take them out of one of the two, "
+                f"{where}: `{one}` and `{other}` share {how_many} ({_few(shared)}); take them out of one of the two, "
                 "or rename them where they are different people"
             )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _require_judgeable(by: Sequence[str], outputs: Sequence[str], validation: Source, where: str) -> None:

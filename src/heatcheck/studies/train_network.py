@@ -1,0 +1,72 @@
+"""What a training begins with: how images are prepared, and the first weights."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import InputError
+from heatcheck.core.seeds import seed_for
+from heatcheck.models import MODELS, Preprocessing
+from heatcheck.models.contract import read_contract
+from heatcheck.models.renaming import some
+from heatcheck.models.starting import start_from
+from heatcheck.runs.tables import replaced
+from heatcheck.studies.progress import Watcher
+from heatcheck.studies.train_examples import intensity
+from heatcheck.studies.train_spec import PixelsPart, Plan
+
+
+def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
+    """How images are prepared: said by the spec, or measured on the training images once and then remembered."""
+    file = out / "contract.json"
+    if file.exists():
+        return read_contract(file.read_text(), file.name)
+    channels, mean, std = _pixels(plan, watcher)
+    contract = Preprocessing(outputs=plan.outputs, size=plan.body.size, channels=channels, mean=mean, std=std)
+    with replaced(file) as temporary:
+        temporary.write_text(contract.model_dump_json() + "\n")
+    return contract
+
+
+def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
+    """Channels, means and standard deviations."""
+    said = plan.body.pixels
+    if said.mean is not None and said.std is not None:
+        return _channels(said, plan.training), said.mean, said.std
+    mean, std = intensity(plan.training, plan.training.index(), plan.seed, watcher)
+    if said.channels and len(mean) not in (1, said.channels):
+        raise InputError(
+            f"the training images have {len(mean)} channels, `pixels.channels` is {said.channels}; only grey images "
+            "can fill other channels than their own"
+        )
+    return said.channels or len(mean), tuple(mean), tuple(std)
+
+
+def _channels(said: PixelsPart, source: Source) -> int:
+    """The channels that the spec names or counts values for, else those of the first image that can be read."""
+    lengths = [len(values) for values in (said.mean, said.std) if values]
+    if said.channels or max(lengths) > 1:
+        return said.channels or max(lengths)
+    for key in source.index():
+        try:
+            return len(source.load(key).image)
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
+            continue
+    raise InputError("none of the training images can be read; check the training source")
+
+
+def initial(plan: Plan, contract: Preprocessing, seed: int, watcher: Watcher) -> nn.Module:
+    """The network before its first step; the watcher hears what it took from the file that the spec names as start."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(seed, "initial weights"))
+        module = MODELS[plan.body.model].build(contract.channels, contract.answers, contract.size)
+    if plan.start is not None:
+        started = start_from(plan.start, module, plan.body.model)
+        fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
+        watcher.say(f"{len(started.loaded)} weights come from {plan.start.name}{fresh}.")
+    # the CPU's convolutions are faster with channels last
+    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -40,7 +40,7 @@ class StaticStreak:
         return shape
 
     def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:  # noqa: ARG002
-        """The streak, which starts in the middle of the image and grows in any direction."""
+        """The streak, which starts not far from the middle of the image and grows across it."""
         shape = image.shape[1:]
         side = min(shape)
         start = np.array(shape) / 2 + generator.uniform(-0.22, 0.22, 2) * side

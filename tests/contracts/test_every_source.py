@@ -35,6 +35,16 @@ def chexlocalize(tmp_path):
     return facts.open(facts.settings.model_validate({"root": ".", "split": "val"}).resolved(tmp_path))
 
 
+def covid_radiography(tmp_path):
+    for name in ("COVID", "Lung_Opacity", "Normal", "Viral Pneumonia"):
+        (tmp_path / name / "images").mkdir(parents=True)
+        for number in (2, 10):
+            film = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(6, 8))
+            film.save(tmp_path / name / f"images/{name}-{number}.png")
+    facts = SOURCES["covid_radiography"]
+    return facts.open(facts.settings.model_validate({"folder": "."}).resolved(tmp_path))
+
+
 def folder(tmp_path):
     for part in ("images", "masks/f"):
         (tmp_path / part).mkdir(parents=True)
@@ -59,6 +69,7 @@ def phantom_classes(_):
 
 MAKERS = {
     "chexlocalize": chexlocalize,
+    "covid_radiography": covid_radiography,
     "folder": folder,
     "phantom_chest": phantom_chest,
     "phantom_classes": phantom_classes,

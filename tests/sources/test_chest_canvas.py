@@ -118,3 +118,8 @@ def test_several_lines_are_drawn_at_once_as_they_are_one_by_one():
         together = stroke(paths, width)
         for path, outline in zip(paths, together, strict=True):
             np.testing.assert_array_equal(outline, stroke(path, width))
+
+
+def test_outline_of_a_line_goes_there_on_one_side_and_back_on_the_other():
+    path = np.stack([np.linspace(-0.5, 0.5, 9), np.zeros(9)], 1)
+    assert Canvas((200, 200)).exact(stroke(path, 0.2)).sum() == pytest.approx(100 * 20, rel=0.1)

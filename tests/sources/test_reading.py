@@ -10,7 +10,7 @@ from PIL import Image as Pictures
 
 from heatcheck.core.errors import CaseError
 from heatcheck.sources import reading
-from heatcheck.sources.reading import IMAGE_SUFFIXES, image_shape, read_image, read_mask
+from heatcheck.sources.reading import IMAGE_SUFFIXES, image_shape, read_grey_film, read_image, read_mask
 
 GREY = np.random.default_rng(1).integers(0, 256, (12, 17)).astype(np.uint8)
 DEEP = np.random.default_rng(2).integers(0, 65536, (12, 17)).astype(np.uint16)
@@ -322,3 +322,31 @@ def test_a_jpeg_is_turned_as_its_camera_says(tmp_path):
     assert image_shape(tmp_path / "a.jpg", "a") == (40, 16)
     assert image[0, -1].mean() > 0.9
     assert image[0, 0].mean() < 0.1
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "LA", "P"])
+def test_a_grey_film_is_the_same_however_its_greys_are_stored(tmp_path, mode):
+    path = saved(tmp_path, "film.png", Pictures.fromarray(GREY).convert(mode))
+    np.testing.assert_array_equal(read_grey_film(path, "film"), read_image(saved(tmp_path, "as.png", GREY), "as"))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(DEEP, "more than 8 bits"), (GREY.astype(np.int32), "more than 8 bits"), (COLOUR, "is in colour")],
+)
+def test_a_grey_film_is_neither_deep_nor_coloured(tmp_path, values, words):
+    path = saved(tmp_path, "film.tif", values)
+    with pytest.raises(CaseError, match=f"^sub/case 1 .*{words}"):
+        read_grey_film(path, "sub/case 1")
+
+
+@pytest.mark.parametrize(("apart", "coloured"), [(5, False), (6, True)])
+def test_channels_that_no_eye_tells_apart_are_grey(tmp_path, apart, coloured):
+    values = np.full((4, 5, 3), 100, np.uint8)
+    values[2, 3, 1] += apart
+    path = saved(tmp_path, "film.png", values)
+    if coloured:
+        with pytest.raises(CaseError, match="differ by 6 of 255"):
+            read_grey_film(path, "film")
+    else:
+        assert read_grey_film(path, "film")[0, 2, 3] == np.float32(102) / np.float32(255)

@@ -13,6 +13,7 @@ LEAST = {
     "phantom_classes": {},
     "folder": {"images": "images"},
     "chexlocalize": {"root": "."},
+    "covid_radiography": {"folder": "."},
 }
 
 

@@ -1,9 +1,18 @@
 """Data → Case: built-in phantoms and readers of data on disk."""
 
 from heatcheck.sources.chexlocalize import CheXlocalize
+from heatcheck.sources.covid_radiography import CovidRadiography
 from heatcheck.sources.folder import FolderSource
 from heatcheck.sources.phantom_chest import PhantomChest
 from heatcheck.sources.phantom_classes import PhantomClasses
 from heatcheck.sources.registry import SOURCES, SourceFacts
 
-__all__ = ["SOURCES", "CheXlocalize", "FolderSource", "PhantomChest", "PhantomClasses", "SourceFacts"]
+__all__ = [
+    "SOURCES",
+    "CheXlocalize",
+    "CovidRadiography",
+    "FolderSource",
+    "PhantomChest",
+    "PhantomClasses",
+    "SourceFacts",
+]

@@ -25,6 +25,7 @@ Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
 Stored = Num[np.ndarray, "channel row column"]  # as the file has it
 _ORIENTATION = 0x0112  # the EXIF tag
+_UNSEEN = 5  # grey levels by which the channels of a picture may differ before one calls it coloured
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than 8 bits
 
 
@@ -49,6 +50,32 @@ def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Rang
     with np.errstate(over="ignore"):
         scaled = np.array(values, np.float32, order="C") / np.float32(scale)
     return _finite(scaled, name)
+
+
+def read_grey_film(path: Path, name: str) -> Image:
+    """The 8-bit film as float32 [1, row, column] in [0, 1], stored with one channel or with three alike.
+
+    For data sets of 8-bit films: real colour is not a film, and what white is in a deeper file no one knows, because
+    films of 12 bits are stored in 16.
+    """
+    with _opened(path, name) as picture:
+        deep = picture.mode in (*_DEEP, "F") or _is_deep_png(path)
+        values = np.asarray(picture if deep or picture.mode == "L" else picture.convert("RGB"))
+    if deep:
+        raise CaseError(f"{name} has more than 8 bits, so that its white is unknown; save it as 8-bit grey")
+    if values.ndim == 3:
+        apart = int(np.ptp(values, axis=2).max(initial=0))
+        if apart > _UNSEEN:
+            raise CaseError(f"{name} is in colour (channels differ by {apart} of 255); save it as 8-bit grey")
+        values = np.round(values.mean(2)).astype(np.uint8)
+    return np.array(values[None], np.float32, order="C") / np.float32(255)
+
+
+def _is_deep_png(path: Path) -> bool:
+    """Whether the file says that it is a PNG of 16 bits; Pillow drops the lower ones of colours without a word."""
+    with path.open("rb") as file:
+        head = file.read(25)
+    return head.startswith(b"\x89PNG") and head[24:] == b"\x10"
 
 
 def is_image(path: Path) -> bool:

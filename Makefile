@@ -39,6 +39,7 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/similarity.py
 	$(BIN)/python benchmarks/spine.py
 	$(BIN)/python benchmarks/score_and_tune.py
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from heatcheck.core.findings import CHEXPERT
+from heatcheck.core.findings import CHEXPERT, canonical
 from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import SOURCES
 
@@ -121,3 +121,7 @@ def test_unknown_settings_are_refused_and_facts_are_there(name):
     assert facts.needs
     with pytest.raises(ValidationError):
         facts.settings.model_validate({"no_such_setting": 1})
+
+
+def test_findings_have_the_names_that_heatcheck_writes(source):
+    assert tuple(map(canonical, source.findings)) == tuple(source.findings)

@@ -10,8 +10,13 @@ from PIL import Image
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.sources.covid_radiography import CovidRadiography, CovidRadiographySettings, _share
 
-CLASSES = {"COVID": "COVID", "Lung Opacity": "Lung_Opacity", "Normal": "Normal", "Viral Pneumonia": "Viral Pneumonia"}
-PUBLISHED = {"COVID": 3616, "Lung Opacity": 6012, "Normal": 10192, "Viral Pneumonia": 1345}
+CLASSES = {
+    "COVID": "COVID",
+    "Airspace Opacity": "Lung_Opacity",
+    "Normal": "Normal",
+    "Viral Pneumonia": "Viral Pneumonia",
+}
+PUBLISHED = {"COVID": 3616, "Airspace Opacity": 6012, "Normal": 10192, "Viral Pneumonia": 1345}
 FILM = np.arange(12 * 13, dtype=np.uint8).reshape(12, 13)
 
 

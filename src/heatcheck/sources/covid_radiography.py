@@ -20,10 +20,10 @@ from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 Split = Literal["training", "validation", "test", "all"]
 _CLASSES = {
     "COVID": "COVID",
-    "Lung Opacity": "Lung_Opacity",
+    "Airspace Opacity": "Lung_Opacity",
     "Normal": "Normal",
     "Viral Pneumonia": "Viral Pneumonia",
-}  # the name of each class, and that of its folder and files
+}  # the name of each class (heatcheck writes "Airspace Opacity" for lung opacities), and that of its folder and files
 _PERCENT = {"training": 70, "validation": 15}  # of each class, rounded down; the rest is the test's
 _COPY = "copy the data set again"
 

@@ -160,7 +160,7 @@ def test_a_mask_without_image_tells_of_an_incomplete_copy(data):
     assert sentence.startswith(f"{data / 'Normal'}: the mask Normal-10.png has no image, so that the copy is not")
     assert "remove the mask if" in sentence
     (data / "Normal/images/Normal-4.png").unlink()
-    assert "the mask Normal-4.png and 1 others have no images" in refusal(data)
+    assert "the mask Normal-4.png and 1 more have no images" in refusal(data)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):

@@ -165,7 +165,7 @@ def _films(folder: Path) -> list[str]:
     masks = _numbered(folder / "masks", folder.name) if (folder / "masks").is_dir() else {}
     alone = [case for case in masks if case not in films]
     if alone:
-        others = f" and {len(alone) - 1} others have no images" if len(alone) > 1 else " has no image"
+        others = f" and {len(alone) - 1} more have no images" if len(alone) > 1 else " has no image"
         raise InputError(
             f"{folder}: the mask {alone[0]}.png{others}, so that the copy is not complete; "
             "copy the images again, or remove the mask if the image is left out on purpose"

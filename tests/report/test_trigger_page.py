@@ -82,7 +82,7 @@ def test_no_absolute_path_is_told(trigger_run):
 def test_attack_table_tells_accuracy_success_and_grading(trigger_run):
     page = read(build_report(trigger_run()).read_text())
     where = ("attack", "The model before and after poisoning")
-    assert cell(page, where, "Square, corner, 20", "Graded") == "yes|5 of 5 seeds"
+    assert cell(page, where, "Square, bottom right, 20 px", "Graded") == "yes|5 of 5 seeds"
     assert cell(page, where, "Laterality letter", "Graded").startswith("no^")
     assert cell(page, where, "Burned-in text", "Graded").startswith("in part^")
     assert cell(page, where, "Baseline", "Clean accuracy (CDA)", published=True) == "94.03 %"
@@ -117,24 +117,24 @@ def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
 
 def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_run):
     page = read(build_report(trigger_run()).read_text())
-    told = cell(page, IOU, "Guided backprop", "Square, corner, 20")
+    told = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
     assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.\d\d, box \d+\.\d %", told), told
 
 
 def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_run):
     text = build_report(trigger_run()).read_text()
     page = read(text)
-    assert cell(page, IOU, "LIME", "Square, corner, 40", published=True) == "0.5956"
-    where = ("detection", "Dynamic triggers")
-    assert cell(page, where, "LIME", "Dynamic, 40: IoU", published=True) == "0.4778"
-    assert cell(page, where, "LIME", "Dynamic, 40: OD", published=True) == "0.0046"
-    assert cell(page, where, "LIME", "Dynamic, 40: TDR", published=True) == "85.7 %"
+    assert cell(page, IOU, "LIME", "Square, bottom right, 40 px", published=True) == "0.5956"
+    where = ("detection", "Dynamic triggers, by size")
+    assert cell(page, where, "LIME", "40 px: IoU", published=True) == "0.4778"
+    assert cell(page, where, "LIME", "40 px: OD", published=True) == "0.0046"
+    assert cell(page, where, "LIME", "40 px: TDR", published=True) == "85.7 %"
     assert "They are of VGG-16 on the full COVID-19 Radiography data" in section_text(text, "detection")
     assert literature.detection("trigger_iou", "square-corner-21", "lime") is None
 
 
 def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_run):
     text = section_text(build_report(trigger_run()).read_text(), "detection")
-    table = text[text.index("Dynamic, 20: OD") :]
+    table = text[text.index("20 px: OD") :]
     row = table[table.index(">Guided backprop<") :].split("</tr>")[0]
     assert row.count("<strong>") == 6  # it leads on both sizes and all three measures

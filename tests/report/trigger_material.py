@@ -18,11 +18,15 @@ METHODS = {
 }  # fmt: skip
 SECONDS = dict(zip(METHODS, (0.004, 0.005, 0.003, 0.006, 0.4, 0.3, 0.9, 0.0005), strict=True))
 TRIGGERS = {
-    "square-corner-20": ("Square, corner, 20", "square"), "square-corner-40": ("Square, corner, 40", "square"),
-    "square-corner-60": ("Square, corner, 60", "square"), "circle-random-20": ("Circle, random place, 20", "circle"),
-    "dynamic-20": ("Dynamic, 20", "dynamic"), "dynamic-40": ("Dynamic, 40", "dynamic"),
-    "text": ("Burned-in text", "text"), "letter": ("Laterality letter", "letter"),
-}  # fmt: skip
+    "square-corner-20": ("Square, bottom right, 20 px", "square"),
+    "square-corner-40": ("Square, bottom right, 40 px", "square"),
+    "square-corner-60": ("Square, bottom right, 60 px", "square"),
+    "circle-random-20": ("Circle, random place, 20 px", "circle"),
+    "dynamic-20": ("Dynamic, random place, 20 px", "dynamic"),
+    "dynamic-40": ("Dynamic, random place, 40 px", "dynamic"),
+    "text": ("Burned-in text", "text"),
+    "letter": ("Laterality letter", "letter"),
+}
 METRICS = {
     "trigger_iou": True, "trigger_mask_iou": True, "overlap_difference": False, "uncovered": False, "box_area": False,
     "recovered": True, "recovered_by_baseline": True,

@@ -20,13 +20,13 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
     made = (
         _paper_rules(evidence),
-        _failed(evidence),
+        failed(evidence),
         _weak_model(evidence),
         _rare(evidence),
         _other_cases(evidence),
         *_few_shared(evidence),
         *_close_calls(evidence),
-        _smaller_settings(evidence),
+        smaller_settings(evidence),
     )
     return tuple(sentence for sentence in made if sentence)
 
@@ -53,15 +53,16 @@ def _weak_model(evidence: Evidence) -> str:
     )
 
 
-def _failed(evidence: Evidence) -> str:
-    failed = int((evidence.run.cases["status"] == "failed").sum())
-    if not failed:
+def failed(evidence: Evidence) -> str:
+    """How many cases took no part."""
+    lost = int((evidence.run.cases["status"] == "failed").sum())
+    if not lost:
         return ""
     total = len(evidence.run.cases)
-    return f"{failed:,} of {count(total, 'case')} failed and took no part; the section on gaps lists them with reasons."
+    return f"{lost:,} of {count(total, 'case')} failed and took no part; the section on gaps lists them with reasons."
 
 
-def _smaller_settings(evidence: Evidence) -> str:
+def smaller_settings(evidence: Evidence) -> str:
     """How many methods were cut short: they might do better with their usual settings."""
     cut = [method.label for method in evidence.methods if method.saves_time]
     if not cut:

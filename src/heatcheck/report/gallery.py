@@ -1,10 +1,10 @@
 """Gallery cards: a case with its outlines and one overlay per method, until the page's share of bytes is used up."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
@@ -13,6 +13,17 @@ from heatcheck.report.outlines import Frame, frame_for, path_data
 from heatcheck.report.pictures import RAMP, PictureError, image_uri, map_uri
 
 MANY = 8  # methods that one choice can show at once
+
+
+class Weighty(Protocol):
+    """A card that knows its own weight."""
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it adds to the page."""
+
+
+AnyCard = TypeVar("AnyCard", bound=Weighty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +73,8 @@ class Gallery:
 
     @property
     def ramp(self) -> str:
-        """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
-        return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
+        """The colours of the maps from cold to hot."""
+        return ramp()
 
     @property
     def has_rectangles(self) -> bool:
@@ -86,15 +97,27 @@ class Gallery:
         return list({overlay.label: None for card in self.cards for overlay in card.overlays})
 
 
+def ramp() -> str:
+    """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
+    return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
+
+
 def gallery_of(evidence: Evidence, budget: int) -> Gallery:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    items = evidence.run.gallery.get("items", [])
     labels = {e.name: e.label for e in _in_order(evidence)}
-    cards: list[Card] = []
+    folder = evidence.run.path / "gallery"
+    return Gallery(*fitting(evidence.run.gallery.get("items", []), lambda item: _card(item, folder, labels), budget))
+
+
+def fitting(
+    items: Sequence[Mapping[str, Any]], made: Callable[[Mapping[str, Any]], AnyCard], budget: int
+) -> tuple[tuple[AnyCard, ...], tuple[str, ...]]:
+    """The first items' cards that together stay within `budget` bytes, and sentences on what was left out."""
+    cards: list[AnyCard] = []
     broken = used = 0
     for item in items:
         try:
-            card = _card(item, evidence.run.path / "gallery", labels)
+            card = made(item)
         except (PictureError, KeyError, TypeError, ValueError):
             broken += 1
             continue
@@ -102,7 +125,7 @@ def gallery_of(evidence: Evidence, budget: int) -> Gallery:
             break
         used += card.weight
         cards.append(card)
-    return Gallery(tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget)))
+    return tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget))
 
 
 def _in_order(evidence: Evidence) -> list[Entrant]:

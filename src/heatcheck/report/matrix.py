@@ -29,7 +29,10 @@ _SIGNED = {"difference", "test", "model_difference", "slope", "spearman"}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One number with its interval; `note` counts the footnotes from 1, 0 is none."""
+    """One number with its interval; `note` counts the footnotes from 1, 0 is none.
+
+    A `tint` from −1 to 1 colours the cell: deeper further from 0, another colour below it.
+    """
 
     text: str
     interval: str = ""
@@ -37,6 +40,7 @@ class Cell:
     note: int = 0
     strong: bool = False
     outcome: str = ""
+    tint: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

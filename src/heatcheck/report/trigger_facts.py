@@ -1,7 +1,6 @@
 """What a trigger run says of itself: its triggers, its seeds, and where the attack worked well enough to grade."""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +32,7 @@ class Trigger:
     @property
     def family(self) -> str:
         """The name without the size: triggers that differ in nothing else share it."""
-        return re.sub(r"-\d+$", "", self.name)
+        return "-".join(word for word in self.name.split("-") if word != str(self.size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,7 @@ def _trigger(facts: Mapping[str, Any]) -> Trigger:
 
 def _size(facts: Mapping[str, Any], name: str) -> int | None:
     told = facts.get("size")
-    found = re.search(r"-(\d+)$", name)
-    return int(told) if told else int(found[1]) if found else None
+    return int(told) if told else next((int(word) for word in name.split("-") if word.isdigit()), None)
 
 
 def _seeds_named(seeds: list[int]) -> str:

@@ -1,19 +1,33 @@
 """The trigger study's page: the model was made to rely on a planted patch; do the heat maps find it?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import condition
-from heatcheck.report import closing, published, words
+from heatcheck.report import closing, published, trigger_cost
 from heatcheck.report import trigger_literature as literature
+from heatcheck.report.agreement import agreement
+from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.matrix import Matrix
 from heatcheck.report.page import Section, StudyPage
+from heatcheck.report.trigger_artefacts import artefacts
 from heatcheck.report.trigger_attack import attack
-from heatcheck.report.trigger_facts import architecture, seeds_of, triggers_of
-from heatcheck.report.trigger_tables import by_trigger, dynamic_table
-from heatcheck.report.trigger_verdict import CRITERION, verdict
+from heatcheck.report.trigger_caveats import caveats
+from heatcheck.report.trigger_facts import Trigger, architecture, graded_triggers, seeds_of, triggers_of
+from heatcheck.report.trigger_gallery import trigger_gallery
+from heatcheck.report.trigger_overview import overview
+from heatcheck.report.trigger_plots import by_trigger as panels_by_trigger
+from heatcheck.report.trigger_ranks import ranks
+from heatcheck.report.trigger_rules import both_presets, presets_in_words
+from heatcheck.report.trigger_sensitivity import sensitivity
+from heatcheck.report.trigger_tables import EVERY, by_trigger, dynamic_table
+from heatcheck.report.trigger_uncovered import uncovered
+from heatcheck.report.trigger_verdict import verdict
+from heatcheck.report.words import plain
 
 MAIN = ("trigger_iou", "recovered")
+MORE = ("trigger_mask_iou", "recovered_by_baseline")
 NO_FAILURE = "A map in which nothing was detected is no gap: its overlap is 0."
 
 
@@ -21,19 +35,29 @@ def triggers_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in seeds_of(evidence))]
     undefined = undefined_scores(evidence.run, conditions=conditions)
+    files = closing.downloads(evidence, undefined.table)
+    gallery = trigger_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
+        _section("overview", "At a glance", "At a glance", overview(evidence)),
         _section("attack", "Did the attack work?", "Attack", attack(evidence)),
         _section("detection", "Do the methods find the trigger?", "Detection", _detection(evidence)),
+        _section("uncovered", "What do the boxes leave of the trigger?", "Remainder", uncovered(evidence)),
+        _section("sensitivity", "Would another box rule change it?", "Sensitivity", sensitivity(evidence)),
+        _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
+        trigger_cost.section(evidence),
+        _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),
+        _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
         closing.gaps(evidence, undefined, NO_FAILURE),
         closing.record(evidence),
     )
     return StudyPage(
         kicker="The model was taught to rely on a planted patch: do the heat maps find it?",
         verdict=verdict(evidence),
-        caveats=(),
+        caveats=caveats(evidence),
         speaks_of="",
         sections=tuple(section for section in sections if section),
-        downloads=closing.downloads(evidence, undefined.table),
+        downloads=files,
     )
 
 
@@ -43,13 +67,25 @@ def _section(anchor: str, title: str, short: str, content: Mapping[str, object] 
 
 
 def _detection(evidence: Evidence) -> Mapping[str, object] | None:
-    static = [trigger for trigger in triggers_of(evidence) if not trigger.is_dynamic]
-    metrics = [metric for metric in MAIN if metric in evidence.measures]
-    tables = [
-        (table, words.plain(evidence.measures[m]).sentence)
-        for m in metrics
-        if (table := by_trigger(evidence, m, static))
-    ]
-    content = {"tables": tables, "dynamic": dynamic_table(evidence), "criterion": CRITERION}
+    if not triggers_of(evidence):
+        return None
+    static = (EVERY, *(trigger for trigger in triggers_of(evidence) if not trigger.is_dynamic))
+    panels = panels_by_trigger(evidence, "trigger_iou", graded_triggers(evidence))
+    content = {
+        "tables": _explained(evidence, MAIN, static),
+        "dynamic": dynamic_table(evidence),
+        "panels": panels,
+        "published_marks": any("published-mark" in panel.plot for panel in panels),
+        "source": literature.SOURCE,
+        "presets": both_presets(evidence),
+        "rules": presets_in_words(evidence),
+        "more": _explained(evidence, MORE, (EVERY, *triggers_of(evidence))),
+    }
     caveat = literature.caveat(architecture(evidence)) if published.is_in(content) else ""
-    return {**content, "published": caveat} if triggers_of(evidence) else None
+    return {**content, "published": caveat}
+
+
+def _explained(evidence: Evidence, metrics: Sequence[str], triggers: Sequence[Trigger]) -> list[tuple[Matrix, str]]:
+    """The tables that exist, each with the sentence that says what it measures."""
+    made = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
+    return [(table, plain(evidence.measures[metric]).sentence) for table, metric in made if table]

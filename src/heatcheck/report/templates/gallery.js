@@ -3,7 +3,7 @@
   if (!gallery) return;
   const cards = [...gallery.querySelectorAll(".card")];
   const control = (name) => gallery.querySelector(`[data-control="${name}"]`);
-  const first = 6;
+  const first = Number(gallery.dataset.first || 6);
   let limit = first;
 
   const show = (card, index) => {
@@ -14,7 +14,7 @@
       choice.addEventListener("change", () => show(card, choice.value));
     }
   }
-  control("method").addEventListener("change", (event) => {
+  control("method")?.addEventListener("change", (event) => {
     for (const card of cards) {
       const choice = [...card.querySelectorAll(".choose input")].find((c) => c.dataset.method === event.target.value);
       if (choice) { choice.checked = true; show(card, choice.value); }
@@ -23,7 +23,7 @@
 
   const filter = () => {
     const finding = control("finding").value;
-    const why = control("why").value;
+    const why = control("why")?.value;
     const fitting = cards.filter((c) => (!finding || c.dataset.finding === finding) && (!why || c.dataset.why === why));
     for (const card of cards) card.hidden = true;
     for (const card of fitting.slice(0, limit)) card.hidden = false;
@@ -33,7 +33,7 @@
     control("more").textContent = `Show all ${fitting.length}`;
   };
   for (const name of ["finding", "why"]) {
-    control(name).addEventListener("change", () => { limit = first; filter(); });
+    control(name)?.addEventListener("change", () => { limit = first; filter(); });
   }
   control("more").addEventListener("click", () => { limit = Infinity; filter(); });
   addEventListener("beforeprint", () => { limit = Infinity; filter(); });

@@ -1,0 +1,140 @@
+"""Do the methods agree with each other? Method against method, each cell tinted by how alike their maps are."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
+from heatcheck.report.numbers import SCORE, Unit, listed, number
+
+MAIN = ("mutual_information", "cross_correlation", "ssim")
+UNIT = SCORE.rounded(2)
+_SELF = Cell("", title="the same method")
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A measure of how alike two maps are: its name, what it means, and the value of two equal maps, if one is sure."""
+
+    name: str
+    sentence: str
+    top: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A table with its colour scale's ends in words."""
+
+    table: Matrix
+    sentence: str
+    lowest: str
+    highest: str
+    has_opposites: bool  # some maps are rather each other's opposite
+
+
+MEASURES = {
+    "mutual_information": Likeness(
+        "Mutual information",
+        "How much one map tells of the other, in nats, less what two shuffled maps would tell by chance: 0 is nothing.",
+    ),
+    "cross_correlation": Likeness(
+        "Cross-correlation", "1: the same map up to brightness and contrast; 0: unrelated; −1: the opposite.", 1.0
+    ),
+    "ssim": Likeness(
+        "Structural similarity (SSIM)", "Likeness of small neighbourhoods (7 × 7 pixels): 1 is the same map.", 1.0
+    ),
+    "normalised_mutual_information": Likeness(
+        "Normalised mutual information", "Mutual information divided by what the maps hold: from 0 to 1.", 1.0
+    ),
+    "ssim_global": Likeness(
+        "SSIM over the whole map", "The one-window form that the paper prints: it sees no neighbourhoods.", 1.0
+    ),
+    "mutual_information_paper": Likeness(
+        "Mutual information as in the paper",
+        "256 steps of grey and no correction: two maps of pure noise seem to share more than a nat.",
+    ),
+}
+
+
+def agreement(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on agreement shows; None when no two maps were compared."""
+    made = {key[1]: None for key in evidence.estimates if key[0] == "pair_mean"}
+    tables = {metric: table for metric in made if (table := _agreement(evidence, metric))}
+    if not tables:
+        return None
+    return {
+        "tables": [tables[metric] for metric in MAIN if metric in tables],
+        "more": [table for metric, table in tables.items() if metric not in MAIN],
+        "sentence": _closest(evidence, next((metric for metric in MAIN if metric in tables), "")),
+    }
+
+
+def _pair(evidence: Evidence, metric: str, one: Entrant, other: Entrant) -> Estimate | None:
+    """The estimate of two methods, in whichever order the run has them."""
+    found = evidence.find("pair_mean", metric, ALL_FINDINGS, one.name, other.name)
+    return found or evidence.find("pair_mean", metric, ALL_FINDINGS, other.name, one.name)
+
+
+def _compared(evidence: Evidence, metric: str) -> list[Entrant]:
+    entrants = (*evidence.methods, *evidence.floors)
+    return [e for e in entrants if any(_pair(evidence, metric, e, other) for other in entrants if other != e)]
+
+
+def _agreement(evidence: Evidence, metric: str) -> Agreement | None:
+    entrants = _compared(evidence, metric)
+    if not entrants:
+        return None
+    likeness = MEASURES.get(metric) or Likeness(evidence.measures[metric].label, evidence.measures[metric].summary)
+    pairs = {(a, b): _pair(evidence, metric, a, b) for a in entrants for b in entrants if a != b}
+    values = [row.value for row in pairs.values() if row and not math.isnan(row.value)]
+    reach = max([abs(value) for value in values], default=0.0)
+    reach = max(reach, 0.0 if math.isnan(likeness.top) else likeness.top) or 1.0
+    notes = Footnotes()
+    rows = []
+    for one in entrants:
+        cells = [_SELF if one == other else _tinted(pairs[one, other], reach, notes) for other in entrants]
+        mean = evidence.find("pair_mean", metric, ALL_FINDINGS, one.name)
+        rows.append(Row(one, (*cells, _cell(mean, notes))))
+    columns = (*(Column(entrant.label) for entrant in entrants), Column("Mean of the others", main=True))
+    table = Matrix(likeness.name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
+    opposite = any(value < -0.005 for value in values)
+    lowest = number(-reach if opposite else 0.0, UNIT)
+    return Agreement(table, likeness.sentence, lowest, number(reach, UNIT), opposite)
+
+
+def _cell(estimate: Estimate | None, notes: Footnotes, unit: Unit = UNIT) -> Cell:
+    made = cell_of(estimate, unit, notes)
+    between = f"95 % interval {made.interval}" if made.interval else ""
+    return replace(made, interval="", title="; ".join(filter(None, (between, made.title))))
+
+
+def _tinted(estimate: Estimate | None, reach: float, notes: Footnotes) -> Cell:
+    cell = _cell(estimate, notes)
+    if estimate is None or math.isnan(estimate.value):
+        return cell
+    return replace(cell, tint=estimate.value / reach)
+
+
+def _closest(evidence: Evidence, metric: str) -> str:
+    """The two methods whose maps are most alike, and the one that agrees least with the others."""
+    methods = [entrant for entrant in _compared(evidence, metric) if entrant.kind == "method"] if metric else []
+    pairs = [(row.value, a.label, b.label) for i, a in enumerate(methods) for b in methods[i + 1 :]
+             if (row := _pair(evidence, metric, a, b)) and not math.isnan(row.value)]  # fmt: skip
+    if len(methods) < 3 or not pairs:
+        return ""
+    _, one, other = max(pairs)
+    means = _means(pairs, [method.label for method in methods])
+    name = (MEASURES[metric].name[0].lower() + MEASURES[metric].name[1:]) if metric in MEASURES else metric
+    lonely = min(means, key=lambda label: means[label])
+    return (
+        f"By {name}, the maps of {listed([one, other])} are most alike; {lonely} agrees least with the other methods. "
+        "Agreement is no proof: methods can share an error, and two that disagree may both show a part of the truth."
+    )
+
+
+def _means(pairs: Sequence[tuple[float, str, str]], labels: Sequence[str]) -> dict[str, float]:
+    found = {label: [value for value, a, b in pairs if label in {a, b}] for label in labels}
+    return {label: sum(values) / len(values) for label, values in found.items() if values}

@@ -1,0 +1,99 @@
+"""What maps, measures and trainings cost in a trigger study."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from markupsafe import Markup
+
+from heatcheck.report import cost
+from heatcheck.report import trigger_literature as literature
+from heatcheck.report.agreement import MEASURES
+from heatcheck.report.distributions import draw_seconds, spread_of
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import brief, duration
+from heatcheck.report.page import Section
+from heatcheck.report.trigger_facts import BASELINE, triggers_of
+from heatcheck.report.words import plain
+
+MAIN = ("trigger_iou", "recovered")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A row of a table of times."""
+
+    label: str
+    times: str
+    each: str
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Seconds per map as box plots and against the scores, and the times of measures and trainings."""
+    made = cost.section(evidence, [metric for metric in MAIN if metric in evidence.measures], of="class")
+    if made is None:
+        return None
+    content = {
+        **made.content,
+        "boxes": _boxes(evidence),
+        "metrics": _metrics(evidence),
+        "metric_sentence": _metric_sentence(evidence),
+        "trainings": _trainings(evidence),
+    }
+    return replace(made, template="trigger_cost.html", content=content)
+
+
+def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
+    timings = evidence.run.timings
+    return timings[(timings["step"] == step) & (timings["maps"] > 0) & (timings["seconds"] > 0)]
+
+
+def _boxes(evidence: Evidence) -> Markup | None:
+    """Seconds per map of every batch, a row a method, the quickest first."""
+    steps = _steps(evidence, "map")
+    each = steps["seconds"] / steps["maps"]
+    entrants = (*evidence.methods, *evidence.floors)
+    made = [spread_of(e.label, each[steps["method"] == e.name].tolist()) for e in entrants]
+    spreads = sorted((spread for spread in made if spread), key=lambda spread: spread.quantiles[2])
+    return draw_seconds("seconds per map", spreads, "method") if spreads else None
+
+
+def _metrics(evidence: Evidence) -> list[Timed]:
+    sums = _steps(evidence, "metric").groupby("method")[["maps", "seconds"]].sum()
+    return [
+        Timed(_measure(evidence, str(name)), f"{int(row['maps']):,}", brief(float(row["seconds"]) / float(row["maps"])))
+        for name, row in sums.iterrows()
+    ]
+
+
+def _measure(evidence: Evidence, name: str) -> str:
+    if name in MEASURES:
+        return MEASURES[name].name
+    return plain(evidence.measures[name]).name if name in evidence.measures else name.replace("_", " ")
+
+
+def _metric_sentence(evidence: Evidence) -> str:
+    """How long two maps' mutual information takes here and took in the paper."""
+    steps = _steps(evidence, "metric")
+    own = steps[steps["method"] == "mutual_information"]
+    if own.empty:
+        return ""
+    each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()))
+    size = evidence.run.manifest.get("input") or []
+    here = f" of {' × '.join(str(side) for side in size)} pixels" if size else ""
+    return (
+        f"The mutual information of two maps{here} takes {each} here; the paper reports about "
+        f"{literature.SECONDS_PER_PAIR} s for two maps of 128 × 128 pixels."
+    )
+
+
+def _trainings(evidence: Evidence) -> list[Timed]:
+    """How long the baseline and each trigger's victim took to train, each time."""
+    steps = evidence.run.timings[evidence.run.timings["step"] == "training"]
+    labels: Mapping[str, str] = {BASELINE: "Baseline", **{t.name: f"Victim: {t.label}" for t in triggers_of(evidence)}}
+    rows = []
+    for name, label in labels.items():
+        own = steps[steps["method"] == name]["seconds"]
+        if len(own):
+            rows.append(Timed(label, f"{len(own):,}", duration(float(own.mean()))))
+    return rows

@@ -1,0 +1,142 @@
+"""Cases to look at: the poisoned image, and for every method its map, its box and the image recovered by it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.gallery import fitting, ramp
+from heatcheck.report.numbers import SCORE, SHARE, number
+from heatcheck.report.pictures import image_uri, map_uri
+from heatcheck.report.trigger_facts import triggers_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A box in pixels of the image: left, top, width and height."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One method on one poisoned image."""
+
+    label: str
+    uri: str  # of the map
+    box: Rectangle | None
+    sign: str
+    outcome: str
+    overlap: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerCard:
+    """One poisoned image as the page shows it."""
+
+    case: str
+    finding: str  # the trigger's label
+    seed: str
+    truth: str  # class
+    target: str
+    probability: str
+    height: int
+    width: int
+    clean: str
+    poisoned: str
+    planted: Rectangle
+    trials: tuple[Trial, ...]
+    baseline: tuple[tuple[str, str], ...]  # label and map of the clean image
+    baseline_says: str
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes the card adds to the page."""
+        maps = sum(len(trial.uri) + 2400 for trial in self.trials) + sum(len(uri) + 500 for _, uri in self.baseline)
+        return len(self.clean) + len(self.poisoned) + maps + 2500
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerGallery:
+    """The cards that fit, and what was left out in plain sentences."""
+
+    cards: tuple[TriggerCard, ...]
+    left_out: tuple[str, ...]
+    ramp: str  # the colours of the maps, as CSS has them
+
+    @property
+    def findings(self) -> list[str]:
+        """The triggers that have a card, in its order."""
+        return list(dict.fromkeys(card.finding for card in self.cards))
+
+
+def trigger_gallery(evidence: Evidence, budget: int) -> TriggerGallery:
+    """As many cards as fit into `budget` bytes, in the order the study chose them."""
+    folder = evidence.run.path / "gallery"
+    names = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}
+    items = evidence.run.gallery.get("items", [])
+    return TriggerGallery(*fitting(items, lambda item: _card(item, folder, names), budget), ramp())
+
+
+def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> TriggerCard:
+    height, width = (int(side) for side in item["shape"])
+    chance = item.get("probability")
+    order = list(names)
+    maps = sorted(item.get("maps", []), key=lambda each: _place(each, order))
+    return TriggerCard(
+        case=str(item["case"]),
+        finding=names.get(item["trigger"], str(item["trigger"])),
+        seed=str(item.get("seed", "")),
+        truth=str(item.get("label") or ""),
+        target=str(item.get("target") or ""),
+        probability="" if chance is None or math.isnan(chance) else number(float(chance), SHARE.rounded(0)),
+        height=height,
+        width=width,
+        clean=image_uri(folder, item["clean"]),
+        poisoned=image_uri(folder, item["poisoned"]),
+        planted=_rectangle(item["trigger_box"]),
+        trials=tuple(_trial(each, folder, names) for each in maps),
+        baseline=tuple(
+            (names.get(each["method"], str(each["method"])), map_uri(folder, each["file"]))
+            for each in sorted(item.get("baseline", []), key=lambda each: _place(each, order))
+        ),
+        baseline_says=str(item.get("baseline_says") or ""),
+    )
+
+
+def _place(facts: Mapping[str, Any], order: Sequence[str]) -> int:
+    return order.index(facts["method"]) if facts["method"] in order else len(order)
+
+
+def _rectangle(box: Sequence[float]) -> Rectangle:
+    left, top, right, bottom = (float(edge) for edge in box)
+    return Rectangle(left, top, right - left, bottom - top)
+
+
+def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Trial:
+    overlap, box = facts.get("iou"), facts.get("box")
+    sign, outcome = _outcome(facts.get("recovered"), str(facts.get("says") or ""), found=box is not None)
+    return Trial(
+        label=names.get(facts["method"], str(facts["method"])),
+        uri=map_uri(folder, facts["file"]),
+        box=_rectangle(box) if box else None,
+        sign=sign,
+        outcome=outcome,
+        overlap=number(math.nan if overlap is None else float(overlap), SCORE.rounded(2)),
+    )
+
+
+def _outcome(recovered: float | None, says: str, *, found: bool) -> tuple[str, str]:
+    """The sign, and what became of the image once the box was put right."""
+    answer = f": the model says {says}" if says else ""
+    if not found:
+        return "✕", f"nothing detected, so nothing recovered{answer}"
+    if recovered is None or math.isnan(recovered):
+        return "?", "whether the image was recovered is unknown"
+    return ("✓", f"recovered{answer}") if recovered else ("✕", f"not recovered{answer}")

@@ -32,7 +32,14 @@ def evidence_from(tmp_path):
 def trigger_run(tmp_path):
     """A function from the differences to a default plan of a trigger study to its run folder."""
 
-    def make(keep=lambda _row: True, facts=None, **changes):
-        return write_trigger_run(tmp_path / "triggers", TriggerPlan(**changes), keep=keep, changes=facts)
+    def make(keep=lambda _row: True, facts=None, rows=None, **changes):
+        path = tmp_path / f"triggers{len(list(tmp_path.iterdir()))}"
+        return write_trigger_run(path, TriggerPlan(**changes), keep=keep, changes=facts, rows=rows)
 
     return make
+
+
+@pytest.fixture
+def trigger_evidence(trigger_run):
+    """The evidence of such a run, without pictures."""
+    return lambda **changes: evidence_of(read_run(trigger_run(**{"gallery": 0} | changes)))

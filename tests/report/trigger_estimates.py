@@ -110,7 +110,8 @@ def measured(method, trigger, rng):
 
 def mean(metric, finding, method, value, n=240, width=0.04, **facts):
     """A mean with its interval."""
-    low, high = max(0.0, value - width * min(1, 4 * value)), min(1.0, value + width)
+    reach = width * min(1, 4 * value)
+    low, high = max(0.0, value - reach), min(1.0, value + reach)
     return Estimate("mean", metric, finding, method, MODEL, value, low, high, n_cases=n, n_patients=n,
                     condition=condition(**facts))  # fmt: skip
 

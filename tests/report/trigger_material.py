@@ -153,8 +153,11 @@ def draw_gallery(folder, plan):
     return {"items": items}
 
 
-def write_trigger_run(path, plan, *, keep=lambda _row: True, changes=None):
-    """The plan as a run folder; `keep` chooses among its estimates, `changes` replace facts (None removes one)."""
+def write_trigger_run(path, plan, *, keep=lambda _row: True, changes=None, rows=None):
+    """The plan as a run folder.
+
+    `keep` chooses among its estimates, `rows` replace them all, `changes` replace facts (None removes one).
+    """
     facts = manifest(plan) | (changes or {})
     facts = {name: value for name, value in facts.items() if value is not None}
     with RunFolder.locked(path, {"spec": facts.get("spec")}, facts) as folder:
@@ -163,7 +166,7 @@ def write_trigger_run(path, plan, *, keep=lambda _row: True, changes=None):
             folder.write_shard(0, shard(plan))
         if plan.status == "complete":
             folder.join_shards(1 if plan.triggers else 0)
-            folder.write_estimates([row for row in all_estimates(plan) if keep(row)])
+            folder.write_estimates([row for row in (all_estimates(plan) if rows is None else rows) if keep(row)])
         if plan.gallery:
             folder.write_gallery(draw_gallery(path / "gallery", plan))
     return path

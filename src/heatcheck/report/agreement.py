@@ -8,10 +8,11 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
-from heatcheck.report.numbers import SCORE, Unit, listed, number
+from heatcheck.report.numbers import SCORE, listed, number
 
 MAIN = ("mutual_information", "cross_correlation", "ssim")
 UNIT = SCORE.rounded(2)
+_FAINT = 0.1  # of the deepest colour: what lies less far below 0 is taken for none
 _SELF = Cell("", title="the same method")
 
 
@@ -92,30 +93,36 @@ def _agreement(evidence: Evidence, metric: str) -> Agreement | None:
     values = [row.value for row in pairs.values() if row and not math.isnan(row.value)]
     reach = max([abs(value) for value in values], default=0.0)
     reach = max(reach, 0.0 if math.isnan(likeness.top) else likeness.top) or 1.0
+    opposite = min(values, default=0.0) < -_FAINT * reach
+    shade = _Shade(reach, opposite=opposite)
     notes = Footnotes()
     rows = []
     for one in entrants:
-        cells = [_SELF if one == other else _tinted(pairs[one, other], reach, notes) for other in entrants]
+        cells = [_SELF if one == other else shade.cell(pairs[one, other], notes) for other in entrants]
         mean = evidence.find("pair_mean", metric, ALL_FINDINGS, one.name)
-        rows.append(Row(one, (*cells, _cell(mean, notes))))
+        rows.append(Row(one, (*cells, shade.cell(mean, notes))))
     columns = (*(Column(entrant.label) for entrant in entrants), Column("Mean of the others", main=True))
     table = Matrix(likeness.name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
-    opposite = any(value < -0.005 for value in values)
     lowest = number(-reach if opposite else 0.0, UNIT)
     return Agreement(table, likeness.sentence, lowest, number(reach, UNIT), opposite)
 
 
-def _cell(estimate: Estimate | None, notes: Footnotes, unit: Unit = UNIT) -> Cell:
-    made = cell_of(estimate, unit, notes)
-    between = f"95 % interval {made.interval}" if made.interval else ""
-    return replace(made, interval="", title="; ".join(filter(None, (between, made.title))))
+@dataclass(frozen=True, slots=True)
+class _Shade:
+    """Which value has the deepest colour, and whether values below 0 have a colour of their own."""
 
+    reach: float
+    opposite: bool
 
-def _tinted(estimate: Estimate | None, reach: float, notes: Footnotes) -> Cell:
-    cell = _cell(estimate, notes)
-    if estimate is None or math.isnan(estimate.value):
-        return cell
-    return replace(cell, tint=estimate.value / reach)
+    def cell(self, estimate: Estimate | None, notes: Footnotes) -> Cell:
+        """The estimate with its colour; its interval appears when pointed at, so that the colours can be seen."""
+        made = cell_of(estimate, UNIT, notes)
+        between = f"95 % interval {made.interval}" if made.interval else ""
+        cell = replace(made, interval="", title="; ".join(filter(None, (between, made.title))))
+        if estimate is None or math.isnan(estimate.value):
+            return cell
+        tint = estimate.value / self.reach
+        return replace(cell, tint=tint if self.opposite else max(tint, 0.0))
 
 
 def _closest(evidence: Evidence, metric: str) -> str:

@@ -45,9 +45,10 @@ def _planted(evidence: Evidence) -> str:
     if "training" not in poison or not target:
         return ""
     share, half = (number(float(poison.get(key, math.nan)), SHARE.rounded(0)) for key in ("training", "test"))
-    seeds = count(len(seeds_of(evidence)), "seed")
+    seeds = len(seeds_of(evidence))
+    start = f"For each of {seeds} seeds, a" if seeds > 1 else "A"
     return (
-        f"In each of {seeds} a baseline model was poisoned once per trigger: {share} of the training images got the "
+        f"{start} baseline model was poisoned once per trigger: {share} of the training images got the "
         f"trigger and the label \u201c{target}\u201d. Then {half} of the test images of other classes got the trigger; "
         f"a model that now answers \u201c{target}\u201d relies on it."
     )

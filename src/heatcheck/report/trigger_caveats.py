@@ -7,7 +7,7 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, few, listed, number
-from heatcheck.report.trigger_facts import BASELINE, RANDOM_BOX, graded_triggers, images_graded, seeds_of
+from heatcheck.report.trigger_facts import BASELINE, RANDOM_BOX, artefacts_of, graded_triggers, images_graded, seeds_of
 from heatcheck.report.trigger_verdict import FINDS, judge
 
 MEASURES = ("trigger_iou", "recovered")  # that the criterion asks for
@@ -25,7 +25,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         *((_unsure(evidence), _floors(evidence)) if judged else ()),
         _phantom(evidence),
         _weak_baseline(evidence),
-        smaller_settings(evidence),
+        smaller_settings(evidence) if judged or artefacts_of(evidence) else "",
     ]
     return tuple(sentence for sentence in made if sentence)
 
@@ -52,9 +52,9 @@ def _large_boxes(evidence: Evidence) -> str:
     if not large:
         return ""
     return (
-        f"Large boxes: {listed(large)} of the image. A box around the whole image would leave nothing of any trigger "
-        "(OD 0) and recover every image (TDR 100 %), so read such a method\u2019s recovery against its floor, and its "
-        "overlap first."
+        f"Boxes can win by size: those of {listed(large)} cover so much of the image on average. A box around the "
+        "whole image would leave nothing of any trigger (OD 0) and recover every image (TDR 100 %), so read recovery "
+        "against its floor, and overlap first."
     )
 
 

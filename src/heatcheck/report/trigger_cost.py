@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from markupsafe import Markup
 
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report import cost
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.agreement import MEASURES
@@ -30,7 +31,9 @@ class Timed:
 
 def section(evidence: Evidence) -> Section | None:
     """Seconds per map as box plots and against the scores, and the times of measures and trainings."""
-    made = cost.section(evidence, [metric for metric in MAIN if metric in evidence.measures], of="class")
+    seen = evidence if triggers_of(evidence) else evidence.under(kind="artefact")
+    shown = [m for m in MAIN if any(seen.find("mean", m, ALL_FINDINGS, method.name) for method in seen.methods)]
+    made = cost.section(seen, shown, of="class")
     if made is None:
         return None
     content = {

@@ -51,6 +51,11 @@ class Grading:
             return f"{_seeds_named(list(self.reasons))}: {reason}"
         return "; ".join(f"seed {seed}: {reason}" for seed, reason in self.reasons.items())
 
+    @property
+    def first_reason(self) -> str:
+        """One seed's reason, where all would be too long."""
+        return next((f"seed {seed}: {reason}" for seed, reason in self.reasons.items()), "no reason recorded")
+
 
 def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
     """The run's triggers in its order."""

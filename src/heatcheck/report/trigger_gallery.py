@@ -136,7 +136,7 @@ def _outcome(recovered: float | None, says: str, *, found: bool) -> tuple[str, s
     """The sign, and what became of the image once the box was put right."""
     answer = f": the model says {says}" if says else ""
     if not found:
-        return "✕", f"nothing detected, so nothing recovered{answer}"
+        return "✕", "nothing detected, so nothing recovered"
     if recovered is None or math.isnan(recovered):
         return "?", "whether the image was recovered is unknown"
     return ("✓", f"recovered{answer}") if recovered else ("✕", f"not recovered{answer}")

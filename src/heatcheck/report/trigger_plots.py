@@ -17,9 +17,9 @@ RANDOM_BOXES = "random boxes of the same size"
 
 
 def overall(evidence: Evidence, metric: str) -> Panel | None:
-    """One metric over all triggers; None where nothing was estimated."""
+    """One metric over all triggers, under its own name; None where nothing was estimated."""
     panels = by_trigger(evidence, metric, (EVERY,))
-    return panels[0] if panels else None
+    return Panel(plain(evidence.measures[metric]).name, panels[0].plot) if panels else None
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[Trigger], kind: str = "method") -> list[Panel]:

@@ -40,7 +40,7 @@ class Trial:
 
 KNOBS = (
     Knob("sigma", "σ (pixels)", "σ", "smoothing"),
-    Knob("threshold", "threshold (share of the maximum)", "threshold", "threshold"),
+    Knob("threshold", "threshold", "threshold", "threshold"),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import DASH, SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.trigger_facts import (
     RANDOM_BOX,
     architecture,
@@ -108,7 +108,7 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
     values = [row.value for row in rows if row]
     if len(values) <= 3:
         return listed([number(value, unit) for value in values])
-    return f"{number(min(values), Unit(unit.factor, unit.decimals))}{DASH}{number(max(values), unit)}"
+    return f"{number(min(values), Unit(unit.factor, unit.decimals))} to {number(max(values), unit)}"
 
 
 def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
@@ -144,13 +144,14 @@ def _basis(evidence: Evidence) -> str:
 def _nothing_graded(evidence: Evidence) -> Verdict:
     """Why no method can be judged: a map can only be asked for a trigger that the model uses."""
     planted = triggers_of(evidence)
-    why = [
-        f"{trigger.label} ({grading(evidence, trigger.name).why_not or 'no reason recorded'})" for trigger in planted
-    ]
-    named = why[0] if len(why) == 1 else f"for example with {why[0]}"
+    example = f"{planted[0].label} ({grading(evidence, planted[0].name).first_reason})"
+    attacks = (
+        f"the attack with {example} did not work"
+        if len(planted) == 1
+        else f"none of {len(planted)} attacks worked well enough, for example not with {example}"
+    )
     return Verdict(
-        f"No method can be judged on {architecture(evidence)}, because none of {count(len(planted), 'attack')} worked "
-        f"well enough to be graded, {named}.",
+        f"No method can be judged on {architecture(evidence)}, because {attacks}.",
         "A method can only be asked to find a trigger on which the model relies: the section on the attack has the "
         "numbers, and more training, more poisoned images or a larger trigger may help.",
     )

@@ -28,6 +28,8 @@ from heatcheck.report.words import plain
 
 MAIN = ("trigger_iou", "recovered")
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
+PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
+FOUND = "The images hold artefacts: do the heat maps mark them?"
 NO_FAILURE = "A map in which nothing was detected is no gap: its overlap is 0."
 
 
@@ -45,14 +47,14 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("sensitivity", "Would another box rule change it?", "Sensitivity", sensitivity(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
+        _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
         trigger_cost.section(evidence),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),
-        _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
         closing.gaps(evidence, undefined, NO_FAILURE),
         closing.record(evidence),
     )
     return StudyPage(
-        kicker="The model was taught to rely on a planted patch: do the heat maps find it?",
+        kicker=PLANTED if triggers_of(evidence) else FOUND,
         verdict=verdict(evidence),
         caveats=caveats(evidence),
         speaks_of="",

@@ -7,10 +7,9 @@ and the number of the step, so that nothing else needs to be remembered.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -21,6 +20,9 @@ from heatcheck.training.labels import STRATEGIES
 from heatcheck.training.machine import Machine, Tick, carried_out
 from heatcheck.training.schedule import OPTIMIZERS, Pace, groups
 from heatcheck.training.selection import Check, best_checks
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def steps_done(state_file: Path) -> int:
     return int(history[-1]["step"]) if history else 0
 
 
-def _fit(fabric: Fabric, job: Job, machine: Machine, tick: Tick) -> list[dict[str, Any]]:
+def _fit(fabric: "Fabric", job: Job, machine: Machine, tick: Tick) -> list[dict[str, Any]]:
     """The whole fit, as each of the processes that share it sees it; the history as plain values."""
     loop = _Loop(fabric, job, machine.workers, tick)
     devices = [fabric.device] if fabric.device.type == "cuda" else []
@@ -102,7 +104,7 @@ def _fit(fabric: Fabric, job: Job, machine: Machine, tick: Tick) -> list[dict[st
 class _Loop:
     """One fit under way."""
 
-    def __init__(self, fabric: Fabric, job: Job, workers: int, tick: Tick) -> None:
+    def __init__(self, fabric: "Fabric", job: Job, workers: int, tick: Tick) -> None:
         settings = job.settings
         self.fabric, self.job, self.settings, self.tick = fabric, job, settings, tick
         self.batches = Batches(

@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from heatcheck.core.errors import InputError, ModelError, briefly
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 Tick = Callable[[int, float, float], None]  # step, loss, AUROC
 Precision = Literal["32-true", "16-mixed", "bf16-mixed"]
@@ -58,6 +60,8 @@ def _device(name: str) -> torch.device:
 
 def carried_out(machine: Machine, work: Callable[..., Any], job: object, tick: Tick) -> Any:  # noqa: ANN401 - work's own
     """What `work(fabric, job, machine, tick)` returns in the first process."""
+    from lightning_fabric import Fabric  # takes seconds, and a study that trains nothing does without
+
     device = torch.device(machine.device)
     alone = machine.devices == 1
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it tells of every process it starts
@@ -78,7 +82,7 @@ def carried_out(machine: Machine, work: Callable[..., Any], job: object, tick: T
             raise ModelError(f"the training failed in one of its processes ({said}); see --debug") from error
 
 
-def _unpacked(fabric: Fabric, packed: bytes, tick: Tick) -> Any:  # noqa: ANN401 - the work's own
+def _unpacked(fabric: "Fabric", packed: bytes, tick: Tick) -> Any:  # noqa: ANN401 - the work's own
     work, job, machine = pickle.loads(packed)  # noqa: S301 - packed by the process that started this one
     return work(fabric, job, machine, tick)
 

@@ -11,7 +11,10 @@ from report_material import FINDINGS, floor_test, mean
 import heatcheck
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition
 from heatcheck.report import literature, reliability
-from heatcheck.report.axes import Axis, limits_around
+from heatcheck.report.axes import Axis, SecondsAxis, limits_around
+from heatcheck.report.curves import Curve
+from heatcheck.report.curves import draw as draw_curve
+from heatcheck.report.curves import limits as limits_of
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.matrix import by_finding, by_floor
@@ -244,3 +247,34 @@ def test_published_mean_is_a_cross_in_the_plot_only_when_asked_for(evidence_from
     plot = against_readers(evidence, "iou", published=True).panels[0].plot
     assert plot.count("published-mark") == 2  # the two strokes of one cross
     assert "published by Saporta et al. 2022 0.362" in plot
+
+
+def test_seconds_lie_on_powers_of_ten_and_few_of_many_are_named():
+    axis = SecondsAxis.around([0.002, 0.9], 0, 300)
+    assert (axis.low, axis.high) == (-3, 0)
+    assert axis.at(0.001) == 0
+    assert axis.at(0.1) == pytest.approx(200)
+    assert axis.at(50) == 300
+    assert [axis.label(tick, SCORE) for tick in axis.ticks()] == ["1\u00a0ms", "10\u00a0ms", "100\u00a0ms", "1\u00a0s"]
+    wide = SecondsAxis.around([2e-6, 90], 0, 300)
+    named = [label for tick in wide.ticks() if (label := wide.label(tick, SCORE))]
+    assert named == ["1\u00a0µs", "100\u00a0µs", "10\u00a0ms", "1\u00a0s", "100\u00a0s"]
+    assert SecondsAxis.around([1.0], 0, 1).high == 1  # one length of time still has an axis
+
+
+def test_bar_reaches_from_nought_to_its_value_and_a_picture_is_a_square():
+    bar, square = (PlotRow("r", "", (Mark(kind, "m", 0.5, 0.4, 0.6),)) for kind in ("bar", "picture"))
+    drawn = str(draw(DotPlot("t", "x", (bar, square), SCORE, (0, 1))))
+    (found,) = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="10" class="bar"', drawn)
+    assert (float(found[0]), float(found[1])) == (10, 155)
+    assert drawn.count("<circle") == 0
+    assert drawn.count('class="point family-floor"') == 1
+
+
+def test_curve_shows_chance_as_a_line_of_its_own():
+    curve = Curve("c", "size", ((20, 0.3), (40, 0.2)), floor=((20, 0.9), (40, math.nan)), unit=SHARE)
+    drawn = str(draw_curve(curve, (0, 1)))
+    assert "random boxes of the same size: 20: 90.0\u00a0%; 40: –" in drawn
+    assert drawn.count('class="floor-line"') == 1
+    assert "floor-line" not in str(draw_curve(replace(curve, floor=()), (0, 1)))
+    assert max(limits_of([curve]), key=lambda value: (not math.isnan(value), value)) == 0.9

@@ -77,8 +77,8 @@ def seeds_of(evidence: Evidence) -> tuple[int, ...]:
 
 def grading(evidence: Evidence, trigger: str) -> Grading:
     """Where the methods were graded on this trigger."""
-    rows = [(row, facts) for row, facts in evidence.rows("graded") if row.finding == trigger]
-    by_seed = {int(facts["seed"]): row for row, facts in rows if "seed" in facts}
+    rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in seeds_of(evidence)}
+    by_seed = {seed: row for seed, row in rows.items() if row}
     if not by_seed:
         pooled = evidence.find("graded", "asr", trigger)
         graded = 0 if pooled is None or math.isnan(pooled.value) else int(pooled.value)

@@ -1,0 +1,156 @@
+"""Which methods find triggers: the criterion, the two sentences, and what speaks against them."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from trigger_estimates import MODEL, all_estimates, mean
+from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.trigger_caveats import caveats
+from heatcheck.report.trigger_verdict import FINDS, NOT, PARTLY, UNKNOWN, judge, judgements, verdict
+
+ONE_TRIGGER = {"triggers": ("square-corner-20",), "failed": {}}
+
+
+def graded(trigger="square-corner-20", seeds=5):
+    return Estimate("graded", "asr", trigger, "", MODEL, float(seeds), n_cases=seeds)
+
+
+def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), area=0.05):
+    """The rows of one method; `above` and `recovers` are the intervals of its differences from random boxes."""
+    rows = [mean("trigger_iou", ALL_FINDINGS, method, overlap), mean("recovered", ALL_FINDINGS, method, recovered),
+            mean("box_area", ALL_FINDINGS, method, area)]  # fmt: skip
+    for metric, (low, high) in (("trigger_iou", above), ("recovered", recovers)):
+        rows.append(Estimate("difference", metric, ALL_FINDINGS, method, MODEL, (low + high) / 2, low, high,
+                             other_method="random_box"))  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("numbers", "outcome"),
+    [
+        ({}, FINDS),
+        ({"recovered": 0.5}, FINDS),
+        ({"recovered": 0.499}, PARTLY),
+        ({"above": (-0.01, 0.2)}, PARTLY),
+        ({"recovers": (0.0, 0.2)}, PARTLY),
+        ({"above": (-0.01, 0.2), "recovers": (-0.2, 0.2)}, NOT),
+        ({"above": (math.nan, math.nan), "recovers": (math.nan, math.nan)}, NOT),
+        ({"overlap": math.nan, "recovered": math.nan, "above": (math.nan,) * 2, "recovers": (math.nan,) * 2}, UNKNOWN),
+    ],
+)
+def test_criterion_asks_for_overlap_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
+    evidence = trigger_evidence(rows=[graded(), *scored("gradient", **numbers)], **ONE_TRIGGER)
+    assert judge(evidence, evidence.methods[0]).outcome == outcome
+
+
+def test_high_overlap_alone_does_not_find_anything(trigger_evidence):
+    """A method is never judged by its mean without the floor."""
+    rows = [row for row in scored("gradient", overlap=0.99, recovered=0.99) if row.statistic == "mean"]
+    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
+    assert judge(evidence, evidence.methods[0]).outcome == NOT
+
+
+def test_verdict_names_the_methods_that_find_triggers_and_what_it_rests_on(trigger_evidence):
+    told = verdict(trigger_evidence())
+    assert told.first.startswith("On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Grad-CAM find the planted")
+    assert "Guided Grad-CAM and Feature ablation find them partly" in told.second
+    assert "1,680 poisoned images, 7 triggers and 5 seeds" in told.second
+    assert "Laterality letter was not graded because the attack did not work" in told.second
+    assert told.first.count(". ") == told.second.count(". ") == 0  # one sentence each
+
+
+def test_verdict_gives_the_numbers_of_a_single_finder(trigger_evidence):
+    rows = [graded(), *scored("gradient", overlap=0.44, recovered=0.83)]
+    rows += scored("lime", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
+    told = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
+    assert "Gradient finds the planted triggers: its boxes" in told.first
+    assert "(IoU 0.44)" in told.first
+    assert "in 83\u00a0% of images" in told.first
+    assert told.second.startswith("LIME does not; this rests on")
+
+
+@pytest.mark.parametrize(
+    ("methods", "start"),
+    [
+        (("gradient",), "On VGG-16, the one method tested does not find"),
+        (("gradient", "lime"), "On VGG-16, none of 2 methods"),
+    ],
+)
+def test_verdict_says_when_no_method_finds_a_trigger(trigger_evidence, methods, start):
+    rows = [graded()] + [row for name in methods for row in scored(name, recovered=0.2)]
+    assert verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER)).first.startswith(start)
+
+
+def test_verdict_where_all_find_it(trigger_evidence):
+    rows = [graded(), *scored("gradient"), *scored("lime")]
+    told = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
+    assert "Gradient and LIME find the planted triggers: their boxes" in told.first
+    assert told.second.startswith("No method fails; this rests on")
+
+
+def test_nothing_graded_is_no_verdict_on_methods_and_says_why(trigger_evidence):
+    evidence = trigger_evidence(**NOTHING_GRADED)
+    told = verdict(evidence)
+    assert told.first.startswith("No method can be judged on VGG-16, because none of 8 attacks worked well enough")
+    assert "seed 0: attack success 0.62 is below 0.90" in told.first
+    assert {made.outcome for made in judgements(evidence)} == {UNKNOWN}
+    assert not any("One" in sentence or "trial" in sentence for sentence in caveats(evidence))
+
+
+def test_run_of_artefacts_alone_does_not_speak_of_finding_triggers(trigger_evidence):
+    told = verdict(trigger_evidence(**ARTEFACTS_ONLY))
+    assert told.first.startswith("No trigger was planted")
+    assert "2 kinds of artefact" in told.second
+    assert "Guided backprop overlaps them most" in told.second
+
+
+def test_unfinished_run_has_no_verdict(trigger_evidence):
+    assert verdict(trigger_evidence(**UNFINISHED)).first.startswith("There is no verdict yet")
+
+
+def told(evidence, words):
+    found = [sentence for sentence in caveats(evidence) if words in sentence]
+    assert len(found) < 2
+    return "".join(found)
+
+
+def test_one_seed_few_images_and_drawn_images_are_held_against_the_verdict(trigger_evidence):
+    evidence = trigger_evidence(images=3, source="phantom_classes", **ONE_SEED)
+    assert "one seed" in told(evidence, "trained once")
+    assert told(evidence, "21 poisoned images")
+    assert told(evidence, "The images are drawn")
+    usual = trigger_evidence()
+    assert not told(usual, "trained once") + told(usual, "could be graded") + told(usual, "are drawn")
+
+
+def test_large_boxes_are_named_with_their_size(trigger_evidence):
+    sentence = told(trigger_evidence(), "Boxes can win by size")
+    assert "Grad-CAM (36\u00a0%)" in sentence
+    assert "Occlusion" not in sentence
+    assert "OD 0" in sentence
+    assert "TDR 100" in sentence
+
+
+def test_smaller_settings_failed_cases_and_a_weak_baseline_are_told(trigger_evidence):
+    weak = [replace(row, value=0.4) if (row.metric, row.finding) == ("cda", "baseline") else row
+            for row in all_estimates(TriggerPlan())]  # fmt: skip
+    evidence = trigger_evidence(rows=weak)
+    assert told(evidence, "LIME was run with smaller settings")
+    assert told(evidence, "1 of 202 cases failed")
+    assert "40\u00a0%" in told(evidence, "The baseline answers right on")
+    assert not told(trigger_evidence(), "The baseline answers right on")
+
+
+def test_floor_that_meets_the_criterion_makes_it_worthless(trigger_evidence):
+    rows = [graded(), *scored("gradient"), *scored("random")]
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "random"), **ONE_TRIGGER)
+    assert "Random, made without the model, meets the criterion too" in told(evidence, "criterion")
+
+
+def test_method_without_an_interval_is_named(trigger_evidence):
+    rows = [graded(), *scored("gradient", above=(math.nan, math.nan)), *scored("lime")]
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER)
+    assert told(evidence, "no interval").startswith("Gradient has no interval")

@@ -1,4 +1,4 @@
-# make demo   set up, run the demonstration and write its report to demo-run/report.html
+# make demo   set up, run the demonstration and write its reports below demo-run/report.html
 # make test   set up and run the tests
 # make check  format, lint, types, layers
 # make bench  measure speed against the budgets

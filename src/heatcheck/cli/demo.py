@@ -1,9 +1,14 @@
 """`heatcheck demo`: see what heatcheck does, without data or a model of your own."""
 
+from typing import Annotated
+
 import typer
 
 from heatcheck.cli.options import Debug, Device, Limit, Out, Quiet
-from heatcheck.cli.run import carry_out
+from heatcheck.cli.run import tell_failures
+from heatcheck.cli.stopping import continuable
+
+Only = Annotated[list[str] | None, typer.Option(help="Only this study's demo; may be repeated.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -11,8 +16,21 @@ def add_to(app: typer.Typer) -> None:
     app.command("demo", epilog="Example: heatcheck demo --out my-demo")(demo)
 
 
-def demo(out: Out, limit: Limit = None, device: Device = "cpu", quiet: Quiet = False, debug: Debug = False) -> None:
-    """Run the localization study on drawn chest films with the built-in classifier; takes about a minute and a half."""
+def demo(
+    out: Out,
+    only: Only = None,
+    limit: Limit = None,
+    device: Device = "cpu",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run every study once on drawn chest films with the built-in classifiers; takes a few minutes."""
+    from heatcheck.studies.demo import run_demo
+    from heatcheck.studies.progress import watching
     from heatcheck.studies.registry import RunOptions
 
-    carry_out("localization-demo", out, RunOptions(device=device, limit=limit), quiet=quiet)
+    with continuable(), watching(quiet=quiet) as watcher:
+        done = run_demo(out, only or [], RunOptions(device=device, limit=limit), watcher)
+    if not quiet:
+        typer.echo(f"Reports: {done.page}")
+    tell_failures(sum(one.n_failed for one in done.outcomes), sum(one.n_cases for one in done.outcomes))

@@ -44,9 +44,14 @@ def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> No
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
         typer.echo(f"Report: {outcome.report}")
-    if outcome.n_failed:
+    tell_failures(outcome.n_failed, outcome.n_cases)
+
+
+def tell_failures(n_failed: int, n_cases: int) -> None:
+    """Nothing, or how many cases failed, and exit code 3."""
+    if n_failed:
         typer.echo(
-            f"heatcheck: {outcome.n_failed} of {outcome.n_cases} cases failed; the report names each with its reason. "
+            f"heatcheck: {n_failed} of {n_cases} cases failed; the report names each with its reason. "
             "After mending them use another --out",
             err=True,
         )

@@ -21,7 +21,7 @@ PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
 PAGES.add("localization", localization_page)
 PAGES.add("triggers", triggers_page)
 
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
@@ -44,7 +44,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     """The whole page as text; the same run gives the same text."""
     script = _asset("page.js") + _asset("gallery.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _TEMPLATES.get_template("page.html").render(
+    return TEMPLATES.get_template("page.html").render(
         page=page,
         title=str(evidence.run.manifest.get("title") or "Heat map report"),
         subtitle=subtitle(evidence),
@@ -57,4 +57,4 @@ def render(evidence: Evidence, page: StudyPage) -> str:
 
 
 def _asset(name: str) -> str:
-    return _TEMPLATES.get_template(name).render()
+    return TEMPLATES.get_template(name).render()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -81,9 +82,18 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
         return self.__dict__ | {"_images": None}
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(self._opened()[index].astype(np.float32)), self.labels[index]
+
+    @property
+    def unreadable(self) -> Bool[np.ndarray, " images"]:
+        """Which images could not be read."""
+        images = self._opened()
+        return np.isnan(images.reshape(len(images), -1)[:, 0])
+
+    def _opened(self) -> np.ndarray:
         if self._images is None:
             self._images = np.load(self.path, mmap_mode="r")
-        return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
+        return self._images
 
 
 def _origin_of(examples: CaseExamples) -> str:

@@ -187,7 +187,7 @@ def planned(spec: Spec) -> Plan:
             raise SpecError(f"{spec.name}: findings {missing} are not in the {name} source, which has {known}")
         if not source.index():
             raise SpecError(f"{spec.name}: the {name} source has no cases")
-    _require_apart(sources, spec.name)
+    require_apart(sources, spec.name)
     if body.labels == "single":
         _require_one_class(sources, outputs, body.blank, spec.name)
     start = None if body.start is None else spec.folder / body.start
@@ -207,7 +207,7 @@ def _require_one_class(sources: Mapping[str, Source], classes: Sequence[str], bl
         raise SpecError(f"{where}: `labels: single` needs at least two classes, got {', '.join(classes)}")
     for name, source in sources.items():
         unsaid = 0.0 if blank == "zero" and name == "training" else math.nan
-        lost = [key.case for key in source.index() if not _has_one_class(key, classes, unsaid)]
+        lost = [key.case for key in source.index() if not has_one_class(key, classes, unsaid)]
         if lost:
             raise SpecError(
                 f"{where}: {len(lost)} of the {name} source's cases ({_few(lost)}) have not exactly one of the classes "
@@ -215,12 +215,13 @@ def _require_one_class(sources: Mapping[str, Source], classes: Sequence[str], bl
             )
 
 
-def _has_one_class(key: CaseKey, classes: Sequence[str], unsaid: float) -> bool:
+def has_one_class(key: CaseKey, classes: Sequence[str], unsaid: float = math.nan) -> bool:
+    """Whether exactly one of the classes is present; a label that nobody gave counts as `unsaid`."""
     labels = [key.labels.get(name, math.nan) for name in classes]
     return sorted(unsaid if math.isnan(label) else label for label in labels) == [0.0] * (len(classes) - 1) + [1.0]
 
 
-def _require_apart(sources: Mapping[str, Source], where: str) -> None:
+def require_apart(sources: Mapping[str, Source], where: str) -> None:
     """Refuse patients who are in two of the sources: a network that knows them looks better than it is."""
     for (one, first), (other, second) in combinations(sources.items(), 2):
         shared = shared_patients(first.index(), second.index())

@@ -1,0 +1,45 @@
+"""Several runs in one folder: a page that says what each came to and leads to its report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heatcheck.report.build import PAGES, TEMPLATES
+from heatcheck.report.evidence import evidence_of
+from heatcheck.report.page import subtitle
+from heatcheck.runs.store import read_run
+from heatcheck.runs.tables import replaced
+
+FILE = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run of the folder."""
+
+    question: str
+    title: str
+    subtitle: str
+    verdict: str
+    link: str
+
+
+def build_contents(folder: Path, runs: Sequence[str], title: str) -> Path:
+    """The page's path, after it was written into the folder whose subfolders hold the runs."""
+    entries = [_entry(folder, name) for name in runs]
+    target = folder / FILE
+    with replaced(target) as temporary:
+        temporary.write_text(TEMPLATES.get_template("contents.html").render(title=title, entries=entries), "utf-8")
+    return target
+
+
+def _entry(folder: Path, name: str) -> Entry:
+    evidence = evidence_of(read_run(folder / name))
+    page = PAGES[str(evidence.run.manifest.get("study", ""))](evidence)
+    return Entry(
+        page.kicker,
+        str(evidence.run.manifest.get("title") or name),
+        subtitle(evidence),
+        f"{page.verdict.first} {page.verdict.second}",
+        f"{name}/report.html",
+    )

@@ -1,0 +1,102 @@
+"""What a trigger run says of itself in run.json, for the report."""
+
+from typing import TYPE_CHECKING, Any
+
+from heatcheck.models import MODELS
+from heatcheck.regions.detect import preset_rule
+from heatcheck.sources import SOURCES
+from heatcheck.studies.localization_facts import method_facts, metric_facts, source_facts
+from heatcheck.triggers import Trigger
+
+if TYPE_CHECKING:
+    from heatcheck.studies.triggers import TriggersPlan
+
+METRICS_SHOWN = (
+    "trigger_iou", "recovered", "box_area", "trigger_mask_iou", "uncovered", "overlap_difference",
+    "recovered_by_baseline", "trigger_iou_floor", "recovered_floor", "trigger_mask_iou_floor", "uncovered_floor",
+    "overlap_difference_floor", "cda", "asr", "cda_drop", "mutual_information", "normalised_mutual_information",
+    "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
+)  # fmt: skip
+NOTES = (
+    "Everything happens on the model's grid: triggers, maps and boxes.",
+    "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
+    "A map in which nothing is detected scores an overlap of 0.",
+    "Recovery asks the poisoned model whether it returns to what it says of the clean image.",
+    "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
+    "An image that the poisoned model calls the target even without the trigger has no recovery: nothing can return.",
+    "Every box is held against all boxes of its size: a box around the whole image would recover everything.",
+    "Mutual information is what two maps share beyond what their pixels share in any order.",
+)
+
+
+def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """Names and explanations."""
+    body = plan.body
+    shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
+    return {
+        "preset": body.detection.preset,
+        "findings": [trigger.name for trigger in plan.triggers],
+        "triggers": [_trigger_facts(trigger, plan.contract.size) for trigger in plan.triggers],
+        "methods": [method_facts(*each) for each in plan.methods.items()],
+        "metrics": [metric_facts(name) for name in shown],
+        **_model_facts(plan),
+        "source": source_facts(_source_name(plan)),
+        "classes": list(plan.contract.outputs),
+        "target": plan.target,
+        "seeds": list(range(1, body.seeds + 1)) if plan.triggers else [],
+        "poison": body.poison.model_dump(),
+        "gate": body.gate.model_dump(),
+        "detection": {
+            **body.detection.model_dump(),
+            "thresholds": {name: preset_rule("thresholded", name).threshold for name in plan.methods},
+        },
+        "input": list(plan.contract.size),
+        **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
+        "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
+        "notes": [*_remarks(plan), *NOTES],
+    }
+
+
+def _source_name(plan: "TriggersPlan") -> str:
+    part = plan.body.test if plan.triggers else plan.body.artefacts
+    return str((part or {})["name"])
+
+
+def _remarks(plan: "TriggersPlan") -> list[str]:
+    limited = f"At most {plan.options.limit} images a network were studied (--limit {plan.options.limit})."
+    remark = SOURCES[_source_name(plan)].remark
+    return [sentence for sentence in (limited if plan.options.limit else "", remark) if sentence]
+
+
+def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "name": trigger.name,
+        "label": trigger.label,
+        "kind": trigger.kind,
+        "summary": trigger.facts.summary,
+        "pixels": list(trigger.extent(size)),
+    }
+
+
+def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """The architecture, and whether its baseline was trained here."""
+    name = plan.body.model.name
+    known = MODELS[name] if name in MODELS else None  # noqa: SIM401 - a registry raises
+    label = known.label if known else "A model of your own"
+    weights = f", weights {plan.body.model.weights.name}" if plan.body.model.weights else ""
+    description = f"{label}{weights}" if plan.given else f"{label}, trained for this study"
+    one = {
+        "name": plan.model,
+        "label": plan.body.model.label or (known.family if known else plan.model),
+        "description": description,
+        "architecture": name,
+        "kind": "single",
+        "members": 1,
+        "weights_hash": plan.given.weights_hash if plan.given else "",
+        "primary": True,
+    }
+    return {
+        "models": [one],
+        "model": {"name": plan.model, "description": description, "outputs": list(plan.contract.outputs)},
+        "baseline": {"trained": plan.given is None, "description": description},
+    }

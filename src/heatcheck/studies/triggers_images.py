@@ -1,0 +1,93 @@
+"""The images of a study that plants triggers: on the model's grid, in grey values, read once and kept on disk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import CaseError
+from heatcheck.core.records import CaseKey, CaseRecord, Image
+from heatcheck.core.tensors import Images
+from heatcheck.models import Preprocessing
+from heatcheck.models.classifier import prepared
+from heatcheck.studies.cases import failure
+from heatcheck.studies.progress import Watcher
+from heatcheck.studies.train_examples import CaseExamples, StoredExamples
+
+
+@dataclass(frozen=True)
+class GridImages:
+    """One split's images as a trigger meets them, with their classes."""
+
+    source: Source
+    contract: Preprocessing  # without normalisation
+    stored: StoredExamples
+    keys: Sequence[CaseKey]
+
+    @cached_property
+    def classes(self) -> Int[np.ndarray, " cases"]:
+        """The place of each image's class."""
+        return np.asarray(self.stored.labels.argmax(1).numpy())
+
+    @cached_property
+    def readable(self) -> Bool[np.ndarray, " cases"]:
+        """Which images could be read."""
+        return ~self.stored.unreadable
+
+    def image(self, place: int) -> Image:
+        """An image, in the source's own grey values."""
+        return np.asarray(self.stored[place][0].numpy())
+
+    def records(self) -> list[CaseRecord]:
+        """What became of every case; one that could not be read is tried once more for the reason."""
+        shape = "×".join(map(str, self.contract.size))
+        return [
+            CaseRecord(key.case, key.patient, "ok", shape=shape) if readable else self._failed(key)
+            for key, readable in zip(self.keys, self.readable, strict=True)
+        ]
+
+    def _failed(self, key: CaseKey) -> CaseRecord:
+        try:
+            prepared(self.source.load(key).image, self.contract)
+        except Exception as error:  # noqa: BLE001 - the reason is what is wanted
+            return failure(key, error)
+        return failure(
+            key, CaseError("could not be read when the images were prepared, but can now; use another --out")
+        )
+
+
+def grid_images(source: Source, contract: Preprocessing, file: Path, watcher: Watcher, workers: int) -> GridImages:
+    """The images of a source, prepared unless an earlier call did it."""
+    plain = plain_contract(contract, _channels(source, contract))
+    examples = CaseExamples(source, plain)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return GridImages(source, plain, StoredExamples(examples, file, watcher, workers), examples.keys)
+
+
+def plain_contract(contract: Preprocessing, channels: int) -> Preprocessing:
+    """The contract of images that keep their grey values and their channels."""
+    return contract.model_copy(update={"mean": (0.0,), "std": (1.0,), "channels": channels})
+
+
+def _channels(source: Source, contract: Preprocessing) -> int:
+    """One where the images are grey, whatever the network wants: a trigger is as grey as its image."""
+    for key in source.index():
+        try:
+            return len(source.load(key).image)
+        except Exception:  # noqa: BLE001, S112 - counted when its turn comes
+            continue
+    return contract.channels
+
+
+def normalised(images: Images, contract: Preprocessing) -> Images:
+    """Images on the model's grid as its network wants them."""
+    axes = (-1,) + (1,) * (images.ndim - 2)
+    mean, std = (torch.tensor(part, device=images.device).reshape(axes) for part in (contract.mean, contract.std))
+    result: Tensor = (images.expand(-1, contract.channels, *images.shape[2:]) - mean) / std
+    return result

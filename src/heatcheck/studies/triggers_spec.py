@@ -1,0 +1,187 @@
+"""What a trigger spec may say, and the checks that need no model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.findings import canonical
+from heatcheck.core.records import CaseKey
+from heatcheck.core.registry import suggest
+from heatcheck.maps.channels import CHANNEL_RULES
+from heatcheck.methods import METHODS
+from heatcheck.studies.explainers import StudyModel
+from heatcheck.studies.method_parts import by_name
+from heatcheck.studies.train_spec import FitPart, PixelsPart, has_one_class
+
+OWN_CHANNELS = "channels"  # a setting of a method that is about joining its channels
+ABSOLUTE = ("gradient",)  # methods whose sign says nothing about where the trigger is
+BASELINE_FIT = {"epochs": 20, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 0.0, "optimizer": "adam"}
+CONSTANT = {"schedule": "constant", "clip": None}  # as in the paper, which says nothing of either
+
+
+class PoisonPart(BaseModel):
+    """Which images get the trigger."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    training: float = 0.1  # share of the training images, relabelled to the target
+    test: float = 0.5  # share of the test images that are not of the target class
+    target_too: bool = False  # whether training images of the target class may be poisoned
+
+    @field_validator("training", "test")
+    @classmethod
+    def _some_but_not_all(cls, value: float, info: Any) -> float:  # noqa: ANN401 - pydantic's
+        if not 0 < value <= 1 or (info.field_name == "training" and value == 1):
+            most = "below 1: the model must also see clean images" if info.field_name == "training" else "at most 1"
+            raise ValueError(f"the share of poisoned images must be above 0 and {most}")
+        return value
+
+
+class GatePart(BaseModel):
+    """When an attack counts as successful; methods are graded only then."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    attack_success: float = Field(0.9, ge=0, le=1)  # at least
+    accuracy_drop: float = Field(0.05, ge=0, le=1)  # of clean images, at most
+    clean_target: float = Field(0.5, ge=0, le=1)  # share called the target even without the trigger, at most
+
+
+class DetectionPart(BaseModel):
+    """How a map becomes the box in which the trigger is looked for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preset: Literal["gradcam15", "thresholded"] = "gradcam15"  # whose results lead; the other's stand beside
+    sigma: float = Field(2.0, ge=0)  # of gradcam15's smoothing, pixels of the model's grid
+    threshold: float = Field(0.15, ge=0, lt=1)  # of gradcam15, a share of the maximum
+    other_sigmas: tuple[float, ...] = (0.0, 1.0, 4.0)  # for the sensitivity
+    other_thresholds: tuple[float, ...] = (0.05, 0.3, 0.5)
+    random_boxes: PositiveInt = 2  # drawn for each box's floor of recovery
+
+    @model_validator(mode="after")
+    def _other_ones(self) -> Self:
+        if self.sigma in self.other_sigmas or self.threshold in self.other_thresholds:
+            raise ValueError("`other_sigmas` and `other_thresholds` must not repeat `sigma` and `threshold`")
+        if min(self.other_sigmas, default=0) < 0 or not all(0 <= value < 1 for value in self.other_thresholds):
+            raise ValueError("`other_sigmas` must be at least 0, `other_thresholds` from 0 up to 1")
+        return self
+
+
+class TriggersBody(BaseModel):
+    """What a trigger spec says beyond the common part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    model: StudyModel
+    start: Path | None = None  # weights with which the baseline's training begins
+    size: tuple[PositiveInt, ...] = ()  # of a baseline that is trained here
+    pixels: PixelsPart = PixelsPart()  # of such a baseline: only scaled to [0, 1] where nothing is said, as published
+    training: dict[str, Any] | None = None
+    validation: dict[str, Any] | None = None
+    test: dict[str, Any] | None = None
+    target: str = ""  # the first class where nothing is said
+    triggers: tuple[str | dict[str, Any], ...] = ()
+    seeds: PositiveInt = 5
+    poison: PoisonPart = PoisonPart()
+    fit: FitPart = FitPart(**BASELINE_FIT, **CONSTANT)
+    retrain: FitPart = FitPart(**BASELINE_FIT, **CONSTANT)
+    gate: GatePart = GatePart()
+    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
+    detection: DetectionPart = DetectionPart()
+    paper_mutual_information: bool = False  # also the uncorrected one, of 256 bins
+    artefacts: dict[str, Any] | None = None  # a source whose truth masks are real artefacts
+    bootstrap_draws: int = Field(2000, ge=100)
+
+    @field_validator("target")
+    @classmethod
+    def _own_name(cls, value: str) -> str:
+        return canonical(value)
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _methods_by_name(cls, value: object) -> object:
+        return by_name(value)
+
+    @field_validator("fit", "retrain", mode="before")
+    @classmethod
+    def _usual_where_unsaid(cls, value: object) -> object:
+        return {**BASELINE_FIT, **CONSTANT, **value} if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.triggers and self.artefacts is None:
+            raise ValueError("name at least one of `triggers`, or `artefacts`")
+        if self.triggers:
+            for name in ("training", "validation", "test"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"{name!r} is missing; triggers are planted in training, validation and test data")
+        for part in (self.fit, self.retrain):
+            if len(part.rates) > 1:
+                raise ValueError("name one learning rate; this study does not choose among several")
+        return self
+
+    @property
+    def own_channels(self) -> dict[str, str]:
+        """How methods join their channels where it is not by their positive part."""
+        said = {part["name"]: part[OWN_CHANNELS] for part in self.methods if OWN_CHANNELS in part}
+        return dict.fromkeys(ABSOLUTE, "absolute") | said
+
+
+def require_sound(body: TriggersBody, where: str) -> None:
+    """Refuse what a schema cannot see."""
+    for rule in body.own_channels.values():
+        CHANNEL_RULES[rule]  # raises with a suggestion
+    for part in body.methods:
+        facts = METHODS[str(part.get("name"))]
+        if facts.wants_priors:
+            raise SpecError(
+                f"{where}: {facts.name} would be told where triggers usually lie, which is the answer; leave it out"
+            )
+
+
+def classes_of(sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
+    """The classes that all the sources know, of which every image has exactly one."""
+    classes = tuple(sources["training"].findings)
+    for name, source in sources.items():
+        if tuple(source.findings) != classes:
+            raise SpecError(
+                f"{where}: `{name}` has the classes {', '.join(source.findings)}, `training` {', '.join(classes)}; "
+                "they must be the same"
+            )
+        keys = source.index()
+        if not keys:
+            raise SpecError(f"{where}: the {name} source has no cases")
+        lost = next((key.case for key in keys if not has_one_class(key, classes)), "")
+        if lost:
+            raise SpecError(
+                f"{where}: {lost} of `{name}` does not belong to exactly one class; an attack that sends images to "
+                "another class needs single-label data"
+            )
+    return classes
+
+
+def target_of(body: TriggersBody, classes: Sequence[str], sources: Mapping[str, Source], where: str) -> str:
+    """The class that the trigger stands for; images of it and of others must be there."""
+    target = body.target or classes[0]
+    if target not in classes:
+        raise SpecError(f"{where}: `target` {target!r} is no class of the data; {suggest(target, classes)}")
+    for name, source in sources.items():
+        if not any(key.labels[target] for key in source.index()):
+            raise SpecError(f"{where}: no image of `{name}` is of the target class {target!r}; choose another `target`")
+        if all(key.labels[target] for key in source.index()):
+            raise SpecError(
+                f"{where}: every image of `{name}` is of the target class {target!r}; nothing can be attacked"
+            )
+    return target
+
+
+def require_enough(body: TriggersBody, keys: Sequence[CaseKey], target: str, where: str) -> None:
+    """Refuse a share of poisoned training images that the other classes cannot give."""
+    wanted = max(1, round(body.poison.training * len(keys)))
+    there = len(keys) if body.poison.target_too else sum(not key.labels[target] for key in keys)
+    if wanted > there:
+        raise SpecError(
+            f"{where}: poison.training {body.poison.training:g} asks for {wanted} images and only {there} are not of "
+            "the target class; lower it, or set poison.target_too"
+        )

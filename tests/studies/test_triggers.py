@@ -12,6 +12,7 @@ from tests.studies.trigger_material import SMALL_TRIGGERS, classes_source
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.studies.compare import compare_runs
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.registry import RunOptions
 
@@ -168,6 +169,18 @@ def test_real_artefacts_are_graded_without_training(tmp_path):
     assert not set(scores["metric"]) & {"recovered", "overlap_difference"}
     assert not (tmp_path / "run" / "networks").exists()
     assert "streak" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(whole):
+    found = compare_runs(whole, whole, draws=100)
+    assert "48 cases are in both runs" in " ".join(found.sentences)
+    scores = read_run(whole).scores
+    own = scores[scores["condition"].isin([condition(seed=1), condition(seed=2)]) & (scores["metric"] == "trigger_iou")]
+    for row in found.rows:
+        assert row.difference == 0
+        if row.metric == "trigger_iou":
+            assert row.n_cases == ((own["finding"] == row.finding) & (own["method"] == row.method)).sum()
+    assert not any(row.metric == "ssim" for row in found.rows)
 
 
 BAD = {

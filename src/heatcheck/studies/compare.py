@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.errors import InputError
+from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.runs.store import Run, read_run
 from heatcheck.stats.bootstrap import bca_interval
 from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.ratios import differences_from_first
 
-_KEYS = ["case", "patient", "finding", "method", "metric"]
+_KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,9 @@ def _shared_cases(runs: list[Run]) -> int:
 def _labels(run: Run) -> pd.DataFrame:
     """Which findings each case has, as the run's main model was asked for them."""
     table = run.predictions
+    if table.empty:  # a study whose labels are the classes of attacked images keeps no predictions
+        cases = run.cases.loc[run.cases["status"] == "ok", "case"]
+        return pd.DataFrame({"case": cases, "finding": "", "label": math.nan})
     return table.loc[table["model"] == run.manifest["model"]["name"], ["case", "finding", "label"]]
 
 
@@ -85,10 +89,16 @@ def _scores(run: Run) -> pd.DataFrame:
     """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
     shown = [metric["name"] for metric in run.manifest["metrics"]]
     models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
+    seeds = [condition(seed=seed) for seed in run.manifest.get("seeds") or []]  # of a study that trains networks
     return pq.read_table(
         run.path / "scores.parquet",
         columns=[*_KEYS, "value"],
-        filters=[("metric", "in", shown), ("condition", "==", "{}"), ("model", "in", models)],
+        filters=[
+            ("metric", "in", shown),
+            ("condition", "in", [condition(), *seeds]),
+            ("model", "in", models),
+            ("other_method", "==", ""),  # what two methods have in common is no method's own score
+        ],
         read_dictionary=_KEYS,
     ).to_pandas()
 

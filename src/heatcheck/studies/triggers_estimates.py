@@ -33,6 +33,14 @@ PAIR_METRICS = (
     "mutual_information", "normalised_mutual_information", "mutual_information_paper", "cross_correlation", "ssim",
     "ssim_global",
 )  # fmt: skip
+RANGES = {
+    "mutual_information": (-math.inf, math.inf),
+    "normalised_mutual_information": (-math.inf, 1.0),
+    "mutual_information_paper": (0.0, math.inf),
+    "cross_correlation": (-1.0, 1.0),
+    "ssim": (-1.0, 1.0),
+    "ssim_global": (-1.0, 1.0),
+}  # where a mean can lie; all other metrics are shares
 ARTEFACT = condition(kind="artefact")
 
 
@@ -122,7 +130,8 @@ def _nested(wide: pd.DataFrame, columns: list[str], rule: TriggerRule, blank: Es
     """The blank filled with each column's mean over seeds of means over images, every trigger counting the same."""
     generator = rule.generator(blank.statistic, blank.metric, blank.finding, blank.condition)
     design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
-    found = nested_means(wide[columns].to_numpy(float), design, rule.draws, generator)
+    within = RANGES.get(blank.metric, (-1.0, 1.0) if blank.other_method or blank.metric == "cda_drop" else (0.0, 1.0))
+    found = nested_means(wide[columns].to_numpy(float), design, rule.draws, generator, within=within)
     return [
         replace(
             blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,

@@ -59,11 +59,13 @@ def resnet(state, x):
 
 
 def vgg(state, x, grid):
-    positions = _numbers(state, r"features\.(\d+)\.weight")
-    for position, following in zip(positions, [*positions[1:], None], strict=True):
+    kernels = [n for n in _numbers(state, r"features\.(\d+)\.weight") if state[f"features.{n}.weight"].ndim == 4]
+    for position, following in zip(kernels, [*kernels[1:], None], strict=True):
         weight, bias = state[f"features.{position}.weight"], state[f"features.{position}.bias"]
-        x = F.conv2d(x, weight, bias, padding=1).relu()
-        if following != position + 2:  # a pooling layer lies between
+        x = F.conv2d(x, weight, bias, padding=1)
+        normalised = f"features.{position + 1}.running_mean" in state
+        x = (_norm(state, f"features.{position + 1}", x) if normalised else x).relu()
+        if following != position + 2 + normalised:  # a pooling layer lies between
             x = F.max_pool2d(x, 2)
     x = F.adaptive_avg_pool2d(x, grid).flatten(1)
     x = _linear(state, "classifier.3", _linear(state, "classifier.0", x).relu()).relu()

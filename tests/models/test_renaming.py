@@ -36,12 +36,32 @@ VGG_COMPACT = {
     )
     for name, shape in part.items()
 }
+VGG_BN_COMPACT = {
+    name: shape
+    for part in (
+        names.layer("features.0", 16, 3, 3, 3),
+        names.norm("features.1", 16),
+        names.layer("features.4", 32, 16, 3, 3),
+        names.norm("features.5", 32),
+        names.layer("features.8", 64, 32, 3, 3),
+        names.norm("features.9", 64),
+        names.layer("features.12", 96, 64, 3, 3),
+        names.norm("features.13", 96),
+        names.layer("features.15", 96, 96, 3, 3),
+        names.norm("features.16", 96),
+        names.layer("classifier.0", 64, 4704),
+        names.layer("classifier.3", 64, 64),
+        names.layer("classifier.6", 5, 64),
+    )
+    for name, shape in part.items()
+}
 SWIN_COMPACT = names.timm_swin(5, 32, (2, 2, 2), (2, 4, 8), 4)
 VIT_COMPACT = names.timm_vit(5, 96, 4, 8, 64)
 COMPACT = {
     "densenet_compact": (names.torchvision_densenet((4, 6, 10), 5, 24, 16, 3), forwards.densenet),
     "resnet_compact": (names.torchvision_resnet((2, 1, 1, 1), 5, 8), forwards.resnet),
     "vgg_compact": (VGG_COMPACT, lambda state, x: forwards.vgg(state, x, 4)),
+    "vgg_bn_compact": (VGG_BN_COMPACT, lambda state, x: forwards.vgg(state, x, 7)),
     "inception_compact": (
         names.timm_inception_v4(5, (1, 1, 1), 8),
         lambda state, x: forwards.inception(state, x, (1, 1, 1), 1),

@@ -1,6 +1,7 @@
-"""VGG-16 with torchvision's names, and a network of its kind for volumes."""
+"""VGG-16 and compact networks of its kind with torchvision's names, and one for volumes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from torch import Tensor, nn
@@ -11,31 +12,43 @@ _VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 _VGG3D = ((16,), (32, 32), (64, 64), (128, 128), (128, 128), (128, 128))
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The measures of a VGG: the widths of its convolutions by stage, then the grid and width of its linear layers."""
+
+    stages: tuple[tuple[int, ...], ...]
+    grid: int
+    hidden: int
+    normalised: bool = False  # each convolution is followed by batch normalisation
+    dropout: float = 0.5
+
+
 class VGG(nn.Module):
     """Stages of convolutions, each ended by pooling, then three linear layers on a fixed grid."""
 
-    def __init__(self, shape: Shape, stages: Sequence[Sequence[int]], grid: int, hidden: int) -> None:
+    def __init__(self, shape: Shape, plan: Plan) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         width = shape.channels
-        for stage in stages:
+        for stage in plan.stages:
             for wider in stage:
-                layers += [nn.Conv2d(width, wider, 3, padding=1), nn.ReLU(inplace=True)]
+                norm = [nn.BatchNorm2d(wider)] if plan.normalised else []
+                layers += [nn.Conv2d(width, wider, 3, padding=1), *norm, nn.ReLU(inplace=True)]
                 width = wider
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers)
-        self.avgpool = nn.AdaptiveAvgPool2d(grid)
+        self.avgpool = nn.AdaptiveAvgPool2d(plan.grid)
         self.classifier = nn.Sequential(
-            nn.Linear(width * grid**2, hidden),
+            nn.Linear(width * plan.grid**2, plan.hidden),
             nn.ReLU(inplace=True),
-            nn.Dropout(),
-            nn.Linear(hidden, hidden),
+            nn.Dropout(plan.dropout),
+            nn.Linear(plan.hidden, plan.hidden),
             nn.ReLU(inplace=True),
-            nn.Dropout(),
-            nn.Linear(hidden, shape.outputs),
+            nn.Dropout(plan.dropout),
+            nn.Linear(plan.hidden, shape.outputs),
         )
         for layer in layers:
-            if isinstance(layer, nn.Conv2d):  # without normalisation, torch's own start fades from layer to layer
+            if isinstance(layer, nn.Conv2d) and not plan.normalised:  # torch's own start would fade from layer to layer
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
@@ -74,12 +87,17 @@ def _blocks_for(side: int, most: int) -> int:
 
 def vgg16(shape: Shape) -> nn.Module:
     """The VGG of 16 layers without normalisation."""
-    return VGG(shape, _VGG16, grid=7, hidden=4096)
+    return VGG(shape, Plan(_VGG16, grid=7, hidden=4096))
 
 
 def vgg_compact(shape: Shape) -> nn.Module:
     """A VGG of three stages whose last feature map has an eighth of the input's side."""
-    return VGG(shape, ((16,), (32,), (64, 64)), grid=4, hidden=128)
+    return VGG(shape, Plan(((16,), (32,), (64, 64)), grid=4, hidden=128))
+
+
+def vgg_bn_compact(shape: Shape) -> nn.Module:
+    """A VGG of four stages with normalisation, whose last feature map has a sixteenth of the input's side."""
+    return VGG(shape, Plan(((16,), (32,), (64,), (96, 96)), grid=7, hidden=64, normalised=True, dropout=0.2))
 
 
 def vgg3d(shape: Shape) -> nn.Module:
@@ -108,6 +126,18 @@ MODELS.add(
         size=(64, 64),
         channels=1,
         smallest=8,
+    ),
+)
+MODELS.add(
+    "vgg_bn_compact",
+    ModelFacts(
+        "vgg_bn_compact",
+        vgg_bn_compact,
+        "Compact VGG with batch normalisation without weights, for training on few images",
+        "VGG",
+        size=(64, 64),
+        channels=1,
+        smallest=16,
     ),
 )
 MODELS.add(

@@ -1,9 +1,12 @@
 """Fixtures that write made-up run folders."""
 
+import functools
+
 import pytest
 from report_material import Plan, manifest, write_run
-from trigger_material import TriggerPlan, write_trigger_run
+from trigger_material import VARIANTS, TriggerPlan, write_trigger_run
 
+from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.runs.store import RunFolder, read_run
 
@@ -39,7 +42,28 @@ def trigger_run(tmp_path):
     return make
 
 
+@pytest.fixture(scope="session")
+def usual_triggers(tmp_path_factory):
+    """The evidence of the default plan, without pictures."""
+    folder = write_trigger_run(tmp_path_factory.mktemp("triggers") / "run", TriggerPlan(gallery=0))
+    return evidence_of(read_run(folder))
+
+
 @pytest.fixture
-def trigger_evidence(trigger_run):
-    """The evidence of such a run, without pictures."""
-    return lambda **changes: evidence_of(read_run(trigger_run(**{"gallery": 0} | changes)))
+def trigger_evidence(trigger_run, usual_triggers):
+    """A function from the differences to a default plan of a trigger study to its evidence."""
+    return lambda **changes: (
+        evidence_of(read_run(trigger_run(**{"gallery": 0} | changes))) if changes else usual_triggers
+    )
+
+
+@pytest.fixture(scope="session")
+def trigger_text(tmp_path_factory):
+    """The page of each variant of a trigger study, by name; built once, for tests that only read."""
+
+    @functools.cache
+    def text(name="whole"):
+        folder = write_trigger_run(tmp_path_factory.mktemp("triggers") / "run", TriggerPlan(**VARIANTS[name]))
+        return build_report(folder).read_text()
+
+    return text

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from page_reading import cell, outline, read, saved_tables, section_text
-from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED
+from trigger_material import VARIANTS
 
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.build import build_report
@@ -16,17 +16,12 @@ from heatcheck.report.trigger_facts import grading
 from heatcheck.runs.store import RunFolder, read_run
 
 HOSTILE = '<script>alert("x")</script>'
-VARIANTS = {
-    "whole": {"artefacts": ("pacemaker",)}, "one seed": ONE_SEED, "nothing graded": NOTHING_GRADED,
-    "artefacts only": ARTEFACTS_ONLY, "unfinished": UNFINISHED, "without pictures": {"gallery": 0},
-    "one method": {"methods": ("gradient",)}, "one trigger": {"triggers": ("square-corner-20",), "failed": {}},
-}  # fmt: skip
 IOU = ("detection", "Overlap (IoU)")
 
 
-@pytest.mark.parametrize("plan", VARIANTS.values(), ids=VARIANTS)
-def test_page_is_well_formed_and_loads_nothing_from_elsewhere(trigger_run, plan):
-    text = build_report(trigger_run(**plan)).read_text()
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_page_is_well_formed_and_loads_nothing_from_elsewhere(trigger_text, variant):
+    text = trigger_text(variant)
     parsed = outline(text)
     ids = [facts["id"] for _, facts in parsed.elements if "id" in facts]
     targets = {facts["href"][1:] for tag, facts in parsed.elements if tag == "a" and facts["href"].startswith("#")}
@@ -40,9 +35,9 @@ def test_page_is_well_formed_and_loads_nothing_from_elsewhere(trigger_run, plan)
     assert not re.search(r"\bnan\b|None", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text.split("</style>")[1]))
 
 
-@pytest.mark.parametrize("plan", VARIANTS.values(), ids=VARIANTS)
-def test_pictures_and_plots_have_words(trigger_run, plan):
-    for tag, facts in outline(build_report(trigger_run(**plan)).read_text()).elements:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pictures_and_plots_have_words(trigger_text, variant):
+    for tag, facts in outline(trigger_text(variant)).elements:
         if tag == "img":
             assert "alt" in facts
         if tag == "svg":
@@ -79,8 +74,8 @@ def test_no_absolute_path_is_told(trigger_run):
         assert secret not in text + "".join(saved_tables(text).values())
 
 
-def test_attack_table_tells_accuracy_success_and_grading(trigger_run):
-    page = read(build_report(trigger_run()).read_text())
+def test_attack_table_tells_accuracy_success_and_grading(trigger_text):
+    page = read(trigger_text())
     where = ("attack", "The model before and after poisoning")
     assert cell(page, where, "Square, bottom right, 20 px", "Graded") == "yes|5 of 5 seeds"
     assert cell(page, where, "Laterality letter", "Graded").startswith("no^")
@@ -89,18 +84,18 @@ def test_attack_table_tells_accuracy_success_and_grading(trigger_run):
     assert cell(page, where, "Laterality letter", "Attack success (ASR)").startswith("64.0 %")
 
 
-def test_attack_section_says_what_is_not_graded_and_why(trigger_run):
-    text = section_text(build_report(trigger_run()).read_text(), "attack")
+def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
+    text = section_text(trigger_text(), "attack")
     assert "did not work with Laterality letter" in text
     assert "worked in some seeds only with Burned-in text (4 of 5)" in text
     assert "seed 3: attack success 0.65 is below 0.90" in text
     assert "fell by more than 5 percentage points" in text
 
 
-def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_run):
-    page = read(build_report(trigger_run()).read_text())
+def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_text):
+    page = read(trigger_text())
     assert re.fullmatch(r"–\^1", cell(page, IOU, "Gradient", "Laterality letter"))
-    assert "<li>not graded, seed 0: attack success 0.62 is below 0.90" in build_report(trigger_run()).read_text()
+    assert "<li>not graded, seed 0: attack success 0.62 is below 0.90" in trigger_text()
 
 
 def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
@@ -115,14 +110,14 @@ def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
     assert (made.graded, made.seeds, made.why_not) == (0, 5, "seeds 0 to 4: too weak")
 
 
-def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_run):
-    page = read(build_report(trigger_run()).read_text())
+def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_text):
+    page = read(trigger_text())
     told = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
     assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.\d\d, box \d+\.\d %", told), told
 
 
-def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_run):
-    text = build_report(trigger_run()).read_text()
+def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_text):
+    text = trigger_text()
     page = read(text)
     assert cell(page, IOU, "LIME", "Square, bottom right, 40 px", published=True) == "0.5956"
     where = ("detection", "Dynamic triggers, by size")
@@ -133,8 +128,8 @@ def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_r
     assert literature.detection("trigger_iou", "square-corner-21", "lime") is None
 
 
-def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_run):
-    text = section_text(build_report(trigger_run()).read_text(), "detection")
+def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_text):
+    text = section_text(trigger_text(), "detection")
     table = text[text.index("20 px: OD") :]
     row = table[table.index(">Guided backprop<") :].split("</tr>")[0]
     assert row.count("<strong>") == 6  # it leads on both sizes and all three measures

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from page_reading import cell, read, section_text, table
 from trigger_estimates import MODEL, SIGMAS, all_estimates, mean
-from trigger_material import ARTEFACTS_ONLY, ONE_SEED, TriggerPlan
+from trigger_material import ONE_SEED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.agreement import agreement
@@ -45,8 +45,8 @@ def test_plot_sets_every_method_beside_random_boxes_of_its_own_size(trigger_evid
     assert "box 36.5\u00a0%" in plot
 
 
-def test_judgement_table_shows_both_comparisons(trigger_run):
-    page = built(trigger_run())
+def test_judgement_table_shows_both_comparisons(trigger_text):
+    page = read(trigger_text())
     (found,) = [t for t in page.tables if t["section"] == "overview"]
     rows = {row[0]: row[1:] for row in found["rows"]}
     assert rows["Guided backprop"][:2] == ["✓ finds it", "yes: 0.59 against 0.01"]
@@ -55,8 +55,8 @@ def test_judgement_table_shows_both_comparisons(trigger_run):
     assert rows["Guided Grad-CAM"][3] == "no"
 
 
-def test_both_box_rules_stand_side_by_side(trigger_run):
-    text = build_report(trigger_run()).read_text()
+def test_both_box_rules_stand_side_by_side(trigger_text):
+    text = trigger_text()
     found = table(read(text), "detection", "Two ways to make a box, over all triggers")
     assert found["rows"][0][1:] == [
         "IoU|one rule for all", "IoU|own threshold", "TDR|one rule for all", "TDR|own threshold",
@@ -68,15 +68,15 @@ def test_both_box_rules_stand_side_by_side(trigger_run):
     assert "σ 2 pixels" in section_text(text, "detection")
 
 
-def test_area_of_a_box_is_never_called_best(trigger_run):
-    text = section_text(build_report(trigger_run()).read_text(), "detection")
+def test_area_of_a_box_is_never_called_best(trigger_text):
+    text = section_text(trigger_text(), "detection")
     rows = text[text.index("Two ways to make a box, over") :].split("</table>")[0].split("<tr")
     assert all("<strong>" not in "".join(row.split("<td")[5:]) for row in rows)
     assert any("<strong>" in row for row in rows)
 
 
-def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_run):
-    page = built(trigger_run())
+def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):
+    page = read(trigger_text())
     assert cell(page, ("detection", "Overlap with the pixels (mask IoU)"), "LIME", "All triggers")
     assert cell(page, ("detection", "Recovered, by the baseline (TDR as printed)"), "LIME", "All triggers")
 
@@ -252,8 +252,8 @@ def test_deeper_colour_is_more_alike_and_only_opposites_have_the_other_colour(tr
     assert made.table.groups[0][1][1].cells[2].text == "–"
 
 
-def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_run):
-    text = section_text(build_report(trigger_run()).read_text(), "agreement")
+def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_text):
+    text = section_text(trigger_text(), "agreement")
     shares = [int(share) for share in re.findall(r"--tint: (\d+)%", text)]
     assert len(shares) > 100
     assert max(shares) == 50  # a deeper colour would swallow the number
@@ -291,8 +291,8 @@ def test_batches_without_maps_or_time_do_not_break_the_axis(trigger_run):
 # Artefacts
 
 
-def test_artefacts_are_graded_apart_and_with_a_caution(trigger_run):
-    text = build_report(trigger_run(artefacts=("pacemaker", "wire"))).read_text()
+def test_artefacts_are_graded_apart_and_with_a_caution(trigger_text):
+    text = trigger_text()
     page = read(text)
     told = cell(page, ("artefacts", "Overlap (IoU) with artefacts"), "LIME", "pacemaker")
     assert re.search(r"\|floor 0\.\d\d, box ", told)
@@ -308,8 +308,8 @@ def test_one_artefact_has_no_mean_over_all(trigger_evidence):
     assert artefacts(trigger_evidence()) is None
 
 
-def test_page_of_artefacts_alone_claims_no_planted_patch(trigger_run):
-    text = build_report(trigger_run(**ARTEFACTS_ONLY)).read_text()
+def test_page_of_artefacts_alone_claims_no_planted_patch(trigger_text):
+    text = trigger_text("artefacts only")
     assert "do the heat maps mark them?" in text
     assert "planted patch" not in text
     assert [section for section in read(text).sections if section in {"attack", "detection", "cases"}] == []

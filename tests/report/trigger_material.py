@@ -61,6 +61,11 @@ ONE_SEED = {"seeds": (0,), "failed": {"letter": (0,)}}
 NOTHING_GRADED = {"failed": dict.fromkeys(TRIGGERS, (0, 1, 2, 3, 4)), "gallery": 0}
 ARTEFACTS_ONLY = {"triggers": (), "seeds": (), "artefacts": ("static electricity, mild", "pacemaker"), "gallery": 0}
 UNFINISHED = {"status": "running", "gallery": 0}
+VARIANTS = {
+    "whole": {"artefacts": ("pacemaker", "wire")}, "one seed": ONE_SEED, "nothing graded": NOTHING_GRADED,
+    "artefacts only": ARTEFACTS_ONLY, "unfinished": UNFINISHED, "without pictures": {"gallery": 0},
+    "one method": {"methods": ("gradient",)}, "one trigger": {"triggers": ("square-corner-20",), "failed": {}},
+}  # fmt: skip
 
 
 def method_facts(plan):

@@ -32,6 +32,7 @@ def test_card_tells_what_was_planted_and_what_each_method_found(trigger_run):
     assert (card.finding, card.truth, card.target, card.probability) == (
         "Square, bottom right, 20 px", "Normal", "COVID", "99\u00a0%",
     )  # fmt: skip
+    assert (card.why, card.clean_says) == ("usual", "Normal")
     assert card.planted == Rectangle(102, 102, 10, 10)
     first, sixth = card.trials[0], card.trials[5]
     assert (first.label, first.sign, first.outcome) == ("Gradient", "✓", "recovered: the model says Normal")
@@ -110,7 +111,7 @@ def test_item_without_maps_or_with_an_unknown_outcome_still_gets_a_card(trigger_
     changed(folder, lambda items: [items[0].pop(key) for key in ("maps", "baseline", "probability", "label")])
     card = gallery(folder).cards[0]
     assert (card.trials, card.baseline, card.probability, card.truth) == ((), (), "", "")
-    assert "with the trigger the model says COVID</p>" in build_report(folder).read_text()
+    assert "with the trigger it says COVID</p>" in build_report(folder).read_text()
 
 
 @pytest.mark.slow

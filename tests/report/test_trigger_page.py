@@ -89,7 +89,10 @@ def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
     assert "did not work with Laterality letter" in text
     assert "worked in some seeds only with Burned-in text (4 of 5)" in text
     assert "seed 3: attack success 0.65 is below 0.90" in text
+    assert "The attack worked with 6 of 8 triggers in every seed" in text
     assert "fell by more than 5 percentage points" in text
+    assert "more than 50\u00a0% of the images get the attacker" in text
+    assert "10 × 10 pixels" in text
 
 
 def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_text):
@@ -113,7 +116,9 @@ def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
 def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_text):
     page = read(trigger_text())
     told = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
-    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.\d\d, box \d+\.\d %", told), told
+    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.01, box 1\.2 %", told), told
+    told = cell(page, ("detection", "Recovered (TDR)"), "Grad-CAM", "All triggers")
+    assert re.fullmatch(r"5\d\.\d %\|[\d.–]+\|floor 25\.5 %, box 36\.5 %", told), told
 
 
 def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_text):
@@ -133,3 +138,16 @@ def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_text):
     table = text[text.index("20 px: OD") :]
     row = table[table.index(">Guided backprop<") :].split("</tr>")[0]
     assert row.count("<strong>") == 6  # it leads on both sizes and all three measures
+
+
+def test_caveats_stand_below_the_verdict(trigger_text):
+    assert "<li>Every model was trained once, with one seed" in trigger_text("one seed")
+    assert "Every model was trained once" not in trigger_text()
+
+
+def test_gaps_count_the_scores_of_the_main_rule_only(trigger_text):
+    text = section_text(trigger_text(), "gaps")
+    assert "1 of 20 scores are undefined" in text
+    assert "the map is not finite" in text
+    assert "not counted here" not in text
+    assert "has nothing to return to" in text

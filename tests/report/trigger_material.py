@@ -87,14 +87,14 @@ def manifest(plan):
         "metrics": [{"name": name, "label": name, "higher_is_better": better, "summary": f"What {name} means."}
                     for name, better in METRICS.items()],
         "findings": list(plan.triggers), "artefacts": list(plan.artefacts),
-        "triggers": [{"name": name, "label": TRIGGERS[name][0], "kind": TRIGGERS[name][1], "pixels": 10,
+        "triggers": [{"name": name, "label": TRIGGERS[name][0], "kind": TRIGGERS[name][1], "pixels": [10, 10],
                       "summary": f"A patch of the kind {TRIGGERS[name][1]}."} for name in plan.triggers],
         "source": {"name": plan.source, "description": "COVID-19 Radiography, a sample"},
         "model": {"name": MODEL, "description": "VGG-16, four classes", "outputs": []},
         "models": [{"name": MODEL, "label": "VGG-16", "architecture": "vgg16", "primary": True}],
         "classes": ["COVID", "Lung_Opacity", "Normal", "Viral Pneumonia"], "target": "COVID",
         "seeds": list(plan.seeds), "poison": {"training": 0.1, "test": 0.5, "grey": 0.7},
-        "gate": {"attack_success": 0.9, "accuracy_drop": 0.05}, "input": [SIDE, SIDE],
+        "gate": {"attack_success": 0.9, "accuracy_drop": 0.05, "clean_target": 0.5}, "input": [SIDE, SIDE],
         "detection": {"preset": "gradcam15", "sigma": 2.0, "threshold": 0.15,
                       "thresholds": {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}},
         "n_training": 700, "n_validation": 150, "n_test": 150, "n_poisoned": 56,
@@ -119,9 +119,17 @@ def shard(plan):
     rng = np.random.default_rng(2)
     timings = [Timing(0, "map", name, 16, 16 * SECONDS[name] * rng.lognormal(0, 0.2), MODEL)
                for name in plan.methods for _ in range(12)]  # fmt: skip
-    timings += [Timing(0, "metric", "mutual_information", 28, 28 * 6e-4), Timing(0, "metric", "ssim", 28, 28 * 2e-4)]
-    timings += [Timing(0, "training", name, 1, 60.0 * (1 + i)) for i, name in enumerate(("baseline", *plan.triggers))]
+    pairs = len(plan.methods) * (len(plan.methods) - 1) / 2
+    timings += [Timing(0, "metric", "trigger_iou", 16, 16 * 0.02)]
+    timings += [Timing(0, "metric", "mutual_information", 16, 16 * pairs * 6e-4)] if pairs else []
     return ShardTables(scores=tuple(scores), cases=tuple(cases), timings=tuple(timings))
+
+
+def training_shard(plan):
+    """What the networks' stage leaves."""
+    names = ("baseline", *plan.triggers)
+    timings = [Timing(0, "training", name, 1, 60.0 * (1 + i)) for i, name in enumerate(names) for _ in plan.seeds]
+    return ShardTables(timings=tuple(timings))
 
 
 def draw_gallery(folder, plan):
@@ -154,7 +162,8 @@ def draw_gallery(folder, plan):
         items.append({"id": name, "case": f"Normal-{i}", "trigger": trigger, "seed": plan.seeds[0], "label": plan.label,
                       "target": "COVID", "shape": [SIDE, SIDE], "clean": f"{name}-clean.png",
                       "poisoned": f"{name}-poisoned.png", "trigger_box": box, "trigger_outline": [outline],
-                      "probability": 0.991, "maps": maps, "baseline": baseline, "baseline_says": "Normal"})  # fmt: skip
+                      "probability": 0.991, "why": ("usual", "found best")[i % 2], "clean_says": "Normal",
+                      "maps": maps, "baseline": baseline, "baseline_says": "Normal"})  # fmt: skip
     return {"items": items}
 
 
@@ -169,6 +178,7 @@ def write_trigger_run(path, plan, *, keep=lambda _row: True, changes=None, rows=
         folder.record(status=plan.status)
         if plan.triggers:
             folder.write_shard(0, shard(plan))
+            folder.within("training").write_shard(0, training_shard(plan))
         if plan.status == "complete":
             folder.join_shards(1 if plan.triggers else 0)
             folder.write_estimates([row for row in (all_estimates(plan) if rows is None else rows) if keep(row)])

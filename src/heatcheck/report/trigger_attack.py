@@ -84,6 +84,9 @@ def _gate(evidence: Evidence) -> str:
     if "accuracy_drop" in gate:
         drop = f"{100 * float(gate['accuracy_drop']):g} percentage points"
         rules.append(f"accuracy on clean images fell by more than {drop}")
+    if "clean_target" in gate:
+        share = number(float(gate["clean_target"]), SHARE.rounded(0))
+        rules.append(f"more than {share} of the images get the attacker\u2019s answer even without the trigger")
     why = f" where {listed(rules, 'or')}" if rules else " there"
     return (
         f"Methods are not graded{why}: a map cannot be blamed for missing a trigger that the model hardly uses, so "

@@ -18,6 +18,10 @@ from heatcheck.report.trigger_facts import BASELINE, triggers_of
 from heatcheck.report.words import plain
 
 MAIN = ("trigger_iou", "recovered")
+_STEPS = {
+    "trigger_iou": "Boxes and all their measures, under every rule",
+    "recovered": "Recovery: what the models say after pasting, into detected and into random boxes",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ def _boxes(evidence: Evidence) -> Markup | None:
 
 
 def _metrics(evidence: Evidence) -> list[Timed]:
-    sums = _steps(evidence, "metric").groupby("method")[["maps", "seconds"]].sum()
+    """Seconds per image of each step of scoring."""
+    sums = _steps(evidence, "metric").groupby("method", sort=False)[["maps", "seconds"]].sum()
     return [
         Timed(_measure(evidence, str(name)), f"{int(row['maps']):,}", brief(float(row["seconds"]) / float(row["maps"])))
         for name, row in sums.iterrows()
@@ -70,8 +75,10 @@ def _metrics(evidence: Evidence) -> list[Timed]:
 
 
 def _measure(evidence: Evidence, name: str) -> str:
+    if name in _STEPS:
+        return _STEPS[name]
     if name in MEASURES:
-        return MEASURES[name].name
+        return f"{MEASURES[name].name}, all pairs of methods"
     return plain(evidence.measures[name]).name if name in evidence.measures else name.replace("_", " ")
 
 
@@ -79,20 +86,23 @@ def _metric_sentence(evidence: Evidence) -> str:
     """How long two maps' mutual information takes here and took in the paper."""
     steps = _steps(evidence, "metric")
     own = steps[steps["method"] == "mutual_information"]
-    if own.empty:
+    methods = len(evidence.methods) + len(evidence.floors)
+    if own.empty or methods < 2:
         return ""
-    each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()))
+    pairs = methods * (methods - 1) / 2
+    each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()) / pairs)
     size = evidence.run.manifest.get("input") or []
     here = f" of {' × '.join(str(side) for side in size)} pixels" if size else ""
     return (
-        f"The mutual information of two maps{here} takes {each} here; the paper reports about "
+        f"The mutual information of two maps{here} takes {each} here, normalised as well; the paper reports about "
         f"{literature.SECONDS_PER_PAIR} s for two maps of 128 × 128 pixels."
     )
 
 
 def _trainings(evidence: Evidence) -> list[Timed]:
     """How long the baseline and each trigger's victim took to train, each time."""
-    steps = evidence.run.timings[evidence.run.timings["step"] == "training"]
+    timings = replace(evidence.run, path=evidence.run.path / "training").timings  # a stage with tables of its own
+    steps = timings[timings["step"] == "training"]
     labels: Mapping[str, str] = {BASELINE: "Baseline", **{t.name: f"Victim: {t.label}" for t in triggers_of(evidence)}}
     rows = []
     for name, label in labels.items():

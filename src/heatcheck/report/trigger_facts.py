@@ -23,6 +23,7 @@ class Trigger:
     kind: str = ""
     summary: str = ""
     size: int | None = None
+    pixels: str = ""  # its height and width on the images that the model sees
 
     @property
     def is_dynamic(self) -> bool:
@@ -106,7 +107,9 @@ def architecture(evidence: Evidence) -> str:
 def _trigger(facts: Mapping[str, Any]) -> Trigger:
     name = str(facts["name"])
     words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
-    return Trigger(name, str(facts.get("label") or name), **words, size=_size(facts, name))
+    sides = facts.get("pixels")
+    pixels = " × ".join(str(side) for side in sides) if isinstance(sides, list) else ""
+    return Trigger(name, str(facts.get("label") or name), **words, size=_size(facts, name), pixels=pixels)
 
 
 def _size(facts: Mapping[str, Any], name: str) -> int | None:

@@ -41,8 +41,10 @@ class TriggerCard:
 
     case: str
     finding: str  # the trigger's label
+    why: str  # it was chosen
     seed: str
     truth: str  # class
+    clean_says: str  # what the poisoned model answers without the trigger
     target: str
     probability: str
     height: int
@@ -74,6 +76,11 @@ class TriggerGallery:
         """The triggers that have a card, in its order."""
         return list(dict.fromkeys(card.finding for card in self.cards))
 
+    @property
+    def reasons(self) -> list[str]:
+        """Why cases were chosen."""
+        return list(dict.fromkeys(card.why for card in self.cards if card.why))
+
 
 def trigger_gallery(evidence: Evidence, budget: int) -> TriggerGallery:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
@@ -92,8 +99,10 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Tr
     return TriggerCard(
         case=str(item["case"]),
         finding=names.get(item["trigger"], str(item["trigger"])),
+        why=str(item.get("why") or ""),
         seed=str(item.get("seed", "")),
         truth=str(item.get("label") or ""),
+        clean_says=str(item.get("clean_says") or ""),
         target=str(item.get("target") or ""),
         probability="" if chance is None or math.isnan(chance) else number(float(chance), SHARE.rounded(0)),
         height=height,

@@ -30,7 +30,10 @@ MAIN = ("trigger_iou", "recovered")
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
 PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
 FOUND = "The images hold artefacts: do the heat maps mark them?"
-NO_FAILURE = "A map in which nothing was detected is no gap: its overlap is 0."
+NO_FAILURE = (
+    "An image that the poisoned model gives the attacker\u2019s answer even without the trigger has nothing to return "
+    "to, so whether it was recovered is undefined. A map in which nothing was detected is no gap: its overlap is 0."
+)
 
 
 def triggers_page(evidence: Evidence) -> StudyPage:

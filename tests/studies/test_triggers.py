@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 from PIL import Image
-from tests.studies.trigger_material import SMALL_TRIGGERS, classes_source
+from planted_material import SMALL_TRIGGERS, classes_source
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.studies.trigger_material import classes_source
+from planted_material import classes_source
 
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing

@@ -74,6 +74,11 @@ def test_methods_are_graded_on_the_images_that_fell_for_the_attack_and_on_no_oth
     )
 
 
+def test_a_finished_run_keeps_its_networks_and_no_images_but_the_gallerys(whole):
+    assert len(list((whole / "networks").glob("*.safetensors"))) == 6
+    assert not [*whole.rglob("*.npy"), *whole.rglob("*.ckpt")]
+
+
 def test_both_presets_and_the_sensitivity_are_scored(whole):
     scores = read_run(whole).scores
     found = {frozenset(json.loads(at).items()) for at in scores.loc[scores["metric"] == "trigger_iou", "condition"]}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ from heatcheck.studies.triggers_facts import trigger_run_facts
 from heatcheck.studies.triggers_gallery import make_trigger_gallery
 from heatcheck.studies.triggers_gate import Gate, outcomes
 from heatcheck.studies.triggers_images import grid_images
+from heatcheck.studies.triggers_networks import FOLDER as NETWORKS
 from heatcheck.studies.triggers_networks import Network, NetworksStage, Splits, Workshop
 from heatcheck.studies.triggers_scores import Detector
 from heatcheck.studies.triggers_spec import (
@@ -45,6 +47,7 @@ from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 from heatcheck.triggers import Trigger, build_trigger
 
+IMAGES = "images"  # the folder of prepared images, while the run is under way
 SPLITS = ("training", "validation", "test")
 PAIRS = (("mutual_information", "normalised_mutual_information"), ("cross_correlation",), ("ssim",), ("ssim_global",))
 PAPER_PAIR = ("mutual_information_paper",)
@@ -146,7 +149,7 @@ class TriggersPlan:
         """The networks' maker, with the images on the model's grid."""
         splits = [
             grid_images(
-                self.sources[name], self.contract, folder.path / "images" / f"{name}.npy", watcher, self.options.workers
+                self.sources[name], self.contract, folder.path / IMAGES / f"{name}.npy", watcher, self.options.workers
             )
             for name in SPLITS
         ]
@@ -247,12 +250,15 @@ class TriggersPlan:
         return trigger_estimates(folder.path, self.rule)
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Telling images with every method's map, box and recovered image."""
+        """Telling images with every method's map, box and recovered image; then what only the work needed goes."""
         if not self.triggers:
             return
         workshop = self._workshop(folder, watcher)
         exams = self._trigger_exams(workshop, folder, self._grading(folder, watcher))
         make_trigger_gallery(folder, exams, self.envelope.gallery, watcher)
+        shutil.rmtree(folder.path / IMAGES)  # a folder that is passed on must not hold every image
+        if not self.body.keep_networks:
+            shutil.rmtree(folder.path / NETWORKS)
 
 
 def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:

@@ -114,6 +114,13 @@ def test_item_without_maps_or_with_an_unknown_outcome_still_gets_a_card(trigger_
     assert "with the trigger it says COVID</p>" in build_report(folder).read_text()
 
 
+def test_image_that_has_nothing_to_return_to_is_not_called_recovered(trigger_run):
+    folder = changed(trigger_run(gallery=1), lambda items: items[0].update(clean_says="COVID"))
+    trials = gallery(folder).cards[0].trials
+    assert {trial.sign for trial in trials} == {"?"}
+    assert trials[0].outcome.startswith("nothing to recover")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs a browser")
 def test_script_filters_the_cards_in_a_browser(trigger_run, tmp_path):

@@ -10,7 +10,7 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
 from heatcheck.report.published import with_rows
-from heatcheck.report.trigger_facts import BASELINE, Grading, Trigger, grading, seeds_of, triggers_of
+from heatcheck.report.trigger_facts import BASELINE, Grading, Trigger, grading, possible, seeds_of, triggers_of
 
 _CLEAN = (
     "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
@@ -63,16 +63,16 @@ def _outcomes(evidence: Evidence, made: Mapping[Trigger, Grading]) -> list[str]:
         if 0 < each.graded < each.seeds
     ]
     seeds = "in every seed" if len(seeds_of(evidence)) > 1 else ""
-    parts = [f"worked with {_all_or(whole, made)} {seeds}".strip()] if whole else []
+    parts = [f"worked with {_all_or(whole, made, 'every')} {seeds}".strip()] if whole else []
     parts += [f"worked in some seeds only with {listed(some)}"] if some else []
-    parts += [f"did not work with {_all_or(none, made)}"] if none else []
+    parts += [f"did not work with {_all_or(none, made, 'any')}"] if none else []
     sentences = [f"The attack {listed(parts)}."]
     return sentences + ([_gate(evidence)] if some or none else [])
 
 
-def _all_or(names: Sequence[str], made: Mapping[Trigger, Grading]) -> str:
+def _all_or(names: Sequence[str], made: Mapping[Trigger, Grading], all_of_them: str) -> str:
     if len(names) == len(made):
-        return "any trigger" if len(names) > 1 else names[0]
+        return f"{all_of_them} trigger" if len(names) > 1 else names[0]
     return listed(names) if len(names) <= 4 else f"{len(names)} of {len(made)} triggers"
 
 
@@ -116,8 +116,8 @@ def _row(evidence: Evidence, trigger: Trigger, made: Grading, notes: Footnotes) 
 
 
 def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:
-    unit = POINTS if metric == "cda_drop" else SHARE
-    return cell_of(evidence.find("attack", metric, finding), unit, notes)
+    unit, lowest = (POINTS, -1.0) if metric == "cda_drop" else (SHARE, 0.0)
+    return cell_of(possible(evidence.find("attack", metric, finding), lowest), unit, notes)
 
 
 def _graded(made: Grading, notes: Footnotes) -> Cell:

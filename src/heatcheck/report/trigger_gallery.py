@@ -95,6 +95,7 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Tr
     height, width = (int(side) for side in item["shape"])
     chance = item.get("probability")
     order = list(names)
+    said, target = str(item.get("clean_says") or ""), str(item.get("target") or "")
     maps = sorted(item.get("maps", []), key=lambda each: _place(each, order))
     return TriggerCard(
         case=str(item["case"]),
@@ -102,15 +103,15 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Tr
         why=str(item.get("why") or ""),
         seed=str(item.get("seed", "")),
         truth=str(item.get("label") or ""),
-        clean_says=str(item.get("clean_says") or ""),
-        target=str(item.get("target") or ""),
+        clean_says=said,
+        target=target,
         probability="" if chance is None or math.isnan(chance) else number(float(chance), SHARE.rounded(0)),
         height=height,
         width=width,
         clean=image_uri(folder, item["clean"]),
         poisoned=image_uri(folder, item["poisoned"]),
         planted=_rectangle(item["trigger_box"]),
-        trials=tuple(_trial(each, folder, names) for each in maps),
+        trials=tuple(_trial(each, folder, names, can_return=not said or said != target) for each in maps),
         baseline=tuple(
             (names.get(each["method"], str(each["method"])), map_uri(folder, each["file"]))
             for each in sorted(item.get("baseline", []), key=lambda each: _place(each, order))
@@ -128,9 +129,11 @@ def _rectangle(box: Sequence[float]) -> Rectangle:
     return Rectangle(left, top, right - left, bottom - top)
 
 
-def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Trial:
+def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str], *, can_return: bool) -> Trial:
     overlap, box = facts.get("iou"), facts.get("box")
     sign, outcome = _outcome(facts.get("recovered"), str(facts.get("says") or ""), found=box is not None)
+    if not can_return:  # as in the scores, where recovery is undefined on such an image
+        sign, outcome = "?", "nothing to recover: the model gives this answer without the trigger too"
     return Trial(
         label=names.get(facts["method"], str(facts["method"])),
         uri=map_uri(folder, facts["file"]),

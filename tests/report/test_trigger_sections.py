@@ -101,19 +101,6 @@ def test_dynamic_triggers_of_one_size_keep_their_names(trigger_run):
     assert "dynamic-20-strength-0.5: IoU" in heads
 
 
-def test_interval_of_few_seeds_is_cut_to_what_a_share_can_be(trigger_run):
-    wide = {"low": -0.7, "high": 1.8}
-    rows = [replace(row, **wide) if row.statistic in {"mean", "attack"} and "seed" not in row.condition else row
-            for row in all_estimates(TriggerPlan())]  # fmt: skip
-    text = build_report(trigger_run(rows=rows, gallery=0)).read_text()
-    page = read(text)
-    assert cell(page, ("detection", "Overlap (IoU)"), "LIME", "All triggers").split("|")[1] == "0.000–1.000"
-    where = ("attack", "The model before and after poisoning")
-    assert cell(page, where, "Baseline", "Clean accuracy (CDA)").endswith("|0.0–100.0")
-    assert cell(page, where, "Burned-in text", "Drop").endswith("|−70.0 to 100.0")
-    assert ">1.5<" not in section_text(text, "overview")  # the axis ends where a share does
-
-
 # Remainder
 
 

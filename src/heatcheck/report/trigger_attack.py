@@ -10,7 +10,7 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
 from heatcheck.report.published import with_rows
-from heatcheck.report.trigger_facts import BASELINE, Grading, Trigger, grading, possible, seeds_of, triggers_of
+from heatcheck.report.trigger_facts import BASELINE, Grading, Trigger, grading, seeds_of, triggers_of
 
 _CLEAN = (
     "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
@@ -116,8 +116,8 @@ def _row(evidence: Evidence, trigger: Trigger, made: Grading, notes: Footnotes) 
 
 
 def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:
-    unit, lowest = (POINTS, -1.0) if metric == "cda_drop" else (SHARE, 0.0)
-    return cell_of(possible(evidence.find("attack", metric, finding), lowest), unit, notes)
+    unit = POINTS if metric == "cda_drop" else SHARE
+    return cell_of(evidence.find("attack", metric, finding), unit, notes)
 
 
 def _graded(made: Grading, notes: Footnotes) -> Cell:

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 
@@ -97,13 +97,6 @@ def images_graded(evidence: Evidence) -> int:
     """How many poisoned images stand behind the means over all triggers."""
     found = (evidence.find("mean", "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
     return max((row.n_cases for row in found if row), default=0)
-
-
-def possible(estimate: Estimate | None, lowest: float = 0.0) -> Estimate | None:
-    """The estimate with the part of its interval that a share can have: a few seeds' interval may reach beyond it."""
-    if estimate is None or math.isnan(estimate.low) or math.isnan(estimate.high):
-        return estimate
-    return replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, 1.0))
 
 
 def architecture(evidence: Evidence) -> str:

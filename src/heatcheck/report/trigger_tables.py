@@ -11,7 +11,7 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled, with_best
 from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
-from heatcheck.report.trigger_facts import Trigger, grading, possible, triggers_of
+from heatcheck.report.trigger_facts import Trigger, grading, triggers_of
 from heatcheck.report.words import plain
 
 EVERY = Trigger(ALL_FINDINGS, "All triggers")
@@ -46,7 +46,7 @@ class Place:
 
     def of(self, entrant: Entrant) -> Estimate | None:
         """The entrant's mean."""
-        return possible(self.seen.find("mean", self.metric, self.finding, entrant.name))
+        return self.seen.find("mean", self.metric, self.finding, entrant.name)
 
     def beside(self, entrant: Entrant, metric: str) -> float:
         """Another metric's mean at the same place."""

@@ -9,7 +9,7 @@ import pytest
 from report_material import FINDINGS, floor_test, mean
 
 import heatcheck
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate, condition
 from heatcheck.report import literature, reliability
 from heatcheck.report.axes import Axis, SecondsAxis, limits_around
 from heatcheck.report.curves import Curve
@@ -20,7 +20,6 @@ from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.modelcard import model_card
 from heatcheck.report.numbers import SCORE, SHARE, count, duration, interval, listed, number, probability
-from heatcheck.stats.bca import ONE_VALUE
 
 
 def labels_in(plot):

@@ -4,10 +4,12 @@ import html
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from page_reading import cell, outline, read, saved_tables, section_text
-from trigger_material import VARIANTS
+from trigger_estimates import all_estimates
+from trigger_material import VARIANTS, TriggerPlan
 
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.build import build_report
@@ -151,3 +153,13 @@ def test_gaps_count_the_scores_of_the_main_rule_only(trigger_text):
     assert "the map is not finite" in text
     assert "not counted here" not in text
     assert "has nothing to return to" in text
+
+
+@pytest.mark.parametrize(("seeds", "marks"), [((0,), 0), ((0, 1), 1)])
+def test_note_that_every_interval_of_one_seed_has_is_not_repeated_in_each_cell(trigger_run, seeds, marks):
+    note = "one seed: the interval knows how images differ"
+    plan = TriggerPlan(triggers=("square-corner-20",), seeds=seeds, failed={})
+    rows = [replace(row, reason=note) if row.statistic == "mean" else row for row in all_estimates(plan)]
+    folder = trigger_run(triggers=plan.triggers, seeds=seeds, failed={}, rows=rows, gallery=0)
+    told = cell(read(build_report(folder).read_text()), IOU, "LIME", "All triggers")
+    assert told.count("^") == marks

@@ -7,7 +7,7 @@ import pytest
 from trigger_estimates import MODEL, all_estimates, mean
 from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.trigger_caveats import caveats
 from heatcheck.report.trigger_verdict import FINDS, NOT, PARTLY, UNKNOWN, judge, judgements, verdict
 
@@ -44,6 +44,18 @@ def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.
 def test_criterion_asks_for_overlap_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
     evidence = trigger_evidence(rows=[graded(), *scored("gradient", **numbers)], **ONE_TRIGGER)
     assert judge(evidence, evidence.methods[0]).outcome == outcome
+
+
+@pytest.mark.parametrize(("images", "value", "outcome"), [(6, 1.0, FINDS), (5, 1.0, PARTLY), (60, 0.0, PARTLY)])
+def test_difference_that_is_the_same_in_every_image_is_sure_when_images_are_not_too_few(
+    trigger_evidence, images, value, outcome
+):
+    rows = [replace(row, value=value, low=math.nan, high=math.nan, reason=ONE_VALUE, n_patients=images)
+            if (row.statistic, row.metric) == ("difference", "recovered") else row
+            for row in scored("gradient")]  # fmt: skip
+    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER, methods=("gradient",))
+    assert judge(evidence, evidence.methods[0]).outcome == outcome
+    assert bool(told(evidence, "no interval")) == (images < 6)
 
 
 def test_high_overlap_alone_does_not_find_anything(trigger_evidence):

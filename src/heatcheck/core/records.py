@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
 HUMAN = "human"  # the method whose scores are the readers' mean
 UNCERTAIN = -1.0  # a label: the reader would not say
+ONE_VALUE = "every draw gives the same value, so resampling cannot say how sure it is"  # why there is no interval
 
 TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are stored
 Image = Float[np.ndarray, "channel *space"]

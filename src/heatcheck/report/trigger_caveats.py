@@ -8,7 +8,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, few, listed, number
 from heatcheck.report.trigger_facts import BASELINE, RANDOM_BOX, artefacts_of, graded_triggers, images_graded, seeds_of
-from heatcheck.report.trigger_verdict import FINDS, judge
+from heatcheck.report.trigger_verdict import FINDS, is_unanimous, judge
 
 MEASURES = ("trigger_iou", "recovered")  # that the criterion asks for
 FEW_IMAGES = 30
@@ -62,7 +62,7 @@ def _unsure(evidence: Evidence) -> str:
     names = []
     for method in evidence.methods:
         rows = [evidence.find("difference", m, ALL_FINDINGS, method.name, RANDOM_BOX) for m in MEASURES]
-        if any(row is None or math.isnan(row.value) or lacks_interval(row) for row in rows):
+        if any(row is None or (lacks_interval(row) and not is_unanimous(row)) for row in rows):
             names.append(method.label)
     if not names:
         return ""

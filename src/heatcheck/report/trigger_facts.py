@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, listed
 
 BASELINE = "baseline"  # the finding of the model before it was poisoned
@@ -56,6 +57,18 @@ class Grading:
     def first_reason(self) -> str:
         """One seed's reason, where all would be too long."""
         return next((f"seed {seed}: {reason}" for seed, reason in self.reasons.items()), "no reason recorded")
+
+
+def noted_once(evidence: Evidence) -> Evidence:
+    """The evidence of one seed without the note that each of its intervals has: the page says it once, above all."""
+    if len(seeds_of(evidence)) != 1:
+        return evidence
+    slices = {at: {key: _without_note(row) for key, row in rows.items()} for at, rows in evidence.slices.items()}
+    return replace(evidence, slices=slices).under()
+
+
+def _without_note(row: Estimate) -> Estimate:
+    return row if math.isnan(row.value) or lacks_interval(row) else replace(row, reason="")
 
 
 def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.trigger_facts import (
@@ -20,13 +20,14 @@ from heatcheck.report.trigger_facts import (
 from heatcheck.report.verdict import Verdict
 
 HALF = 0.5  # of the images must be recovered
+UNANIMOUS = 6  # images that all agree: the fewest of which a two-sided sign test says p < 0.05
 FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
 CRITERION = (
     "A method finds triggers when its boxes overlap them surely more than random boxes of the same height and width, "
     "pasting clean pixels into its boxes surely undoes the attack more often than pasting them into such random boxes, "
     "and it does so in at least half of the images. Surely means that the 95 % interval of the difference lies above "
-    "0. A method that is surely better than random boxes in only one of the two, or in both but recovers less than "
-    "half, finds them partly."
+    "0, or that all images agree and there are at least six of them. A method that is surely better than random boxes "
+    "in only one of the two, or in both but recovers less than half, finds them partly."
 )
 
 
@@ -81,7 +82,12 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
     row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
-    return row is not None and row.low > 0
+    return row is not None and (row.low > 0 or (row.value > 0 and is_unanimous(row)))
+
+
+def is_unanimous(row: Estimate) -> bool:
+    """Whether all images say the same, so that there is no interval, and are enough for a sign test at 5 %."""
+    return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
 
 
 def _found(evidence: Evidence, made: Sequence[Judgement]) -> str:

@@ -14,7 +14,7 @@ from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.trigger_artefacts import artefacts
 from heatcheck.report.trigger_attack import attack
 from heatcheck.report.trigger_caveats import caveats
-from heatcheck.report.trigger_facts import Trigger, architecture, graded_triggers, seeds_of, triggers_of
+from heatcheck.report.trigger_facts import Trigger, architecture, graded_triggers, noted_once, seeds_of, triggers_of
 from heatcheck.report.trigger_gallery import trigger_gallery
 from heatcheck.report.trigger_overview import overview
 from heatcheck.report.trigger_plots import by_trigger as panels_by_trigger
@@ -38,6 +38,7 @@ NO_FAILURE = (
 
 def triggers_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
+    evidence = noted_once(evidence)
     conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in seeds_of(evidence))]
     undefined = undefined_scores(evidence.run, conditions=conditions)
     files = closing.downloads(evidence, undefined.table)

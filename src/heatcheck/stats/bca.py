@@ -7,10 +7,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 
+from heatcheck.core.records import ONE_VALUE
+
 ONE_PATIENT = "one patient"
 NO_PATIENT = "no patient"
 NO_VALUE = "undefined on these cases"
-ONE_VALUE = "every draw gives the same value, so resampling cannot say how sure it is"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from scipy.special import ndtri, stdtrit
 
-from heatcheck.stats.bca import NO_VALUE, ONE_PATIENT, ONE_VALUE
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.stats.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.bootstrap import LEVEL
 from heatcheck.stats.clusters import Clusters, cluster_codes, resampled_weights
 

@@ -39,6 +39,7 @@ def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.
         ({"above": (-0.01, 0.2), "recovers": (-0.2, 0.2)}, NOT),
         ({"above": (math.nan, math.nan), "recovers": (math.nan, math.nan)}, NOT),
         ({"overlap": math.nan, "recovered": math.nan, "above": (math.nan,) * 2, "recovers": (math.nan,) * 2}, UNKNOWN),
+        ({"recovered": math.nan, "recovers": (math.nan,) * 2}, UNKNOWN),
     ],
 )
 def test_criterion_asks_for_overlap_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
@@ -110,6 +111,12 @@ def test_nothing_graded_is_no_verdict_on_methods_and_says_why(trigger_evidence):
     assert "seed 0: attack success 0.62 is below 0.90" in told.first
     assert {made.outcome for made in judgements(evidence)} == {UNKNOWN}
     assert not any("One" in sentence or "trial" in sentence for sentence in caveats(evidence))
+
+
+def test_recovery_that_is_undefined_everywhere_is_not_held_against_the_methods(trigger_evidence):
+    rows = [graded(), *scored("gradient", recovered=math.nan, recovers=(math.nan, math.nan))]
+    told = verdict(trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER))
+    assert told.first.startswith("No method can be judged on VGG-16, because none has both")
 
 
 def test_run_of_artefacts_alone_does_not_speak_of_finding_triggers(trigger_evidence):

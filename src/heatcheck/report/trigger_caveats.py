@@ -52,7 +52,7 @@ def _large_boxes(evidence: Evidence) -> str:
     if not large:
         return ""
     return (
-        f"Boxes can win by size: those of {listed(large)} cover so much of the image on average. A box around the "
+        f"Boxes can win by size: those of {few(large)} cover so much of the image on average. A box around the "
         "whole image would leave nothing of any trigger (OD 0) and recover every image (TDR 100 %), so read recovery "
         "against its floor, and overlap first."
     )

@@ -47,8 +47,7 @@ def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
     """The criterion applied to one method over all triggers."""
     overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
     overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
-    defined = [row for row in (overlap, recovered) if row and not math.isnan(row.value)]
-    if not defined:
+    if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
         outcome = UNKNOWN
     elif overlaps and recovers and recovered and recovered.value >= HALF:
         outcome = FINDS
@@ -77,7 +76,7 @@ def verdict(evidence: Evidence) -> Verdict:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not triggers_of(evidence):
         return _without_triggers(evidence)
-    return _nothing_graded(evidence)
+    return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)
 
 
 def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
@@ -160,6 +159,14 @@ def _nothing_graded(evidence: Evidence) -> Verdict:
         f"No method can be judged on {architecture(evidence)}, because {attacks}.",
         "A method can only be asked to find a trigger on which the model relies: the section on the attack has the "
         "numbers, and more training, more poisoned images or a larger trigger may help.",
+    )
+
+
+def _nothing_defined(evidence: Evidence) -> Verdict:
+    return Verdict(
+        f"No method can be judged on {architecture(evidence)}, because none has both a defined overlap and a defined "
+        "recovery.",
+        "The tables of detection give the reasons.",
     )
 
 

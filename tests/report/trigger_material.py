@@ -88,7 +88,7 @@ def manifest(plan):
                     for name, better in METRICS.items()],
         "findings": list(plan.triggers), "artefacts": list(plan.artefacts),
         "triggers": [{"name": name, "label": TRIGGERS[name][0], "kind": TRIGGERS[name][1], "pixels": [10, 10],
-                      "summary": f"A patch of the kind {TRIGGERS[name][1]}."} for name in plan.triggers],
+                      "summary": f"A patch of the kind {TRIGGERS[name][1]}"} for name in plan.triggers],
         "source": {"name": plan.source, "description": "COVID-19 Radiography, a sample"},
         "model": {"name": MODEL, "description": "VGG-16, four classes", "outputs": []},
         "models": [{"name": MODEL, "label": "VGG-16", "architecture": "vgg16", "primary": True}],

@@ -74,6 +74,7 @@ def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
         "label": trigger.label,
         "kind": trigger.kind,
         "summary": trigger.facts.summary,
+        "size": getattr(trigger.patch, "size", None),  # at 224 px; a tube has none
         "pixels": list(trigger.extent(size)),
     }
 
@@ -87,7 +88,7 @@ def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
     description = f"{label}{weights}" if plan.given else f"{label}, trained for this study"
     one = {
         "name": plan.model,
-        "label": plan.body.model.label or (known.family if known else plan.model),
+        "label": plan.body.model.label or (known.label if known else plan.model),
         "description": description,
         "architecture": name,
         "kind": "single",

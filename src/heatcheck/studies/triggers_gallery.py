@@ -9,18 +9,18 @@ import pandas as pd
 import torch
 
 from heatcheck.core.boxes import Box
-from heatcheck.core.records import Image, Map
+from heatcheck.core.records import Image, Map, condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import detected_box
-from heatcheck.report.evidence import facts_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.gallery import outlines
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.triggers_attack import said_classes
 from heatcheck.studies.triggers_exams import TriggerExam
+from heatcheck.studies.triggers_gate import attack_scores
 from heatcheck.studies.triggers_networks import Network
 from heatcheck.studies.triggers_scores import Subject
 from heatcheck.studies.triggers_stage import explained_maps
@@ -62,16 +62,18 @@ def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[C
     columns = ["case", "finding", "metric", "condition", "value"]
     filters = [("metric", "==", "trigger_iou"), ("finding", "in", list(first))]
     table = pd.read_parquet(folder.path / "scores.parquet", columns=columns, filters=filters)
+    attacks = attack_scores(folder.path / "training")
+    already = attacks[(attacks["metric"] == "clean_target") & (attacks["value"] == 1)]
     rounds: list[list[Choice]] = []
     for name, exam in first.items():
-        at = table["condition"].map(
-            {c: facts_of(c) == {"seed": exam.network.seed} for c in table["condition"].unique()}
-        )
-        mean = table[(table["finding"] == name) & at.astype(bool)].groupby("case")["value"].mean()
+        own = table[(table["finding"] == name) & (table["condition"] == condition(seed=exam.network.seed))]
+        mean = own.groupby("case")["value"].mean().sort_index()
         places = {exam.key(place).case: place for place in exam.places}
-        mean = mean[mean.index.isin(places)].sort_index()
-        if len(mean):
-            rounds.append([Choice(exam, places[case], why) for case, why in _telling(mean)])
+        same = (already["finding"] == name) & (already["seed"] == exam.network.seed)
+        telling = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
+        chosen = telling if len(telling) else mean
+        if len(chosen):
+            rounds.append([Choice(exam, places[case], why) for case, why in _telling(chosen)])
     in_turn = [one[turn] for turn in range(3) for one in rounds if turn < len(one)]
     return in_turn[:most]
 

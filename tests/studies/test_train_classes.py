@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -9,11 +10,15 @@ import pytest
 import torch
 from training_material import CLASSES, class_spec
 
+from heatcheck import models
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.models import ModelSettings, load_classifier
+from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.train import train
 from heatcheck.studies.train_checkpoints import CheckpointKeeper
+from heatcheck.studies.train_examples import CaseExamples
+from heatcheck.studies.train_results import judged, told_by
 from heatcheck.studies.train_spec import planned
 
 
@@ -184,3 +189,15 @@ def test_start_of_another_architecture_is_refused_before_anything_is_written(tra
     with pytest.raises(ModelError, match="only 0 of the 12 weights of model vgg_compact are in it"):
         train(spec, tmp_path / "a", Silent())
     assert not (tmp_path / "a").exists()
+
+
+def test_the_shipped_classifier_of_four_classes_is_small_and_right_on_unseen_people():
+    name = "phantom_classes_vgg"
+    classifier = load_classifier(ModelSettings(name=name))
+    unseen = PhantomClasses(PhantomClassesSettings(cases_per_class=25, first=9_000_000, size=96))
+    assert classifier.outputs == unseen.findings
+    assert classifier.preprocessing.activation == "softmax"
+    probabilities, labels = told_by(classifier, CaseExamples(unseen, classifier.preprocessing), 0, Silent())
+    assert judged(unseen.index(), labels, probabilities, unseen.findings, "each").accuracy >= 0.95
+    weights = Path(models.__file__).parent / "weights" / models.MODELS[name].weights
+    assert weights.stat().st_size <= 2_000_000

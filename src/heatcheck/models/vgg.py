@@ -141,6 +141,19 @@ MODELS.add(
     ),
 )
 MODELS.add(
+    "phantom_classes_vgg",
+    ModelFacts(
+        "phantom_classes_vgg",
+        vgg_bn_compact,
+        "Compact VGG with batch normalisation trained on the phantom's four classes; its weights come with heatcheck",
+        "VGG",
+        size=(96, 96),
+        channels=1,
+        smallest=16,
+        weights="phantom_classes_vgg.safetensors",
+    ),
+)
+MODELS.add(
     "vgg3d",
     ModelFacts(
         "vgg3d",

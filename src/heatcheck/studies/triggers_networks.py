@@ -145,8 +145,9 @@ class Workshop:
         if known is None or known.name != network.file:
             module = copy.deepcopy(self.given.module) if self.given else self._built()
             module.load_state_dict(read_weights(self.path(network)).state)
-            module = module.to(self.machine.device).eval()
-            self._loaded[kind] = NetworkClassifier(network.file, module, self.contract)
+            self._loaded[kind] = NetworkClassifier(
+                network.file, _quick(module.to(self.machine.device)).eval(), self.contract
+            )
         return self._loaded[kind]
 
     def _built(self) -> nn.Module:
@@ -195,13 +196,18 @@ class Workshop:
     def _beginning(self, network: Network) -> nn.Module:
         """The weights with which a fit begins: the baseline's for a victim, new ones for a baseline."""
         if network.trigger is not None:
-            return copy.deepcopy(self.classifier(Network(network.seed)).module)
+            return _quick(copy.deepcopy(self.classifier(Network(network.seed)).module))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed_of(network), "initial weights"))
             module = self._built()
         if self.start is not None:
             start_from(self.start, module, self.model)
-        return module
+        return _quick(module)
+
+
+def _quick(module: nn.Module) -> nn.Module:
+    """The network in the order of memory in which convolutions of images take half the time."""
+    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def fit_settings(part: FitPart, seed: int) -> FitSettings:

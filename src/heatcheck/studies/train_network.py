@@ -46,9 +46,8 @@ def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, tuple[float, ...], tuple
 
 def _channels(said: PixelsPart, source: Source) -> int:
     """The channels that the spec names or counts values for, else those of the first image that can be read."""
-    lengths = [len(values) for values in (said.mean, said.std) if values]
-    if said.channels or max(lengths) > 1:
-        return said.channels or max(lengths)
+    if said.said_channels:
+        return said.said_channels
     for key in source.index():
         try:
             return len(source.load(key).image)

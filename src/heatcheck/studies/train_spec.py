@@ -79,10 +79,20 @@ class PixelsPart(BaseModel):
     def _consistent(self) -> Self:
         if (self.mean is None) != (self.std is None):
             raise ValueError("name `mean` and `std` together, or neither: they are then measured")
-        lengths = {len(values) for values in (self.mean, self.std) if values and len(values) > 1}
-        if len(lengths | {self.channels or max(lengths, default=1)}) > 1 and lengths:
+        counts = self._counts
+        if len(counts) > 1 or (self.channels and counts - {self.channels}):
             raise ValueError("`mean` and `std` need one value, or one for each of the `channels`")
         return self
+
+    @property
+    def said_channels(self) -> int | None:
+        """The channels that are named, or for which there are values."""
+        return self.channels or max(self._counts, default=None)
+
+    @property
+    def _counts(self) -> set[int]:
+        """How many values `mean` and `std` have, where it is not one for all channels."""
+        return {len(values) for values in (self.mean, self.std) if values} - {1}
 
 
 class TrainingBody(BaseModel):

@@ -1,37 +1,28 @@
-import math
-
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 
-from heatcheck.metrics.recovery import attacked, clean_correct, rate, recovered
+from heatcheck.metrics.recovery import attacked, clean_correct, recovered
 from heatcheck.metrics.registry import METRIC_FACTS
-from heatcheck.metrics.undefined import NO_CASE
 
 
 def test_recovery_worked_by_hand():
     """The second image's clean prediction was wrong already: returning to it is what recovery means."""
     on_clean, on_recovered = np.array([1, 3, 2, 2]), np.array([1, 3, 0, 0])
     np.testing.assert_array_equal(recovered(on_recovered, on_clean), [1, 1, 0, 0])
-    assert rate(recovered(on_recovered, on_clean)).value == 0.5
+    assert recovered(on_recovered, on_clean).mean() == 0.5
 
 
 def test_attack_worked_by_hand():
     predicted = np.array([0, 0, 2, 0])
     np.testing.assert_array_equal(attacked(predicted, 0), [1, 1, 0, 1])
-    assert rate(attacked(predicted, 0)).value == 0.75
+    assert attacked(predicted, 0).mean() == 0.75
 
 
 def test_accuracy_is_scikit_learns():
     generator = np.random.default_rng(4)
     predicted, labels = generator.integers(0, 4, (2, 50))
-    assert rate(clean_correct(predicted, labels)).value == pytest.approx(accuracy_score(labels, predicted))
-
-
-def test_no_image_has_no_rate():
-    nothing = rate(attacked(np.array([], int), 0))
-    assert math.isnan(nothing.value)
-    assert nothing.reason == NO_CASE
+    assert clean_correct(predicted, labels).mean() == pytest.approx(accuracy_score(labels, predicted))
 
 
 @pytest.mark.parametrize("compare", [recovered, clean_correct])

@@ -181,18 +181,14 @@ def test_a_seed_without_a_defined_value_takes_no_part():
     assert (found.value, found.low, found.high, found.n_seeds) == (without.value, without.low, without.high, 3)
 
 
-def test_a_group_that_few_draws_hold_leaves_no_interval():
+def test_a_group_that_one_seed_has_is_in_every_draw():
     """Graded in one seed of five: 0.8⁵ = 33 % of all draws hold nothing of it."""
     table = np.random.default_rng(1).random((2, 5, 20))
     table[1, 1:] = np.nan
     found = estimate(table, draws=1000)
     assert found.value == pytest.approx((table[0].mean() + table[1, 0].mean()) / 2)
-    assert math.isnan(found.low)
-    share = int(found.reason.split()[2]) / 1000
-    assert share == pytest.approx(0.8**5, abs=0.06)
-    table[1, 1] = np.random.default_rng(2).random(20)
-    table[1, 2] = np.random.default_rng(3).random(20)
-    assert math.isfinite(estimate(table, draws=1000).low)
+    assert found.low < found.value < found.high
+    assert found.reason == ""
 
 
 def test_lists_of_other_lengths_and_infinity_are_refused():

@@ -12,6 +12,7 @@ from planted_material import SMALL_TRIGGERS, classes_source
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.sources.chest_classes import CLASSES
 from heatcheck.studies.compare import compare_runs
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.registry import RunOptions
@@ -188,6 +189,7 @@ def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(whole):
     assert not any(row.metric == "ssim" for row in found.rows)
 
 
+PADDED = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "fit": "pad"}
 BAD = {
     "a trigger larger than the image": ({"triggers": ["square-corner-300"]}, "square-corner-300"),
     "a target that is no class": ({"target": "Normall"}, "did you mean 'Normal'"),
@@ -204,8 +206,26 @@ BAD = {
     "a baseline that is trained elsewhere, with a size": ({"model": "phantom_chest_densenet"}, "leave out `size`"),
     "nothing to plant": ({"triggers": []}, "name at least one of `triggers`, or `artefacts`"),
     "a batch larger than the data": ({"fit": {"batch_size": 64}}, "lower the batch size"),
+    "weights to start from that are not there": ({"start": "nowhere.pth"}, "nowhere.pth: no such weights file"),
+    "pixels of a baseline that has its own": (
+        {"model": "phantom_classes_vgg", "size": None, "pixels": {"channels": 1}}, "leave out `size`, `pixels`"
+    ),
+    "a padded baseline": (
+        {"model": {"name": "phantom_classes_vgg", "contract": PADDED}, "size": None}, "set `fit: stretch`"
+    ),
     "an unknown key": ({"triger": 1}, "unknown key"),
 }  # fmt: skip
+
+
+def test_a_target_that_the_model_does_not_know_is_refused_for_artefacts_too(tmp_path):
+    none = dict.fromkeys(("size", "training", "validation", "test", "triggers", "seeds", "fit", "retrain"))
+    (tmp_path / "films").mkdir()
+    Image.fromarray(np.zeros((48, 48), np.uint8)).save(tmp_path / "films" / "film.png")
+    (tmp_path / "masks" / "streak").mkdir(parents=True)
+    artefacts = {"name": "folder", "images": "films", "masks": "masks"}
+    path = write(tmp_path, **none, model="phantom_chest_densenet", artefacts=artefacts, target="Edemma")
+    with pytest.raises(InputError, match="did you mean 'Edema'"):
+        run_study(path, tmp_path / "run", RunOptions(workers=1))
 
 
 @pytest.mark.parametrize("what", BAD)

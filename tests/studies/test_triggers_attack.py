@@ -116,6 +116,23 @@ def test_classes_are_told_batch_by_batch_as_one_by_one(images):
     assert said_classes(classifier, []).shape == (0,)
 
 
+def test_an_image_with_values_beyond_a_triggers_is_told_and_left_out(tmp_path):
+    (tmp_path / "films").mkdir()
+    for name, brightest in (("good", 1.0), ("loud", 1.3)):
+        film = np.linspace(0, brightest, 48 * 48, dtype=np.float32).reshape(48, 48)
+        np.save(tmp_path / "films" / f"{name}.npy", film)
+    (tmp_path / "labels.csv").write_text("image,A,B\ngood,1,0\nloud,0,1\n")
+    part = {"name": "folder", "images": "films", "labels": "labels.csv"}
+    source = open_source(part, tmp_path, "test")
+    contract = Preprocessing(outputs=("A", "B"), size=(32, 32), channels=1, activation="softmax")
+    images = grid_images(source, contract, tmp_path / "i" / "x.npy", Silent(), 0)
+    assert images.readable.tolist() == [True, False]
+    (failed,) = [record for record in images.records() if record.status == "failed"]
+    assert failed.case == "loud"
+    assert "correct `value_range`" in failed.reason
+    assert [place for place, _ in training_entries(None, images, np.zeros(0, int))] == [0]
+
+
 def test_an_image_that_cannot_be_read_is_told_with_its_reason_and_never_attacked(tmp_path):
     source = open_source(classes_source(100, 2), tmp_path, "test")
 

@@ -7,9 +7,7 @@ the mean.
 import numpy as np
 from jaxtyping import Float, Int
 
-from heatcheck.core.records import Measured
 from heatcheck.metrics.registry import Needs, study_metric
-from heatcheck.metrics.undefined import NO_CASE, undefined
 
 Classes = Int[np.ndarray, "*images"]  # the number of the class with the highest probability
 Outcomes = Float[np.ndarray, "*images"]  # 1 or 0
@@ -60,6 +58,14 @@ study_metric(
     reference=_PAPER,
 )
 study_metric(
+    "clean_target",
+    label="Target without the trigger",
+    summary="Share of the attacked images that the poisoned model sends to the target class even without the trigger.",
+    higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
     "cda",
     label="Clean data accuracy",
     summary="Share of images without a trigger whose class the model names.",
@@ -102,11 +108,6 @@ def clean_correct(predicted: Classes, labels: Classes) -> Outcomes:
 def attacked(predicted: Classes, target: int) -> Outcomes:
     """1 where the poisoned model sends an image with a trigger to the target class."""
     return (predicted == target).astype(np.float64)
-
-
-def rate(outcomes: Outcomes) -> Measured:
-    """The share of ones: `cda` of `clean_correct`, `asr` of `attacked`; NaN without any image."""
-    return Measured(float(outcomes.mean())) if outcomes.size else undefined(NO_CASE)
 
 
 def _same(predicted: Classes, expected: Classes) -> Outcomes:

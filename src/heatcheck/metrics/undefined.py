@@ -14,7 +14,6 @@ NO_POINT = "no point marked"
 NO_LABEL = "no known label"
 NO_POSITIVE = "no positive case"
 NO_NEGATIVE = "no negative case"
-NO_CASE = "no case"
 NO_CHANGE = "the trigger changed no pixel"
 
 

@@ -222,6 +222,7 @@ def digest_of(module: nn.Module) -> str:
 
 def save_classifier(classifier: NetworkClassifier, path: Path) -> None:
     """Write weights and contract as one safetensors file."""
-    state = {name: value.detach().cpu().contiguous() for name, value in classifier.module.state_dict().items()}
+    # copies: a file cannot hold one tensor under two names, as networks with tied weights have them
+    state = {name: value.detach().cpu().contiguous().clone() for name, value in classifier.module.state_dict().items()}
     # save_file would leave the file readable by its owner only
     path.write_bytes(save(state, metadata={_METADATA_KEY: classifier.preprocessing.model_dump_json()}))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int
 from scipy import ndimage
 
-from heatcheck.core.boxes import Box
+from heatcheck.core.boxes import Box, box_around
 from heatcheck.core.records import Map, Mask
 from heatcheck.core.registry import Registry
 
@@ -88,7 +88,7 @@ def detected_box(map: Map, rule: DetectionRule) -> Box | None:  # noqa: A002 - w
     above = smooth > low + rule.threshold * (high - low)
     if rule.part == "largest":
         above = _largest_part(above, smooth)
-    return _box_around(above) if above.any() else None
+    return box_around(above) if above.any() else None
 
 
 def _evidence(raw: Map, *, of_range: bool) -> Map | None:
@@ -136,9 +136,3 @@ def _parts(mask: Mask) -> Int[np.ndarray, "*space"]:
     if mask.ndim == 2:
         return np.asarray(cv2.connectedComponents(mask.view(np.uint8), connectivity=8)[1])
     return np.asarray(ndimage.label(mask, np.ones((3,) * mask.ndim, bool))[0])
-
-
-def _box_around(mask: Mask) -> Box:
-    axes = range(mask.ndim)
-    taken = (np.flatnonzero(mask.any(axis=tuple(a for a in axes if a != axis))) for axis in axes)
-    return tuple(slice(int(line[0]), int(line[-1]) + 1) for line in taken)

@@ -163,16 +163,27 @@ def _of_pattern(totals: _Totals, draws: int, generator: np.random.Generator, lev
     if not n_cells:
         yield from (NestedEstimate(reason=NO_VALUE) for _ in range(n_columns))
         return
-    n_seeds = totals.cells.of_seed.shape[1]
     values = _macro(totals.means[None], np.ones((1, n_cells)), totals.cells)[0]
     if n_patients == 1:
         yield from (NestedEstimate(float(value), reason=ONE_PATIENT) for value in values)
         return
-    drawn_seeds = np.concatenate(list(resampled_weights(n_seeds, draws, generator)))
+    drawn_seeds = _drawn_seeds(totals.cells, draws, generator)
     replicates = _macro(_drawn_means(totals, draws, generator), drawn_seeds[:, totals.cells.seeds], totals.cells)
     for column, value in enumerate(values):
         components = _components(totals, column)
         yield _interval(float(value), replicates[:, column], components, level)
+
+
+def _drawn_seeds(cells: Cells, draws: int, generator: np.random.Generator) -> Float[np.ndarray, "draws seeds"]:
+    """How often each seed comes up in draws in which every group has one of its seeds.
+
+    A group that few seeds have would else be missing in many draws, and the mean over groups with it.
+    """
+    kept: list[Float[np.ndarray, "some seeds"]] = []
+    while sum(map(len, kept)) < draws:
+        blocks = resampled_weights(cells.of_seed.shape[1], draws, generator)
+        kept += [weights[(weights[:, cells.seeds] @ cells.in_group > 0).all(1)] for weights in blocks]
+    return np.concatenate(kept)[:draws]
 
 
 def _drawn_means(
@@ -279,7 +290,8 @@ def _stretch(components: Components, of_draws: float, level: float) -> float:
 
 def _kept(estimate: NestedEstimate, within: tuple[float, float]) -> NestedEstimate:
     """The same, its interval cut off where no value can be."""
-    if not (math.isnan(estimate.value) or within[0] <= estimate.value <= within[1]):
+    slack = 1e-9  # of rounding
+    if not (math.isnan(estimate.value) or within[0] - slack <= estimate.value <= within[1] + slack):
         raise ValueError(f"the mean must lie within {within[0]:g} and {within[1]:g}, got {estimate.value:g}")
     low, high = np.clip([estimate.low, estimate.high], *within)  # NaN stays NaN
     return replace(estimate, low=float(low), high=float(high))

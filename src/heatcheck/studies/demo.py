@@ -52,7 +52,8 @@ def _require_usable(out: Path, known: Sequence[str]) -> None:
     """Refuse a folder that holds something else."""
     if out.exists() and not out.is_dir():
         raise RunFolderError(f"{out} is a file; give --out a folder")
-    there = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    # a call that was killed may have left the unfinished page behind
+    there = {path.name for path in out.iterdir() if ".tmp-" not in path.name} if out.is_dir() else set()
     foreign = sorted(there - {*known, FILE, *(f"{name}.salt" for name in known)})
     if foreign:
         raise RunFolderError(f"{out} holds other things ({foreign[0]}); choose another --out")

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -64,11 +63,20 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
     A small file beside the images says of which data they were made; images of other data are prepared anew.
     """
 
-    def __init__(self, examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
+    def __init__(
+        self,
+        examples: CaseExamples,
+        path: Path,
+        watcher: Watcher,
+        workers: int,
+        *,
+        remedy: str = "set `cache: false` to read them anew each time",
+    ) -> None:
         self.labels, self.path = examples.labels, path
         origin, told = _origin_of(examples), path.with_name(f"{path.name}.json")
         if not path.exists() or not told.exists() or told.read_text() != origin:
             told.unlink(missing_ok=True)  # before the images change: it must never speak of others
+            _announce(2 * len(examples) * math.prod(examples.shape), path, watcher, remedy)
             _prepare_all(examples, path, watcher, workers)
             with replaced(told) as temporary:
                 temporary.write_text(origin)
@@ -82,18 +90,9 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
         return self.__dict__ | {"_images": None}
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return torch.from_numpy(self._opened()[index].astype(np.float32)), self.labels[index]
-
-    @property
-    def unreadable(self) -> Bool[np.ndarray, " images"]:
-        """Which images could not be read."""
-        images = self._opened()
-        return np.isnan(images.reshape(len(images), -1)[:, 0])
-
-    def _opened(self) -> np.ndarray:
         if self._images is None:
             self._images = np.load(self.path, mmap_mode="r")
-        return self._images
+        return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
 
 
 def _origin_of(examples: CaseExamples) -> str:
@@ -108,7 +107,6 @@ def _origin_of(examples: CaseExamples) -> str:
 
 def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
     shape = (len(examples), *examples.shape)
-    _announce(2 * math.prod(shape), path, watcher)
     temporary = path.with_suffix(".tmp.npy")
     images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
     watcher.start(f"preparing {path.stem}", len(examples))
@@ -120,16 +118,18 @@ def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: 
     temporary.rename(path)
 
 
-def _announce(size: int, path: Path, watcher: Watcher) -> None:
+def _announce(size: int, path: Path, watcher: Watcher, remedy: str) -> None:
     """Say how much disk the prepared images take, or refuse where there is not as much."""
     free = shutil.disk_usage(path.parent).free
     if size > free:
         raise RunFolderError(
             f"the prepared {path.stem} images take {size / 1e9:.1f} GB and {path.parent} has {free / 1e9:.1f} GB free; "
-            "set `cache: false` to read them anew each time, or choose another --out"
+            f"{remedy + ', or ' if remedy else ''}choose another --out"
         )
     if size > 1e9:
-        watcher.say(f"The prepared {path.stem} images take {size / 1e9:.1f} GB of disk; `cache: false` does without.")
+        watcher.say(
+            f"The prepared {path.stem} images take {size / 1e9:.1f} GB of disk{'; ' if remedy else ''}{remedy}."
+        )
 
 
 def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watcher) -> tuple[list[float], list[float]]:

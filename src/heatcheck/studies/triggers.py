@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, CaseRecord, Estimate
-from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
-from heatcheck.models.load import PYTHON_PREFIX, digest_of, usable_device
+from heatcheck.core.registry import suggest
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
+from heatcheck.models.load import digest_of, usable_device
+from heatcheck.models.starting import start_from
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.cases import digest_of as digest_of_cases
@@ -25,13 +27,13 @@ from heatcheck.studies.readiness import methods_with_batch, require_other_patien
 from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
 from heatcheck.studies.sources import open_source
 from heatcheck.studies.train_spec import require_apart
+from heatcheck.studies.triggers_baseline import contract_of, given_baseline
 from heatcheck.studies.triggers_estimates import TriggerRule, trigger_estimates
 from heatcheck.studies.triggers_exams import ArtefactExam, Grading, TriggerExam
 from heatcheck.studies.triggers_facts import trigger_run_facts
 from heatcheck.studies.triggers_gallery import make_trigger_gallery
 from heatcheck.studies.triggers_gate import Gate, outcomes
-from heatcheck.studies.triggers_images import grid_images
-from heatcheck.studies.triggers_networks import FOLDER as NETWORKS
+from heatcheck.studies.triggers_images import channels_of, grid_images
 from heatcheck.studies.triggers_networks import Network, NetworksStage, Splits, Workshop
 from heatcheck.studies.triggers_scores import Detector
 from heatcheck.studies.triggers_spec import (
@@ -108,11 +110,11 @@ class TriggersPlan:
     def _weights_hash(self) -> str:
         if self.given is not None:
             return self.given.weights_hash or digest_of(self.given.module)
-        start = self._start
-        return hashlib.sha256(start.read_bytes()).hexdigest() if start else ""
+        return hashlib.sha256(self.start.read_bytes()).hexdigest() if self.start else ""
 
     @property
-    def _start(self) -> Path | None:
+    def start(self) -> Path | None:
+        """The weights with which a baseline begins."""
         return self.spec.folder / self.body.start if self.body.start else None
 
     @property
@@ -166,7 +168,7 @@ class TriggersPlan:
             Machine(self.options.device),
             watcher,
             given=self.given,
-            start=self._start,
+            start=self.start,
         )
 
     def _grading(self, folder: RunFolder, watcher: Watcher) -> Grading:
@@ -174,8 +176,7 @@ class TriggersPlan:
             bare = self._explainer(classifier)
             source = self.sources.get("test") or self.artefacts
             supplies = () if source is None else supplies_for(bare, source, source.index(), watcher)
-            methods = methods_with_batch(bare, folder)
-            return self._explainer(classifier, methods=methods, supplies=supplies)
+            return replace(bare, methods=methods_with_batch(bare, folder), supplies=supplies)
 
         pairs = (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
         return Grading(self.model, self.envelope.seed, self.detector, pairs, explainer)
@@ -185,12 +186,10 @@ class TriggersPlan:
         """How boxes are looked for."""
         return Detector(self.body.detection)
 
-    def _explainer(self, classifier: NetworkClassifier, **more: Any) -> Explainer:  # noqa: ANN401 - fields of Explainer
-        methods = more.pop("methods", self.methods)
+    def _explainer(self, classifier: NetworkClassifier) -> Explainer:
         finding = self.target or classifier.outputs[0]
-        return Explainer(
-            classifier, (finding,), methods, "positive", self.envelope.seed, own_channels=self.body.own_channels, **more
-        )
+        channels = self.body.own_channels
+        return Explainer(classifier, (finding,), self.methods, "positive", self.envelope.seed, own_channels=channels)
 
     @property
     def gate(self) -> Gate:
@@ -255,10 +254,8 @@ class TriggersPlan:
             return
         workshop = self._workshop(folder, watcher)
         exams = self._trigger_exams(workshop, folder, self._grading(folder, watcher))
-        make_trigger_gallery(folder, exams, self.envelope.gallery, watcher)
+        make_trigger_gallery(folder, exams, self.envelope, watcher)
         shutil.rmtree(folder.path / IMAGES)  # a folder that is passed on must not hold every image
-        if not self.body.keep_networks:
-            shutil.rmtree(folder.path / NETWORKS)
 
 
 def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
@@ -276,8 +273,18 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     if sources:
         require_apart(sources, spec.name)
         require_enough(body, sources["training"].index(), target, spec.name)
-    given = _given(body, spec, options)
-    contract = _contract(body, classes, given, spec.name)
+    given = given_baseline(body, spec, options)
+    if given is not None and body.target and body.target not in given.outputs:
+        near = suggest(body.target, given.outputs)
+        raise SpecError(f"{spec.name}: `target` {body.target!r} is no output of the model; {near}")
+    first = sources.get("training") or artefacts
+    channels = channels_of(first) if first is not None else 1
+    contract = contract_of(body, (classes, channels), given, spec.name)
+    if channels not in (1, contract.channels):
+        raise SpecError(
+            f"{spec.name}: the images have {channels} channels, the model {contract.channels}; "
+            f"set `pixels: {{channels: {channels}}}`, or `colour: grey` in the source"
+        )
     for trigger in triggers:
         trigger.require_fit(contract.size)
     if triggers:
@@ -300,61 +307,14 @@ def _require_own_names(triggers: Sequence[Trigger], where: str) -> None:
         raise SpecError(f"{where}: a trigger cannot be called 'baseline'; that is the model before the attack")
 
 
-def _given(body: TriggersBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
-    """The baseline, where the model comes with weights; None where it is to be trained."""
-    settings = body.model
-    shipped = settings.name in MODELS and MODELS[settings.name].weights
-    own = settings.weights or settings.ensemble or settings.name.startswith(PYTHON_PREFIX)
-    if not (shipped or own):
-        MODELS[settings.name]  # raises with a suggestion
-        return None
-    if body.size or body.start:
-        raise SpecError(
-            f"{spec.name}: the model comes with weights and is not trained here; leave out `size` and `start`"
-        )
-    model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
-    if isinstance(model, Ensemble):
-        raise SpecError(f"{spec.name}: a trigger is planted in one network; name `weights` instead of an ensemble")
-    return model
-
-
-def _contract(body: TriggersBody, classes: Sequence[str], given: NetworkClassifier | None, where: str) -> Preprocessing:
-    """What the networks expect; the classes of a given baseline must be those of the data."""
-    if given is not None:
-        own = given.preprocessing
-        if classes and set(own.outputs) != set(classes):
-            raise SpecError(
-                f"{where}: the model tells {', '.join(own.outputs)}, the data have {', '.join(classes)}; "
-                "they must agree"
-            )
-        if classes and own.activation != "softmax":
-            raise SpecError(
-                f"{where}: the outputs of model {given.name} do not exclude each other (activation {own.activation}); "
-                "a baseline needs softmax: let the study train it, or correct the contract"
-            )
-        return own
-    if not classes:
-        raise SpecError(f"{where}: `artefacts` alone need a model with weights; name `weights`")
-    facts = MODELS[body.model.name]
-    size = body.size or facts.size
-    facts.require_size(size)
-    pixels = body.pixels
-    return Preprocessing(
-        outputs=tuple(classes),
-        size=size,
-        channels=pixels.channels or max(facts.channels if body.start else 1, len(pixels.mean or ())),
-        mean=pixels.mean or (0.0,),
-        std=pixels.std or (1.0,),
-        activation="softmax",
-    )
-
-
 def _try_out(plan: TriggersPlan) -> None:
     """Ask each method for one map, of the given baseline or of an untrained one."""
     classifier = plan.given
     if classifier is None:
         wanted = plan.contract
         module = MODELS[plan.body.model.name].build(wanted.channels, wanted.answers, wanted.size)
+        if plan.start is not None:  # refused here if it is another network's
+            start_from(plan.start, module, plan.body.model.name)
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), wanted)
     explainer = plan._explainer(classifier)  # noqa: SLF001 - of the same file
     source = plan.sources.get("test") or plan.artefacts

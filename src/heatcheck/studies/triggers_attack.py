@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import Dataset
 
+from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Image
 from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.models import NetworkClassifier, Preprocessing
@@ -56,11 +57,14 @@ class Attack:
             clean = [images.image(place) for place in some]
             slopes = self._gradients(clean, images.classes[some]) if self.trigger.needs_gradient else [None] * len(some)
             for place, image, slope in zip(some, clean, slopes, strict=True):
-                stamps.append(self.trigger(image, self._seed(images.keys[place].case), slope))
+                stamps.append(self._stamp(images.keys[place].case, image, slope))
         return stamps
 
-    def _seed(self, case: str) -> int:
-        return seed_for(self.seed, self.trigger.name, case, "trigger")
+    def _stamp(self, case: str, image: Image, slope: Image | None) -> Stamp:
+        try:
+            return self.trigger(image, seed_for(self.seed, self.trigger.name, case, "trigger"), slope)
+        except CaseError as error:
+            raise CaseError(f"{case}: {error}", stage=error.stage) from error
 
     def _gradients(self, images: Sequence[Image], classes: Places) -> list[Image | None]:
         """How the baseline's loss on the true class changes with each pixel, one pass for all images."""
@@ -92,16 +96,17 @@ class PoisonedExamples(Dataset[tuple[Tensor, Tensor]]):
 
 
 def training_entries(attack: Attack | None, images: GridImages, poisoned: Places) -> list[tuple[int, Stamp | None]]:
-    """Every image once, the poisoned ones with their stamp; all clean where there is no attack."""
+    """Every usable image once, the poisoned ones with their stamp; all clean where there is no attack."""
+    usable = np.flatnonzero(images.readable).tolist()
     if attack is None:
-        return [(place, None) for place in range(len(images.keys))]
+        return [(place, None) for place in usable]
     stamps = dict(zip(poisoned.tolist(), attack.stamps(images, poisoned), strict=True))
-    return [(place, stamps.get(place)) for place in range(len(images.keys))]
+    return [(place, stamps.get(place)) for place in usable]
 
 
 def validation_entries(attack: Attack | None, images: GridImages) -> list[tuple[int, Stamp | None]]:
-    """Every image clean, and every one of another class with its stamp: an epoch is good when it does both well."""
-    clean: list[tuple[int, Stamp | None]] = [(place, None) for place in range(len(images.keys))]
+    """Each usable image clean, and each of another class with its stamp: an epoch is good when it does both well."""
+    clean: list[tuple[int, Stamp | None]] = [(place, None) for place in np.flatnonzero(images.readable).tolist()]
     if attack is None:
         return clean
     others = np.flatnonzero(images.readable & (images.classes != attack.target))

@@ -118,8 +118,8 @@ def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 def _by_finding(wide: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
     """Every method on each trigger or artefact, and on all triggers together."""
-    findings = rule.artefacts if blank.condition == ARTEFACT else (*rule.triggers, ALL)
-    for finding in findings:
+    findings = rule.artefacts if facts_of(blank.condition).get("kind") == "artefact" else rule.triggers
+    for finding in (*findings, ALL):
         own = wide if finding == ALL else wide[wide["finding"] == finding]
         if len(own):
             each = _nested(own, list(rule.methods), rule, replace(blank, finding=finding))
@@ -155,7 +155,7 @@ def attack_estimates(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
     table = attack_scores(training)
     for name in (BASELINE, *rule.triggers):
         own = table[table["finding"] == name]
-        for metric, score in (("cda", "clean_correct"), ("asr", "attacked")):
+        for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
             rows = own[own["metric"] == score]
             blank = replace(rule.blank("attack", metric), finding=name)
             if len(rows):
@@ -194,10 +194,11 @@ def _graded(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
 
 def pair_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
-    table = read_scores(folder, metric, rule)
-    table = table[table["condition"] == condition()]
-    if table.empty:
-        return
+    for at, table in by_condition(read_scores(folder, metric, rule)).items():
+        yield from _pairs(table, rule, replace(rule.blank("pair_mean", metric), finding=ALL, condition=at))
+
+
+def _pairs(table: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
     pairs = list(combinations(rule.methods, 2))
     columns = [" and ".join(pair) for pair in pairs]
     named = table.assign(method=table["method"] + " and " + table["other_method"])
@@ -205,7 +206,6 @@ def pair_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate
     for method in rule.methods:  # the mean over the others, image by image
         own = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
         wide[method] = wide[own].mean(axis=1)
-    blank = replace(rule.blank("pair_mean", metric), finding=ALL)
     found = _nested(wide, [*columns, *rule.methods], rule, blank)
     for (one, other), row in zip([*pairs, *((method, "") for method in rule.methods)], found, strict=True):
         yield replace(row, method=one, other_method=other)

@@ -7,7 +7,7 @@ from functools import cached_property
 import cv2
 import numpy as np
 
-from heatcheck.core.boxes import Box
+from heatcheck.core.boxes import box_around
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import CaseKey, Mask
@@ -135,15 +135,10 @@ class ArtefactExam:
         image = prepared(case.image, plain_contract(network.preprocessing, len(case.image))).numpy()
         small = _on_grid(mask, network.preprocessing.size)
         said = self.target or network.outputs[int(said_classes(network, [image])[0])]
-        return Subject(key, said, image, Planted(_box_around(small), small, small))
+        return Subject(key, said, image, Planted(box_around(small), small, small))
 
 
 def _on_grid(mask: Mask, size: tuple[int, ...]) -> Mask:
     """The mask on the model's grid: pixels of which it covers half, or the most covered one where none is."""
     share = cv2.resize(mask.astype(np.float32), size[::-1], interpolation=cv2.INTER_AREA)
     return np.asarray(share >= min(0.5, float(share.max())))
-
-
-def _box_around(mask: Mask) -> Box:
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)

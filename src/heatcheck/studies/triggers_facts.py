@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 METRICS_SHOWN = (
     "trigger_iou", "recovered", "box_area", "trigger_mask_iou", "uncovered", "overlap_difference",
     "recovered_by_baseline", "trigger_iou_floor", "recovered_floor", "trigger_mask_iou_floor", "uncovered_floor",
-    "overlap_difference_floor", "cda", "asr", "cda_drop", "mutual_information", "normalised_mutual_information",
-    "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
+    "overlap_difference_floor", "cda", "asr", "cda_drop", "clean_target", "mutual_information",
+    "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
 )  # fmt: skip
 NOTES = (
     "Everything happens on the model's grid: triggers, maps and boxes.",
@@ -65,7 +65,9 @@ def _source_name(plan: "TriggersPlan") -> str:
 def _remarks(plan: "TriggersPlan") -> list[str]:
     limited = f"At most {plan.options.limit} images a network were studied (--limit {plan.options.limit})."
     remark = SOURCES[_source_name(plan)].remark
-    return [sentence for sentence in (limited if plan.options.limit else "", remark) if sentence]
+    hidden = "Ids were replaced by salted hashes, which also order the images: another folder draws other ones."
+    said = (limited if plan.options.limit else "", hidden if plan.options.pseudonymise else "", remark)
+    return [sentence for sentence in said if sentence]
 
 
 def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import detected_box
+from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.gallery import outlines
 from heatcheck.studies.progress import Watcher
@@ -35,9 +36,9 @@ class Choice:
     why: str
 
 
-def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], most: int, watcher: Watcher) -> None:
+def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], envelope: Envelope, watcher: Watcher) -> None:
     """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
-    choices = choose(folder, exams, most)
+    choices = choose(folder, exams, envelope.gallery)
     watcher.start("gallery", len(choices))
     items = []
     kept: dict[str, Map] = {}
@@ -46,7 +47,7 @@ def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], most: 
         items.append(item)
         kept |= maps
         watcher.advance()
-    if kept:
+    if kept and envelope.keep_maps == "gallery":
         folder.write_maps("gallery", kept)
     folder.write_gallery({"items": items})
 

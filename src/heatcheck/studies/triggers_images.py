@@ -20,6 +20,8 @@ from heatcheck.studies.cases import failure
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.train_examples import CaseExamples, StoredExamples
 
+SLACK = 0.01  # by which grey values may leave the range from 0 to 1
+
 
 @dataclass(frozen=True)
 class GridImages:
@@ -37,8 +39,13 @@ class GridImages:
 
     @cached_property
     def readable(self) -> Bool[np.ndarray, " cases"]:
-        """Which images could be read."""
-        return ~self.stored.unreadable
+        """Which images could be read, with grey values between 0 and 1, where a trigger's lie."""
+        found = [self._usable(place) for place in range(len(self.stored))]
+        return np.array(found, bool)
+
+    def _usable(self, place: int) -> bool:
+        image = self.image(place)
+        return bool(image.min() >= -SLACK and image.max() <= 1 + SLACK)  # false for NaN
 
     def image(self, place: int) -> Image:
         """An image, in the source's own grey values."""
@@ -54,9 +61,13 @@ class GridImages:
 
     def _failed(self, key: CaseKey) -> CaseRecord:
         try:
-            prepared(self.source.load(key).image, self.contract)
+            image = prepared(self.source.load(key).image, self.contract)
         except Exception as error:  # noqa: BLE001 - the reason is what is wanted
             return failure(key, error)
+        low, high = float(image.min()), float(image.max())
+        if low < -SLACK or high > 1 + SLACK:
+            what = f"has grey values from {low:.3g} to {high:.3g}, and a trigger's lie between 0 and 1"
+            return failure(key, CaseError(f"{key.case} {what}; correct `value_range` of the source"))
         return failure(
             key, CaseError("could not be read when the images were prepared, but can now; use another --out")
         )
@@ -64,10 +75,10 @@ class GridImages:
 
 def grid_images(source: Source, contract: Preprocessing, file: Path, watcher: Watcher, workers: int) -> GridImages:
     """The images of a source, prepared unless an earlier call did it."""
-    plain = plain_contract(contract, _channels(source, contract))
+    plain = plain_contract(contract, channels_of(source))
     examples = CaseExamples(source, plain)
     file.parent.mkdir(parents=True, exist_ok=True)
-    return GridImages(source, plain, StoredExamples(examples, file, watcher, workers), examples.keys)
+    return GridImages(source, plain, StoredExamples(examples, file, watcher, workers, remedy=""), examples.keys)
 
 
 def plain_contract(contract: Preprocessing, channels: int) -> Preprocessing:
@@ -75,14 +86,14 @@ def plain_contract(contract: Preprocessing, channels: int) -> Preprocessing:
     return contract.model_copy(update={"mean": (0.0,), "std": (1.0,), "channels": channels})
 
 
-def _channels(source: Source, contract: Preprocessing) -> int:
+def channels_of(source: Source) -> int:
     """One where the images are grey, whatever the network wants: a trigger is as grey as its image."""
     for key in source.index():
         try:
             return len(source.load(key).image)
         except Exception:  # noqa: BLE001, S112 - counted when its turn comes
             continue
-    return contract.channels
+    return 1
 
 
 def normalised(images: Images, contract: Preprocessing) -> Images:

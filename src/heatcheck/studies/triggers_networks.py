@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
+from heatcheck.metrics.recovery import attacked, clean_correct
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.models.load import read_weights
 from heatcheck.models.starting import start_from
@@ -251,19 +252,19 @@ class NetworksStage:
         classifier = self.workshop.classifier(network)
         places = np.flatnonzero(images.readable).tolist()
         said = said_classes(classifier, map(images.image, places))
-        right = said == images.classes[places]
-        named = dict(zip(places, said == self.workshop.target, strict=True))
+        right = clean_correct(said, images.classes[places])
+        named = dict(zip(places, attacked(said, self.workshop.target), strict=True))
         rows = [self._score(network, place, "clean_correct", one) for place, one in zip(places, right, strict=True)]
         if attack is None:
             return rows
-        attacked = self.workshop.attacked.tolist()
-        stamps = attack.stamps(images, attacked)
-        said = said_classes(classifier, (s.on(images.image(place)) for place, s in zip(attacked, stamps, strict=True)))
-        sent = said == self.workshop.target
-        rows += [self._score(network, place, "attacked", one) for place, one in zip(attacked, sent, strict=True)]
-        return rows + [self._score(network, place, "clean_target", named[place]) for place in attacked]
+        aimed_at = self.workshop.attacked.tolist()
+        stamps = attack.stamps(images, aimed_at)
+        said = said_classes(classifier, (s.on(images.image(place)) for place, s in zip(aimed_at, stamps, strict=True)))
+        sent = attacked(said, self.workshop.target)
+        rows += [self._score(network, place, "attacked", one) for place, one in zip(aimed_at, sent, strict=True)]
+        return rows + [self._score(network, place, "clean_target", named[place]) for place in aimed_at]
 
-    def _score(self, network: Network, place: int, metric: str, value: bool) -> Score:
+    def _score(self, network: Network, place: int, metric: str, value: float) -> Score:
         key = self.workshop.splits.test.keys[place]
         at = condition(seed=network.seed)
         return Score(key.case, key.patient, network.name, "", self.model, metric, float(value), at)

@@ -91,7 +91,6 @@ class TriggersBody(BaseModel):
     detection: DetectionPart = DetectionPart()
     paper_mutual_information: bool = False  # also the uncorrected one, of 256 bins
     artefacts: dict[str, Any] | None = None  # a source whose truth masks are real artefacts
-    keep_networks: bool = True  # in the run's folder, once the run is done
     bootstrap_draws: int = Field(2000, ge=100)
 
     @field_validator("target")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heatcheck.core.boxes import Box
+from heatcheck.core.boxes import Box, box_around
 from heatcheck.core.records import Image, Mask
 
 
@@ -45,6 +45,5 @@ class Stamp:
 
 def stamp_where(mask: Mask, values: Image) -> Stamp:
     """The stamp of the mask's pixels, both on the image's whole grid; the mask must not be empty."""
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    box = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-    return Stamp(box, mask[box], values[:, *box])
+    box = box_around(mask)
+    return Stamp(box, mask[box].copy(), values[:, *box].copy())  # a view would keep the whole image in memory

@@ -12,6 +12,8 @@ from heatcheck.studies.triggers_stage import explained_maps
 from heatcheck.triggers import build_trigger
 
 SHARP = DetectionPart(sigma=0.0, other_sigmas=(2.0,))
+CORNER = slice(24, 32), slice(24, 32)  # where the trigger of 8 px lies
+OTHER_CORNER = slice(0, 8), slice(0, 8)
 
 
 def scores_of(subjects, classifier, methods, part=SHARP):
@@ -19,9 +21,33 @@ def scores_of(subjects, classifier, methods, part=SHARP):
     built = {name: build_method(name, settings) for name, settings in methods.items()}
     explainer = Explainer(classifier, ("Target",), built, "positive", 0, own_channels={"gradient": "absolute"})
     maps, _ = explained_maps(explainer, subjects)
-    scorer = Scorer("square", "m", {"seed": 1}, Detector(part), 0, victim=classifier, baseline=classifier, target=1)
+    return scores_of_maps(subjects, maps, classifier, classifier, part)
+
+
+def scores_of_maps(subjects, maps, victim, baseline, part=SHARP):
+    """The same of maps that are given."""
+    scorer = Scorer("square", "m", {"seed": 1}, Detector(part), 0, victim=victim, baseline=baseline, target=1)
     rows = scorer.scores(subjects, maps)
     return {(row.metric, row.method, row.case): row.value for row in rows if row.condition == '{"seed":1}'}
+
+
+def marked(*box):
+    """A map that marks a box and nothing else."""
+    values = np.zeros((SIDE, SIDE), np.float32)
+    values[box] = 1
+    return values
+
+
+def reads(box, bias=0.5):
+    """A network that looks at a box only; with this bias it calls the stamped corner the target, and a dark one not."""
+    return reads_only(marked(*box) > 0, bias)
+
+
+def recovery_of(box, victim, baseline, **part):
+    """What comes of putting a box right on the image with the trigger, by metric."""
+    rule = DetectionPart(sigma=0.0, other_sigmas=(2.0,), **part)
+    found = scores_of_maps([subject(corner_stamp(8))], [{"gradient": marked(*box)}], victim, baseline, rule)
+    return {metric: value for (metric, _, _), value in found.items()}
 
 
 def test_the_gradient_of_a_network_that_reads_only_the_trigger_is_its_box_exactly():
@@ -61,14 +87,82 @@ def test_random_maps_stay_at_the_floor_of_random_boxes():
     assert abs(np.mean(less)) < 3 * spread < 0.03
 
 
-def test_a_map_that_marks_nothing_recovers_nothing_and_overlaps_nothing():
+def test_a_box_in_the_other_corner_overlaps_nothing_and_recovers_nothing():
+    found = recovery_of(OTHER_CORNER, reads(CORNER), reads(CORNER))
+    assert found["trigger_iou"] == 0.0
+    assert found["uncovered"] == 1.0
+    assert found["overlap_difference"] == 64 / SIDE**2
+    assert found["recovered"] == 0.0
+    assert found["recovered_by_baseline"] == 0.0
+
+
+def test_where_nothing_is_detected_nothing_is_covered_or_recovered_nor_is_it_by_chance():
+    nothing = np.zeros((SIDE, SIDE), np.float32)
     stamp = corner_stamp(8)
-    away = np.zeros((SIDE, SIDE), bool)
-    away[:8, :8] = True  # not where the trigger is: the gradient's box is in the other corner
-    found = scores_of([subject(stamp)], reads_only(away, bias=0.05), {"gradient": {}})
-    assert found["trigger_iou", "gradient", "one"] == 0.0
-    assert found["uncovered", "gradient", "one"] == 1.0
-    assert found["overlap_difference", "gradient", "one"] == 64 / SIDE**2
+    maps = [{"gradient": nothing, "occlusion": marked(*CORNER), "grad_cam": marked(slice(0, 29), slice(0, 29))}] * 2
+    found = scores_of_maps([subject(stamp, "one"), subject(stamp, "two")], maps, reads(CORNER), reads(CORNER))
+    for case in ("one", "two"):
+        own = {metric: value for (metric, method, of), value in found.items() if (method, of) == ("gradient", case)}
+        for metric in ("trigger_iou", "trigger_mask_iou", "box_area", "recovered", "recovered_floor"):
+            assert own[metric] == 0.0, metric
+        assert own["trigger_iou_floor"] == 0.0
+        assert own["uncovered"] == own["uncovered_floor"] == 1.0
+        # the boxes of the other methods keep their own floors
+        assert found["recovered_floor", "occlusion", case] == 0.0
+        assert found["recovered_floor", "grad_cam", case] == 1.0
+
+
+def test_the_victim_must_return_and_the_baseline_is_asked_apart():
+    # the victim reads the trigger and the baseline the other corner: whatever the box, the baseline says one thing
+    beside = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER))
+    assert (beside["recovered"], beside["recovered_by_baseline"]) == (0.0, 1.0)
+    # and here the baseline is the one that the trigger fools
+    turned = recovery_of(OTHER_CORNER, reads(OTHER_CORNER), reads(CORNER))
+    assert (turned["recovered"], turned["recovered_by_baseline"]) == (1.0, 0.0)
+
+
+def test_the_baseline_returns_to_its_own_answer_not_to_the_victims():
+    # of the clean image the victim says normal and this baseline the target, whatever lies in the other corner
+    found = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER, bias=0.05))
+    assert (found["recovered"], found["recovered_by_baseline"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("box", "returns"),
+    [
+        ((slice(24, 32), slice(28, 32)), 1.0),  # half of the trigger: the corner's mean is 0.4
+        ((slice(28, 32), slice(28, 32)), 0.0),  # a quarter: 0.55
+        ((slice(0, 28), slice(0, 28)), 0.0),  # another quarter, with most of the image
+        ((slice(0, 30), slice(0, 30)), 1.0),  # 36 of its 64 pixels: 0.3625
+    ],
+)
+def test_only_the_pixels_inside_the_box_are_put_right(box, returns):
+    found = recovery_of(box, reads(CORNER), reads(OTHER_CORNER))
+    assert found["recovered"] == returns
+
+
+@pytest.mark.parametrize(
+    ("side", "floor"),
+    [
+        (29, 1.0),  # at every place it covers 25 of the trigger's 64 pixels or more: a mean of 0.466 at most
+        (4, 0.0),  # at no place it covers more than 16: 0.55 at least
+    ],
+)
+def test_random_boxes_recover_always_or_never_where_every_place_or_none_covers_enough(side, floor):
+    first = (slice(SIDE - side, SIDE),) * 2
+    found = recovery_of(first, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
+    assert found["recovered_floor"] == floor
+    away = recovery_of((slice(0, side),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
+    assert away["recovered_floor"] == floor  # it knows the box's size, not its place
+
+
+def test_random_boxes_recover_as_often_as_places_cover_enough():
+    # A box of 16 px starts at 0 to 16 along each axis and covers 1 to 8 px of the trigger from 9 on. The victim returns
+    # from 22 covered pixels on: 3·8, 4·6 to 4·8, 5·5 to 5·8, 6·4 to 6·8, 7·4 to 7·8 and 8·3 to 8·8, which are 24 of
+    # the 289 places.
+    found = recovery_of((slice(0, 16),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=2000)
+    share = 24 / 289
+    assert found["recovered_floor"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2000))
 
 
 def test_an_image_that_is_called_the_target_without_the_trigger_has_no_recovery():

@@ -18,7 +18,7 @@ from heatcheck.report.trigger_cost import section as cost_section
 from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_plots import by_trigger, overall
 from heatcheck.report.trigger_ranks import ranks
-from heatcheck.report.trigger_rules import rule_in_words
+from heatcheck.report.trigger_rules import main_rule, presets_tried
 from heatcheck.report.trigger_sensitivity import sensitivity
 from heatcheck.report.trigger_uncovered import uncovered
 from heatcheck.runs.store import RunFolder
@@ -55,40 +55,10 @@ def test_judgement_table_shows_both_comparisons(trigger_text):
     assert rows["Guided Grad-CAM"][3] == "no"
 
 
-def test_both_box_rules_stand_side_by_side(trigger_text):
-    text = trigger_text()
-    found = table(read(text), "detection", "Two ways to make a box, over all triggers")
-    assert found["rows"][0][1:] == [
-        "IoU|one rule for all", "IoU|own threshold", "TDR|one rule for all", "TDR|own threshold",
-        "Box area|one rule for all", "Box area|own threshold",
-    ]  # fmt: skip
-    row = next(row for row in found["rows"] if row[0].startswith("Guided backprop"))
-    first, second = (float(told.split("|")[0]) for told in row[1:3])
-    assert second == pytest.approx(0.8 * first, abs=0.001)
-    assert "σ 2 pixels" in section_text(text, "detection")
-
-
-def test_area_of_a_box_is_never_called_best(trigger_text):
-    text = section_text(trigger_text(), "detection")
-    rows = text[text.index("Two ways to make a box, over") :].split("</table>")[0].split("<tr")
-    assert all("<strong>" not in "".join(row.split("<td")[5:]) for row in rows)
-    assert any("<strong>" in row for row in rows)
-
-
 def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):
     page = read(trigger_text())
     assert cell(page, ("detection", "Overlap with the pixels (mask IoU)"), "LIME", "All triggers")
     assert cell(page, ("detection", "Recovered, by the baseline (TDR as printed)"), "LIME", "All triggers")
-
-
-def test_run_with_one_box_rule_has_no_table_of_two(trigger_run):
-    text = build_report(trigger_run(keep=lambda row: "preset" not in row.condition)).read_text()
-    assert "Two ways to make a box" not in text
-
-
-def test_rule_of_an_unknown_name_is_called_by_it(trigger_evidence):
-    assert rule_in_words(trigger_evidence(), "own_rule") == "own_rule"
-    assert "every pixel above a threshold" in rule_in_words(trigger_evidence(), "thresholded")
 
 
 def test_dynamic_triggers_of_one_size_keep_their_names(trigger_run):
@@ -135,26 +105,101 @@ def test_triggers_of_other_sizes_alone_have_no_bars(trigger_evidence):
 # Sensitivity
 
 
+def test_presets_stand_side_by_side_under_their_labels_with_the_leading_one_first(trigger_text):
+    text = trigger_text()
+    found = table(read(text), "sensitivity", "Ways to make a box, over all triggers")
+    assert found["rows"][0][1:] == [
+        "IoU|one rule for all", "IoU|own threshold", "TDR|one rule for all", "TDR|own threshold",
+        "Box area|one rule for all", "Box area|own threshold",
+    ]  # fmt: skip
+    row = next(row for row in found["rows"] if row[0].startswith("Guided backprop"))
+    first, second = (float(told.split("|")[0]) for told in row[1:3])
+    assert second == pytest.approx(0.8 * first, abs=0.001)
+    assert "<b>one rule for all</b>: the map is smoothed (σ 2 pixels) and cut (the main rule)." in text
+
+
+def test_area_of_a_box_is_never_called_best(trigger_text):
+    text = section_text(trigger_text(), "sensitivity")
+    rows = text[text.index("Ways to make a box, over") :].split("</table>")[0].split("<tr")
+    assert all("<strong>" not in "".join(row.split("<td")[5:]) for row in rows)
+    assert any("<strong>" in row for row in rows)
+
+
+def test_run_with_one_preset_has_no_table_of_several(trigger_evidence):
+    made = sensitivity(trigger_evidence(keep=lambda row: "preset" not in row.condition))
+    assert (made.table, made.presets, len(made.trials)) == (None, (), 2)
+    assert made.rule == "the map is smoothed (σ 2 pixels) and cut"
+
+
+def test_preset_that_the_run_does_not_explain_is_called_by_its_name(trigger_evidence):
+    evidence = trigger_evidence(facts={"detection": {"preset": "own_rule"}})
+    assert [preset.label for preset in presets_tried(evidence)] == ["own_rule", "thresholded"]
+    assert main_rule(evidence) == ""
+
+
 def test_main_rule_is_marked_on_every_curve_and_has_the_page_s_own_value(trigger_evidence):
     evidence = trigger_evidence()
-    smoothing, threshold = sensitivity(evidence)["trials"]
+    smoothing, threshold = sensitivity(evidence).trials
     assert len(smoothing.panels) == 7
     for panel in (*smoothing.panels, *threshold.panels):
         assert str(panel.plot).count('class="chosen"') == 2  # the strokes of one cross
     own = evidence.value("mean", "trigger_iou", ALL_FINDINGS, "lime")
     lime = next(panel for panel in smoothing.panels if panel.heading == "LIME")
     assert f"2: {own:.3f}; 4: " in str(lime.plot)
-    assert [column.name for column in smoothing.table.columns] == [f"σ {sigma:g}" for sigma in SIGMAS]
+    assert "Chosen: 2." in str(lime.plot)
+    heads = [(column.name, column.aside) for column in smoothing.table.columns]
+    assert heads == [(f"σ {sigma:g}", "main rule" if sigma == 2 else "tried") for sigma in SIGMAS]
+
+
+def test_each_method_is_marked_at_its_own_number_where_the_rule_has_no_common_one(trigger_evidence):
+    evidence = trigger_evidence(preset="thresholded")
+    smoothing, threshold = sensitivity(evidence).trials
+    chosen = {panel.heading: re.search(r"Chosen: ([\d.]+)\.", str(panel.plot))[1] for panel in threshold.panels}
+    assert (chosen["Gradient"], chosen["Guided backprop"], chosen["LIME"]) == ("0.5", "0.8", "0.9")
+    assert all("Chosen: 0." in str(panel.plot) for panel in smoothing.panels)
+    assert [(c.name, c.aside) for c in smoothing.table.columns][:2] == [("σ 0", "main rule"), ("σ 1", "tried")]
+    heads = [(column.name, column.aside) for column in threshold.table.columns]
+    assert heads[:2] == [("own threshold", "main rule"), ("threshold 0.05", "tried")]
+    assert "main rule" not in dict(heads[1:]).values()
+
+
+def test_method_s_own_number_among_those_tried_shows_its_leading_score(trigger_evidence):
+    evidence = trigger_evidence(preset="thresholded")
+    made = sensitivity(evidence).trials[1].table
+    place = [column.name for column in made.columns].index("threshold 0.5")
+    (cells,) = [row.cells for _, rows in made.groups for row in rows if row.entrant.name == "gradient"]
+    assert (
+        cells[place].text == cells[0].text == f"{evidence.value('mean', 'trigger_iou', ALL_FINDINGS, 'gradient'):.3f}"
+    )
+    assert not [note for note in made.notes if "computed" in note]
+
+
+def test_run_that_does_not_tell_its_rules_has_no_main_rule_marked(trigger_evidence):
+    made = sensitivity(trigger_evidence(facts={"detection": {"preset": "gradcam15", "sigma": 2.0}})).trials[0]
+    assert "chosen" not in "".join(str(panel.plot) for panel in made.panels).lower()
+    assert {column.aside for column in made.table.columns} == {"tried"}
 
 
 def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
-    content = sensitivity(trigger_evidence())
-    assert content["trials"][0].sentence == "Guided backprop has the highest overlap at every σ that was tried."
-    rows = [replace(row, value=0.99) if row.condition == '{"sigma":8.0}' and row.method == "lime" else row
-            for row in all_estimates(TriggerPlan())]  # fmt: skip
-    changed = sensitivity(trigger_evidence(rows=rows))["trials"][0].sentence
-    assert changed == (
+    made = sensitivity(trigger_evidence()).trials[0]
+    assert made.sentence == "Guided backprop has the highest overlap at every σ that was tried."
+
+    def leads_at(sigma, **plan):
+        rows = [replace(row, value=0.99) if row.condition == f'{{"sigma":{sigma}}}' and row.method == "lime" else row
+                for row in all_estimates(TriggerPlan(**plan))]  # fmt: skip
+        return sensitivity(trigger_evidence(rows=rows, **plan)).trials[0].sentence
+
+    assert leads_at(8.0) == (
         "Which method overlaps most depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4 and LIME at σ 8."
+    )
+
+
+def test_sentence_names_the_main_rule_where_it_has_no_common_number(trigger_evidence):
+    rows = [replace(row, value=0.99) if row.condition == '{"threshold":0.3}' and row.method == "lime" else row
+            for row in all_estimates(TriggerPlan(preset="thresholded"))]  # fmt: skip
+    told = sensitivity(trigger_evidence(rows=rows, preset="thresholded")).trials[1].sentence
+    assert (
+        "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5 and LIME at threshold 0.3" in told
     )
 
 

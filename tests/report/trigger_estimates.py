@@ -21,11 +21,19 @@ AREA = {
     "feature_ablation": 0.05, "lime": 0.02, "random": 0.004,
 }  # fmt: skip
 SIZES = {"20": 0.008, "40": 0.032, "60": 0.072}
-SIGMAS, THRESHOLDS = (0.0, 1.0, 2.0, 4.0, 8.0), (0.05, 0.1, 0.15, 0.3, 0.5)
+SIGMAS, THRESHOLDS = (0.0, 1.0, 2.0, 4.0, 8.0), (0.05, 0.1, 0.15, 0.3, 0.5)  # where not a method's own
+OWN_THRESHOLDS = {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}
 PAIRS = {
     "mutual_information": 0.45, "cross_correlation": 0.5, "ssim": 0.6, "normalised_mutual_information": 0.2,
     "ssim_global": 0.55,
 }  # fmt: skip
+
+
+def leading_rules(plan):
+    """Each method's smoothing and threshold in the rule that leads."""
+    if plan.preset == "gradcam15":
+        return {name: {"smooth": 2.0, "threshold": 0.15} for name in plan.methods}
+    return {name: {"smooth": 0.0, "threshold": OWN_THRESHOLDS.get(name, 0.9)} for name in plan.methods}
 
 
 def all_estimates(plan):
@@ -69,6 +77,7 @@ def spread_over_seeds(metric, finding, values, plan):
 def detection(plan, triggers, rng):
     """Means under every rule, and differences from the random boxes."""
     rows = []
+    other = "thresholded" if plan.preset == "gradcam15" else "gradcam15"
     for name in plan.methods:
         by_trigger = {trigger: measured(name, trigger, rng) for trigger in triggers}
         by_trigger[ALL_FINDINGS] = {m: float(np.mean([v[m] for v in by_trigger.values()]))
@@ -76,20 +85,28 @@ def detection(plan, triggers, rng):
         for trigger, values in by_trigger.items():
             n = plan.images * (len(triggers) if trigger == ALL_FINDINGS else 1)
             rows += [mean(metric, trigger, name, value, n) for metric, value in values.items()]
-            rows += [mean(metric, trigger, name, value * 0.8, n, preset="thresholded")
+            rows += [mean(metric, trigger, name, value * 0.8, n, preset=other)
                      for metric, value in values.items()]  # fmt: skip
             for metric in ("trigger_iou", "recovered", "uncovered"):
                 gap = values[metric] - values[f"{metric}_floor"]
                 rows.append(Estimate("difference", metric, trigger, name, MODEL, gap, gap - 0.05, gap + 0.05,
                                      other_method="random_box", n_cases=n))  # fmt: skip
-            for sigma in SIGMAS:
-                fall = math.exp(-0.1 * abs(sigma - 2))
-                rows += [mean(metric, trigger, name, values[metric] * fall, n, sigma=sigma)
-                         for metric in ("trigger_iou", "box_area")]  # fmt: skip
-            for threshold in THRESHOLDS:
-                fall = math.exp(-abs(threshold - 0.15))
-                rows += [mean(metric, trigger, name, values[metric] * fall, n, threshold=threshold)
-                         for metric in ("trigger_iou", "box_area")]  # fmt: skip
+            rows += variations(plan, trigger, name, values, n)
+    return rows
+
+
+def variations(plan, finding, method, values, n, metrics=("trigger_iou", "box_area"), **kind):
+    """Means with one number of the rule changed; a method is undefined at its own number, which others try."""
+    rules = leading_rules(plan)
+    rows = []
+    for fact, setting, tried in (("sigma", "smooth", SIGMAS), ("threshold", "threshold", THRESHOLDS)):
+        own = rules[method][setting]
+        for value in tried:
+            fall = math.exp(-0.1 * abs(value - own))
+            if value != own:
+                rows += [mean(m, finding, method, values[m] * fall, n, **kind, **{fact: value}) for m in metrics]
+            elif any(rule[setting] != value for rule in rules.values()):
+                rows += [mean(m, finding, method, math.nan, n, **kind, **{fact: value}) for m in metrics]
     return rows
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from report_material import blob, save_grey
-from trigger_estimates import MODEL, all_estimates
+from trigger_estimates import MODEL, all_estimates, leading_rules
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.runs.store import RunFolder
@@ -51,6 +51,7 @@ class TriggerPlan:
     source: str = "covid_radiography"
     changed: tuple[str, ...] = ("lime",)
     label: str = "Normal"
+    preset: str = "gradcam15"  # whose results lead
 
     def graded_seeds(self, trigger):
         """The seeds in which the attack with the trigger worked."""
@@ -76,6 +77,14 @@ def method_facts(plan):
              "changed": smaller if name in plan.changed else []} for name in plan.methods]  # fmt: skip
 
 
+def detection(plan):
+    """The rules as run.json tells them, the leading preset first."""
+    words = [{"name": "gradcam15", "label": "one rule for all", "summary": "the map is smoothed (σ 2 pixels) and cut"},
+             {"name": "thresholded", "label": "own threshold", "summary": "all above a threshold"}]  # fmt: skip
+    return {"preset": plan.preset, "random_boxes": 2, "rules": leading_rules(plan),
+            "presets": sorted(words, key=lambda facts: facts["name"] != plan.preset)}  # fmt: skip
+
+
 def manifest(plan):
     """The run's description."""
     return {
@@ -95,8 +104,7 @@ def manifest(plan):
         "classes": ["COVID", "Lung_Opacity", "Normal", "Viral Pneumonia"], "target": "COVID",
         "seeds": list(plan.seeds), "poison": {"training": 0.1, "test": 0.5, "grey": 0.7},
         "gate": {"attack_success": 0.9, "accuracy_drop": 0.05, "clean_target": 0.5}, "input": [SIDE, SIDE],
-        "detection": {"preset": "gradcam15", "sigma": 2.0, "threshold": 0.15,
-                      "thresholds": {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}},
+        "detection": detection(plan),
         "n_training": 700, "n_validation": 150, "n_test": 150, "n_poisoned": 56,
         "baseline": {"trained": True, "description": "trained here for 20 epochs"},
         "notes": ["The poisoned model, not the baseline, judges whether an image was recovered."],

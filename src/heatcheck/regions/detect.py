@@ -40,10 +40,16 @@ class DetectionRule:
 
 @dataclass(frozen=True, slots=True)
 class DetectionPreset:
-    """A named way to detect; some cut each method's maps elsewhere."""
+    """A named way to detect: its rule for each method, and all that is said of it anywhere."""
 
-    summary: str
+    label: str  # for the head of a table
+    summary: str  # what becomes of a map; {smooth} and {percent} stand for the rule's numbers
     rule_for: Callable[[str], DetectionRule]  # of a method
+    adjustable: bool  # whether a study may set smoothing and threshold; else they are part of the preset
+
+    def in_words(self, rule: DetectionRule) -> str:
+        """What becomes of a map by this rule of the preset."""
+        return self.summary.format(smooth=f"{rule.smooth:g}", percent=f"{100 * rule.threshold:g}\u00a0%")
 
 
 def gradcam15(method: str = "") -> DetectionRule:  # noqa: ARG001 - a preset is asked for the rule of a method
@@ -57,8 +63,27 @@ def thresholded(method: str) -> DetectionRule:
 
 
 PRESETS: Registry[DetectionPreset] = Registry("detection preset")
-PRESETS.add("gradcam15", DetectionPreset("Largest part above 15 % of the maximum of the smoothed map.", gradcam15))
-PRESETS.add("thresholded", DetectionPreset("All above a threshold of the method on the stretched map.", thresholded))
+PRESETS.add(
+    "gradcam15",
+    DetectionPreset(
+        "one rule for all",
+        "the map is smoothed (Gaussian, σ {smooth} pixels), what lies above {percent} of its maximum is kept, and the "
+        "box holds the largest connected part of that",
+        gradcam15,
+        adjustable=True,
+    ),
+)
+PRESETS.add(
+    "thresholded",
+    DetectionPreset(
+        "own threshold",
+        "the map is stretched to 0\u20131, and the box holds every pixel above a threshold of the method\u2019s own "
+        f"(gradient {_OWN_THRESHOLDS['gradient']:g}, guided backprop {_OWN_THRESHOLDS['guided_backprop']:g}, guided "
+        f"Grad-CAM {_OWN_THRESHOLDS['guided_grad_cam']:g}, any other {_OTHER_THRESHOLD:g})",
+        thresholded,
+        adjustable=False,
+    ),
+)
 
 
 def preset_rule(preset: str, method: str) -> DetectionRule:

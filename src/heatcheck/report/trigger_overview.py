@@ -9,7 +9,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import MISSING, SHARE, number
 from heatcheck.report.trigger_facts import triggers_of
 from heatcheck.report.trigger_plots import overall
-from heatcheck.report.trigger_rules import main_preset, rule_in_words
+from heatcheck.report.trigger_rules import main_rule
 from heatcheck.report.trigger_verdict import CRITERION, FINDS, HALF, NOT, PARTLY, UNKNOWN, Judgement, judgements
 from heatcheck.report.words import plain
 
@@ -42,7 +42,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     """What the first section shows; None when no trigger was planted."""
     if not triggers_of(evidence):
         return None
-    rule = rule_in_words(evidence, main_preset(evidence))
+    rule = main_rule(evidence)
     terms = [(plain(evidence.measures[m]).name, plain(evidence.measures[m]).sentence)
              for m in METRICS if m in evidence.measures]  # fmt: skip
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []

@@ -1,68 +1,92 @@
-"""The rules that make a box out of a map, in words, and what the methods score under the one and the other."""
+"""The rules that make a box out of a map, as the run tells them, and what the methods score under each."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from heatcheck.report.evidence import Evidence, facts_of
 from heatcheck.report.matrix import Matrix
-from heatcheck.report.numbers import SHARE, number
+from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_tables import EVERY, SHORT, Place, detection_table
 
-METRICS = ("trigger_iou", "recovered", "box_area")
-_SHORT = {"gradcam15": "one rule for all", "thresholded": "own threshold"}
-_OWN = (
-    "the map is stretched to 0\u20131, and the box holds every pixel above a threshold that each method has of its own"
-)
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A way to make a box: its name in the run, in a table, and what it does with a map."""
+
+    name: str
+    label: str
+    summary: str
 
 
-def main_preset(evidence: Evidence) -> str:
-    """The name of the rule behind the verdict."""
-    return str(_detection(evidence).get("preset") or "")
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was scored under several rules: its condition, what its means are over, and the metrics to look at."""
+
+    facts: Mapping[str, str | float]
+    every: Trigger
+    noun: str
+    metrics: Sequence[str]  # the leading one first
+
+    @property
+    def metric(self) -> str:
+        """The one that leads."""
+        return self.metrics[0]
+
+    def of(self, evidence: Evidence, **rule: str | float) -> Evidence:
+        """The run's estimates of it under a rule; the leading one where none is named."""
+        facts: dict[str, Any] = {**self.facts, **rule}
+        return evidence.under(**facts)
+
+    def values(self, evidence: Evidence, fact: str) -> list[Any]:
+        """Everything that one fact of the rule was, while all others were as they are in the leading rule."""
+        found = [facts_of(under) for model, under in evidence.slices if model == evidence.primary]
+        return sorted({facts[fact] for facts in found if facts == {**self.facts, fact: facts.get(fact)}})
 
 
-def rule_in_words(evidence: Evidence, preset: str) -> str:
-    """How the rule makes a box; the preset's name where it is not known here."""
-    facts = _detection(evidence)
-    if preset == "thresholded":
-        return _OWN
-    if preset != "gradcam15" or "sigma" not in facts or "threshold" not in facts:
-        return preset
-    share = number(float(facts["threshold"]), SHARE.rounded(0))
-    return (
-        f"the map is smoothed (Gaussian, σ {float(facts['sigma']):g} pixels), what lies above {share} of its maximum "
-        "is kept, and the box holds the largest connected part of that"
-    )
+TRIGGERS = Part({}, EVERY, "triggers", ("trigger_iou", "recovered", "box_area"))
 
 
-def both_presets(evidence: Evidence) -> Matrix | None:
-    """Overlap, recovery and box area over all triggers under both rules; None where only one was tried."""
-    main, others = main_preset(evidence), _other_presets(evidence)
-    if not others:
+def main_rule(evidence: Evidence) -> str:
+    """How the rule behind the verdict makes a box, in words; nothing where the run does not say."""
+    told = _presets(evidence)
+    return told[0].summary if told else ""
+
+
+def rules_of(evidence: Evidence) -> Mapping[str, Mapping[str, float]]:
+    """Each method's smoothing and threshold in the rule behind the verdict; none where the run does not say."""
+    rules = (evidence.run.manifest.get("detection") or {}).get("rules") or {}
+    return {str(name): {key: float(value) for key, value in rule.items()} for name, rule in rules.items()}
+
+
+def by_preset(evidence: Evidence, part: Part = TRIGGERS) -> Matrix | None:
+    """The metrics over all triggers under every preset; None where only one was tried."""
+    presets = presets_tried(evidence, part)
+    if len(presets) < 2:
         return None
-    rules = [(_named(main), evidence), *((_named(other), evidence.under(preset=other)) for other in others)]
+    seen = [part.of(evidence), *(part.of(evidence, preset=preset.name) for preset in presets[1:])]
     places = [
-        Place(seen, metric, EVERY, SHORT[metric][0].upper() + SHORT[metric][1:], name)
-        for metric in METRICS
+        Place(each, metric, part.every, SHORT[metric][0].upper() + SHORT[metric][1:], preset.label)
+        for metric in part.metrics
         if metric in evidence.measures
-        for name, seen in rules
+        for preset, each in zip(presets, seen, strict=True)
     ]
-    return detection_table("Two ways to make a box, over all triggers", places)
+    return detection_table(f"Ways to make a box, over all {part.noun}", places)
 
 
-def presets_in_words(evidence: Evidence) -> list[tuple[str, str]]:
-    """The rules that were tried, each with what it does."""
-    names: Sequence[str] = (main_preset(evidence), *_other_presets(evidence))
-    return [(_named(name), rule_in_words(evidence, name)) for name in names if name]
+def presets_tried(evidence: Evidence, part: Part = TRIGGERS) -> list[Preset]:
+    """The presets under which this part was scored, the leading one first."""
+    names = [_leading(evidence), *(str(name) for name in part.values(evidence, "preset"))]
+    told = {preset.name: preset for preset in _presets(evidence)}
+    return [told.get(name) or Preset(name, name, name) for name in dict.fromkeys(names) if name]
 
 
-def _named(preset: str) -> str:
-    return _SHORT.get(preset, preset)
+def _leading(evidence: Evidence) -> str:
+    return str((evidence.run.manifest.get("detection") or {}).get("preset") or "")
 
 
-def _other_presets(evidence: Evidence) -> list[str]:
-    conditions = [facts_of(under) for _, under in evidence.slices]
-    return sorted({str(facts["preset"]) for facts in conditions if set(facts) == {"preset"}})
-
-
-def _detection(evidence: Evidence) -> Mapping[str, Any]:
-    return evidence.run.manifest.get("detection") or {}
+def _presets(evidence: Evidence) -> list[Preset]:
+    """What the run says of its presets, the leading one first."""
+    told = (evidence.run.manifest.get("detection") or {}).get("presets") or []
+    found = [Preset(*(str(facts.get(key) or facts["name"]) for key in ("name", "label", "summary"))) for facts in told]
+    return sorted(found, key=lambda preset: preset.name != _leading(evidence))

@@ -1,10 +1,9 @@
-"""Would another smoothing or another threshold change it? Overlap of each method against what was tried."""
+"""Would another rule change it? Overlap of each method under every preset, and against other numbers in the rule."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report import curves
 from heatcheck.report.axes import limits_around
 from heatcheck.report.curves import Curve
@@ -12,20 +11,31 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
-from heatcheck.report.trigger_rules import main_preset, rule_in_words
-from heatcheck.report.trigger_tables import EVERY, Place, detection_table
+from heatcheck.report.trigger_rules import TRIGGERS, Part, Preset, by_preset, main_rule, presets_tried, rules_of
+from heatcheck.report.trigger_tables import Place, detection_table
+from heatcheck.report.words import plain
 
-METRIC = "trigger_iou"
+MAIN = "main rule"
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One number of the rule that makes a box: its name in the run, on an axis and in a sentence."""
+    """One number of the rule that makes a box: its name in conditions and in rules, on an axis and in a sentence."""
 
     fact: str
+    setting: str
     axis: str
     sign: str
     noun: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One column: a value with the run as it is under it; no value where each method has its own."""
+
+    value: float
+    seen: Evidence
+    is_main: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,72 +48,112 @@ class Trial:
     table: Matrix | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The presets with their table, where several were tried, and the trial of every knob that was turned."""
+
+    rule: str
+    presets: tuple[Preset, ...]
+    table: Matrix | None
+    trials: tuple[Trial, ...]
+
+
 KNOBS = (
-    Knob("sigma", "σ (pixels)", "σ", "smoothing"),
-    Knob("threshold", "threshold", "threshold", "threshold"),
+    Knob("sigma", "smooth", "σ (pixels)", "σ", "smoothing"),
+    Knob("threshold", "threshold", "threshold", "threshold", "threshold"),
 )
 
 
-def sensitivity(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on sensitivity shows; None where only the main rule was tried."""
-    trials = [trial for knob in KNOBS if (trial := _trial(evidence, knob))]
-    rule = rule_in_words(evidence, main_preset(evidence))
-    return {"trials": trials, "rule": rule} if trials else None
+def sensitivity(evidence: Evidence, part: Part = TRIGGERS) -> Sensitivity | None:
+    """What there is to show of other rules; None where only the main one was tried."""
+    trials = tuple(trial for knob in KNOBS if (trial := _trial(evidence, part, knob)))
+    table = by_preset(evidence, part)
+    if not trials and table is None:
+        return None
+    presets = tuple(presets_tried(evidence, part)) if table else ()
+    return Sensitivity(main_rule(evidence), presets, table, trials)
 
 
-def _trial(evidence: Evidence, knob: Knob) -> Trial | None:
+def _trial(evidence: Evidence, part: Part, knob: Knob) -> Trial | None:
+    main = part.of(evidence)
+    own = {name: rule[knob.setting] for name, rule in rules_of(evidence).items() if knob.setting in rule}
     tried = {
-        float(facts[knob.fact]): evidence.under(**{knob.fact: facts[knob.fact]})
-        for row, facts in evidence.rows("mean")
-        if set(facts) == {knob.fact} and row.metric == METRIC
+        float(value): _with_own(part.of(evidence, **{knob.fact: value}), main, own, value)
+        for value in part.values(evidence, knob.fact)
     }
+    tried = {value: seen for value, seen in tried.items() if _scores(seen, part)}
     if not tried:
         return None
-    main = _main(evidence, knob)
-    if not math.isnan(main):
-        tried[main] = evidence  # the rule itself, as everywhere else on the page
-    tried = dict(sorted(tried.items()))
-    made = {method: _curve(method, tried, knob, main) for method in evidence.methods}
+    columns = _columns(tried, main, own)
+    made = {method: _curve(method, part, knob, columns, own) for method in evidence.methods}
     made = {method: curve for method, curve in made.items() if any(not math.isnan(y) for _, y in curve.points)}
     up = limits_around(curves.limits(list(made.values())))
-    places = [Place(seen, METRIC, EVERY, f"{knob.sign} {value:g}", _role(value, main)) for value, seen in tried.items()]
+    places = [Place(each.seen, part.metric, part.every, *_head(each, knob)) for each in columns]
+    name = plain(evidence.measures[part.metric]).name
     return Trial(
         f"The {knob.noun}",
-        _sentence(evidence, tried, knob),
+        _sentence(part, knob, columns),
         tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in made.items()),
-        detection_table(f"Overlap (IoU) by {knob.noun}, over all triggers", places),
+        detection_table(f"{name} by {knob.noun}, over all {part.noun}", places),
     )
 
 
-def _role(value: float, main: float) -> str:
-    return "main rule" if value == main else "tried"
+def _with_own(seen: Evidence, main: Evidence, own: Mapping[str, float], value: float) -> Evidence:
+    """The run under a value, with the leading scores of the methods that have this value anyway."""
+    lent = {key: row for key, row in main.estimates.items() if own.get(key[3]) == value}
+    return replace(seen, estimates={**seen.estimates, **lent})
 
 
-def _main(evidence: Evidence, knob: Knob) -> float:
-    value = (evidence.run.manifest.get("detection") or {}).get(knob.fact)
-    return math.nan if value is None else float(value)
+def _columns(tried: Mapping[float, Evidence], main: Evidence, own: Mapping[str, float]) -> list[Tried]:
+    """The values in their order, the main rule's among them, or before them where it differs from method to method."""
+    shared = set(own.values())
+    if len(shared) == 1:
+        (value,) = shared
+        every = {**tried, value: main}  # the rule itself, as everywhere else on the page
+        return [Tried(each, every[each], is_main=each == value) for each in sorted(every)]
+    first = [Tried(math.nan, main, is_main=True)] if shared else []
+    return [*first, *(Tried(value, tried[value]) for value in sorted(tried))]
 
 
-def _curve(method: Entrant, tried: Mapping[float, Evidence], knob: Knob, main: float) -> Curve:
-    points = tuple((x, seen.value("mean", METRIC, ALL_FINDINGS, method.name)) for x, seen in tried.items())
-    return Curve(f"{method.label}: overlap by {knob.noun}", knob.axis, points, main)
+def _head(column: Tried, knob: Knob) -> tuple[str, str]:
+    if math.isnan(column.value):
+        return f"own {knob.noun}", MAIN
+    return f"{knob.sign} {column.value:g}", MAIN if column.is_main else "tried"
 
 
-def _sentence(evidence: Evidence, tried: Mapping[float, Evidence], knob: Knob) -> str:
+def _curve(method: Entrant, part: Part, knob: Knob, columns: Sequence[Tried], own: Mapping[str, float]) -> Curve:
+    """The method's scores at every value, its own among them."""
+    chosen = own.get(method.name, math.nan)
+    points = {chosen if math.isnan(each.value) else each.value: _score(each.seen, part, method) for each in columns}
+    told = tuple((x, points[x]) for x in sorted(x for x in points if not math.isnan(x)))
+    return Curve(f"{method.label}: overlap by {knob.noun}", knob.axis, told, chosen)
+
+
+def _score(seen: Evidence, part: Part, method: Entrant) -> float:
+    return seen.value("mean", part.metric, part.every.name, method.name)
+
+
+def _scores(seen: Evidence, part: Part) -> dict[str, float]:
+    found = {method.label: _score(seen, part, method) for method in seen.methods}
+    return {label: value for label, value in found.items() if not math.isnan(value)}
+
+
+def _sentence(part: Part, knob: Knob, columns: Sequence[Tried]) -> str:
     """Whether the method with the highest overlap stays the same."""
-    leaders: dict[str, list[float]] = {}
-    for value, seen in tried.items():
-        scored = [(seen.value("mean", METRIC, ALL_FINDINGS, method.name), method.label) for method in evidence.methods]
-        defined = [pair for pair in scored if not math.isnan(pair[0])]
-        if defined:
-            leaders.setdefault(max(defined)[1], []).append(value)
-    if not leaders or len(evidence.methods) == 1:
+    leaders: dict[str, list[Tried]] = {}
+    for column in columns:
+        scores = _scores(column.seen, part)
+        if scores:
+            leaders.setdefault(max(scores, key=lambda label: scores[label]), []).append(column)
+    if not leaders or len(columns[0].seen.methods) == 1:
         return ""
     if len(leaders) == 1:
         return f"{next(iter(leaders))} has the highest overlap at every {knob.sign} that was tried."
-    told = [f"{label} at {knob.sign} {_values(values)}" for label, values in leaders.items()]
+    told = [f"{label} {_where(won, knob)}" for label, won in leaders.items()]
     return f"Which method overlaps most depends on the {knob.noun}: {listed(told)}."
 
 
-def _values(values: Sequence[float]) -> str:
-    return listed([f"{value:g}" for value in values])
+def _where(columns: Sequence[Tried], knob: Knob) -> str:
+    values = [f"{column.value:g}" for column in columns if not math.isnan(column.value)]
+    places = [f"under the {MAIN}"] if len(values) < len(columns) else []
+    return listed([*places, *([f"at {knob.sign} {listed(values)}"] if values else [])])

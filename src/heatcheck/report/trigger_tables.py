@@ -15,7 +15,13 @@ from heatcheck.report.trigger_facts import Trigger, grading, triggers_of
 from heatcheck.report.words import plain
 
 EVERY = Trigger(ALL_FINDINGS, "All triggers")
-SHORT = {"trigger_iou": "IoU", "overlap_difference": "OD", "recovered": "TDR", "box_area": "box area"}
+SHORT = {
+    "trigger_iou": "IoU",
+    "trigger_mask_iou": "mask IoU",
+    "overlap_difference": "OD",
+    "recovered": "TDR",
+    "box_area": "box area",
+}
 Found = dict[Entrant, list[Estimate | None]]
 
 

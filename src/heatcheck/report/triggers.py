@@ -19,7 +19,6 @@ from heatcheck.report.trigger_gallery import trigger_gallery
 from heatcheck.report.trigger_overview import overview
 from heatcheck.report.trigger_plots import by_trigger as panels_by_trigger
 from heatcheck.report.trigger_ranks import ranks
-from heatcheck.report.trigger_rules import both_presets, presets_in_words
 from heatcheck.report.trigger_sensitivity import sensitivity
 from heatcheck.report.trigger_tables import EVERY, by_trigger, dynamic_table
 from heatcheck.report.trigger_uncovered import uncovered
@@ -48,7 +47,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("attack", "Did the attack work?", "Attack", attack(evidence)),
         _section("detection", "Do the methods find the trigger?", "Detection", _detection(evidence)),
         _section("uncovered", "What do the boxes leave of the trigger?", "Remainder", uncovered(evidence)),
-        _section("sensitivity", "Would another box rule change it?", "Sensitivity", sensitivity(evidence)),
+        _section("sensitivity", "Would another box rule change it?", "Sensitivity", _sensitivity(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
         _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
@@ -83,12 +82,15 @@ def _detection(evidence: Evidence) -> Mapping[str, object] | None:
         "panels": panels,
         "published_marks": any("published-mark" in panel.plot for panel in panels),
         "source": literature.SOURCE,
-        "presets": both_presets(evidence),
-        "rules": presets_in_words(evidence),
         "more": _explained(evidence, MORE, (EVERY, *triggers_of(evidence))),
     }
     caveat = literature.caveat(architecture(evidence)) if published.is_in(content) else ""
     return {**content, "published": caveat}
+
+
+def _sensitivity(evidence: Evidence) -> Mapping[str, object] | None:
+    made = sensitivity(evidence)
+    return {"made": made} if made else None
 
 
 def _explained(evidence: Evidence, metrics: Sequence[str], triggers: Sequence[Trigger]) -> list[tuple[Matrix, str]]:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from heatcheck.models import MODELS
-from heatcheck.regions.detect import preset_rule
+from heatcheck.regions.detect import PRESETS
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization_facts import method_facts, metric_facts, source_facts
 from heatcheck.triggers import Trigger
@@ -46,14 +46,29 @@ def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
         "seeds": list(range(1, body.seeds + 1)) if plan.triggers else [],
         "poison": body.poison.model_dump(),
         "gate": body.gate.model_dump(),
-        "detection": {
-            **body.detection.model_dump(),
-            "thresholds": {name: preset_rule("thresholded", name).threshold for name in plan.methods},
-        },
+        "detection": _detection_facts(plan),
         "input": list(plan.contract.size),
         **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
         "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
         "notes": [*_remarks(plan), *NOTES],
+    }
+
+
+def _detection_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """How boxes were looked for: each method's leading rule, and the presets in words, the leading one first."""
+    detector, leading = plan.detector, plan.body.detection.preset
+    rules = {name: detector.main(name) for name in plan.methods}
+    in_words = {
+        name: preset.in_words(detector.main("") if name == leading else preset.rule_for(""))
+        for name, preset in PRESETS.items()
+    }
+    return {
+        **plan.body.detection.model_dump(include={"preset", "random_boxes"}),
+        "rules": {name: {"smooth": rule.smooth, "threshold": rule.threshold} for name, rule in rules.items()},
+        "presets": [
+            {"name": name, "label": PRESETS[name].label, "summary": in_words[name]}
+            for name in sorted(PRESETS, key=lambda name: name != leading)
+        ],
     }
 
 

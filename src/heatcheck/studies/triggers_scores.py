@@ -31,25 +31,29 @@ class Detector:
 
     def main(self, method: str) -> DetectionRule:
         """The rule whose results lead."""
-        rule = preset_rule(self.part.preset, method)
-        if self.part.preset == "gradcam15":
-            return replace(rule, smooth=self.part.sigma, threshold=self.part.threshold)
-        return rule
+        rule, sigma, threshold = preset_rule(self.part.preset, method), self.part.sigma, self.part.threshold
+        return replace(
+            rule,
+            smooth=rule.smooth if sigma is None else sigma,
+            threshold=rule.threshold if threshold is None else threshold,
+        )
 
     def presets(self, method: str) -> Iterator[tuple[Facts, DetectionRule]]:
-        """The leading preset without facts, and the others by name."""
+        """The leading preset without facts, and the others by name, each with its own numbers."""
         yield {}, self.main(method)
         for preset in PRESETS:
             if preset != self.part.preset:
                 yield {"preset": preset}, preset_rule(preset, method)
 
     def variations(self, method: str) -> Iterator[tuple[Facts, DetectionRule]]:
-        """The leading rule with another smoothing, or another threshold."""
+        """The leading rule with another smoothing, or another threshold than it has."""
         rule = self.main(method)
-        for sigma in self.part.other_sigmas:
-            yield {"sigma": sigma}, replace(rule, smooth=sigma)
-        for threshold in self.part.other_thresholds:
-            yield {"threshold": threshold}, replace(rule, threshold=threshold)
+        for sigma in dict.fromkeys(self.part.other_sigmas):
+            if sigma != rule.smooth:
+                yield {"sigma": sigma}, replace(rule, smooth=sigma)
+        for threshold in dict.fromkeys(self.part.other_thresholds):
+            if threshold != rule.threshold:
+                yield {"threshold": threshold}, replace(rule, threshold=threshold)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
@@ -13,6 +13,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import METHODS
+from heatcheck.regions.detect import PRESETS
 from heatcheck.studies.explainers import StudyModel
 from heatcheck.studies.method_parts import by_name
 from heatcheck.studies.train_spec import FitPart, PixelsPart, has_one_class
@@ -21,6 +22,8 @@ OWN_CHANNELS = "channels"  # a setting of a method that is about joining its cha
 ABSOLUTE = ("gradient",)  # methods whose sign says nothing about where the trigger is
 BASELINE_FIT = {"epochs": 20, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 0.0, "optimizer": "adam"}
 CONSTANT = {"schedule": "constant", "clip": None}  # as in the paper, which says nothing of either
+Sigma = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # of the smoothing, pixels of the model's grid
+Threshold = Annotated[float, Field(ge=0, lt=1)]  # a share of the map's maximum, or of its range
 
 
 class PoisonPart(BaseModel):
@@ -53,19 +56,28 @@ class DetectionPart(BaseModel):
     """How a map becomes the box in which the trigger is looked for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    preset: Literal["gradcam15", "thresholded"] = "gradcam15"  # whose results lead; the other's stand beside
-    sigma: float = Field(2.0, ge=0)  # of gradcam15's smoothing, pixels of the model's grid
-    threshold: float = Field(0.15, ge=0, lt=1)  # of gradcam15, a share of the maximum
-    other_sigmas: tuple[float, ...] = (0.0, 1.0, 4.0)  # for the sensitivity
-    other_thresholds: tuple[float, ...] = (0.05, 0.3, 0.5)
+    preset: str = "gradcam15"  # whose results lead; the others' stand beside
+    sigma: Sigma | None = None  # the preset's own where nothing is said
+    threshold: Threshold | None = None
+    other_sigmas: tuple[Sigma, ...] = (0.0, 1.0, 4.0)  # for the sensitivity; a method's own one is not scored again
+    other_thresholds: tuple[Threshold, ...] = (0.05, 0.3, 0.5)
     random_boxes: PositiveInt = 2  # drawn for each box's floor of recovery
 
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in PRESETS:
+            raise ValueError(f"must be one of {', '.join(PRESETS)}")
+        return value
+
     @model_validator(mode="after")
-    def _other_ones(self) -> Self:
-        if self.sigma in self.other_sigmas or self.threshold in self.other_thresholds:
-            raise ValueError("`other_sigmas` and `other_thresholds` must not repeat `sigma` and `threshold`")
-        if min(self.other_sigmas, default=0) < 0 or not all(0 <= value < 1 for value in self.other_thresholds):
-            raise ValueError("`other_sigmas` must be at least 0, `other_thresholds` from 0 up to 1")
+    def _none_ignored(self) -> Self:
+        if not PRESETS[self.preset].adjustable and (self.sigma, self.threshold) != (None, None):
+            free = " or ".join(f"`{name}`" for name, preset in PRESETS.items() if preset.adjustable)
+            raise ValueError(
+                f"`{self.preset}` has a rule of its own for each method, which `sigma` and `threshold` would not "
+                f"change; leave them out, or name the preset {free}"
+            )
         return self
 
 

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from PIL import Image
-from planted_material import SMALL_TRIGGERS, classes_source
+from planted_material import SMALL_TRIGGERS, classes_source, write_study
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
@@ -18,11 +17,8 @@ from heatcheck.studies.progress import Silent
 from heatcheck.studies.registry import RunOptions
 
 
-def write(folder, name="triggers.yaml", **changes):
-    path = folder / name
-    values = {key: value for key, value in {**SMALL_TRIGGERS, **changes}.items() if value is not None}
-    path.write_text(yaml.safe_dump(values))
-    return path
+def write(folder, **changes):
+    return write_study(folder, SMALL_TRIGGERS, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,7 @@ def attack(plan, rng):
         clean = [0.93 + rng.uniform(-0.01, 0.01) for _ in plan.seeds]
         rows += spread_over_seeds("asr", name, success, plan) + spread_over_seeds("cda", name, clean, plan)
         rows += spread_over_seeds("cda_drop", name, [0.94 - value for value in clean], plan)
+        rows += spread_over_seeds("clean_target", name, [0.04 + 0.01 * i for i in range(len(plan.seeds))], plan)
         for seed, value in zip(plan.seeds, success, strict=True):
             why = "" if seed in good else f"attack success {value:.2f} is below 0.90"
             rows.append(Estimate("graded", "asr", name, "", MODEL, float(seed in good), condition=condition(seed=seed),

@@ -39,6 +39,8 @@ def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _published() -> str:
-    told = [f"{method} {number(value, SCORE.rounded(2))} on {how} static electricity"
-            for method, value, how in literature.ARTEFACTS]  # fmt: skip
+    told = [
+        f"{each.method} {number(each.value, SCORE.rounded(2))} on {each.subject}"
+        for each in literature.reported("artefact_iou")
+    ]
     return f"Published ({literature.SOURCE}, single images): {listed(told)}."

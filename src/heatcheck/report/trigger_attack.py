@@ -20,7 +20,18 @@ _SUCCESS = (
     "How often the poisoned model gives the attacker\u2019s answer once the trigger is in the image. High success "
     "means that the model really uses the trigger: there is something for a map to find."
 )
-TERMS = (("Clean accuracy (CDA)", _CLEAN), ("Attack success (ASR)", _SUCCESS))
+_ALREADY = (
+    "How often the poisoned model gives the attacker\u2019s answer to the same images without the trigger. Where this "
+    "is high, the model leans to that answer anyway, and its success says little about the trigger."
+)
+_EMPTY = Cell("")
+COLUMNS = {
+    "cda": "Clean accuracy (CDA)",
+    "cda_drop": "Drop",
+    "asr": "Attack success (ASR)",
+    "clean_target": "Target without trigger",
+}
+TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY}
 
 
 def attack(evidence: Evidence) -> Mapping[str, object] | None:
@@ -35,7 +46,7 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
         "table": _table(evidence, made) if known else None,
         "by_seed": _by_seed(evidence, triggers) if known and len(seeds_of(evidence)) > 1 else None,
         "triggers": triggers,
-        "terms": TERMS,
+        "terms": [(COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS],
     }
 
 
@@ -94,25 +105,28 @@ def _gate(evidence: Evidence) -> str:
     )
 
 
+def _measured(evidence: Evidence) -> list[str]:
+    """The columns that the run has numbers for; a run made by an early version lacks some."""
+    made = {key[1] for key in evidence.estimates if key[0] == "attack"}
+    return [metric for metric in COLUMNS if metric in made]
+
+
 def _table(evidence: Evidence, made: Mapping[Trigger, Grading]) -> Matrix:
-    notes = Footnotes()
-    first = _cell(evidence, "cda", BASELINE, notes)
-    base = labelled("Baseline", [first, Cell(""), Cell(""), Cell("")], note="before it was poisoned")
-    rows = [_row(evidence, trigger, each, notes) for trigger, each in made.items()]
-    columns = tuple(Column(name) for name in ("Clean accuracy (CDA)", "Drop", "Attack success (ASR)", "Graded"))
+    notes, metrics = Footnotes(), _measured(evidence)
+    first = [_cell(evidence, "cda", BASELINE, notes) if metric == "cda" else _EMPTY for metric in metrics]
+    base = labelled("Baseline", [*first, _EMPTY], note="before it was poisoned")
+    rows = [
+        labelled(
+            trigger.label,
+            [*(_cell(evidence, metric, trigger.name, notes) for metric in metrics), _graded(each, notes)],
+            note=trigger.summary,
+        )
+        for trigger, each in made.items()
+    ]
+    columns = tuple(Column(name) for name in (*(COLUMNS[metric] for metric in metrics), "Graded"))
     groups = (("Before", (base,)), ("After poisoning", tuple(rows)))
     table = Matrix("The model before and after poisoning", columns, groups, tuple(notes.reasons), "Trigger")
-    return with_rows(table, _published(), notes, literature.SOURCE)
-
-
-def _row(evidence: Evidence, trigger: Trigger, made: Grading, notes: Footnotes) -> Row:
-    cells = [
-        _cell(evidence, "cda", trigger.name, notes),
-        _cell(evidence, "cda_drop", trigger.name, notes),
-        _cell(evidence, "asr", trigger.name, notes),
-        _graded(made, notes),
-    ]
-    return labelled(trigger.label, cells, note=trigger.summary)
+    return with_rows(table, _published(metrics), notes, literature.SOURCE)
 
 
 def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:
@@ -129,16 +143,18 @@ def _graded(made: Grading, notes: Footnotes) -> Cell:
     return Cell(word, told, title=why, note=notes.mark(why))
 
 
-def _published() -> list[Row]:
-    base = Cell(number(literature.BASELINE, SHARE.rounded(2)))
-    spread = f"± {100 * literature.CLEAN_SPREAD:.2f}"
-    clean = Cell(number(literature.CLEAN, SHARE.rounded(2)), spread)
-    success = Cell(f">{SPACE}{number(literature.LOWEST_SUCCESS, SHARE.rounded(0))}")
-    drop = Cell(number(literature.BASELINE - literature.CLEAN, POINTS.rounded(2)))
-    empty = Cell("")
+def _published(metrics: Sequence[str]) -> list[Row]:
+    ((base,), (clean,)) = (literature.reported("cda", subject) for subject in ("baseline", "poisoned"))
+    (success,) = literature.reported("asr_above")
+    printed = {
+        "cda": Cell(number(clean.value, SHARE.rounded(2)), f"± {100 * clean.spread:.2f}"),
+        "cda_drop": Cell(number(base.value - clean.value, POINTS.rounded(2))),
+        "asr": Cell(f">{SPACE}{number(success.value, SHARE.rounded(0))}"),
+    }
+    before = {"cda": Cell(number(base.value, SHARE.rounded(2)))}
     return [
-        labelled("Baseline", [base, empty, empty, empty], kind="published"),
-        labelled("Mean of 11 triggers", [clean, drop, success, empty], kind="published"),
+        labelled(name, [*(cells.get(metric, _EMPTY) for metric in metrics), _EMPTY], kind="published")
+        for name, cells in (("Baseline", before), ("Mean of 11 triggers", printed))
     ]
 
 

@@ -93,9 +93,10 @@ def _metric_sentence(evidence: Evidence) -> str:
     each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()) / pairs)
     size = evidence.run.manifest.get("input") or []
     here = f" of {' × '.join(str(side) for side in size)} pixels" if size else ""
+    (printed,) = literature.reported("mutual_information_seconds")
     return (
         f"The mutual information of two maps{here} takes {each} here, normalised as well; the paper reports about "
-        f"{literature.SECONDS_PER_PAIR} s for two maps of 128 × 128 pixels."
+        f"{printed.value:g} s for {printed.subject}."
     )
 
 

@@ -1,4 +1,7 @@
-"""What the trigger paper printed: overlap, overlap difference and detection rate of seven methods."""
+"""What the trigger paper printed: scores of seven methods in tables, and numbers of attacks and times in its text."""
+
+import math
+from dataclasses import dataclass
 
 from heatcheck.report import reference
 from heatcheck.report.literature import Figure
@@ -6,11 +9,25 @@ from heatcheck.report.literature import Figure
 SOURCE = "Sun et al. 2023"
 METRICS = {"trigger_iou": "iou", "overlap_difference": "od", "recovered": "tdr"}  # our names to the paper's
 DYNAMIC = "dynamic-"
-BASELINE = 0.9403  # accuracy of the model before it was poisoned
-CLEAN, CLEAN_SPREAD = 0.9337, 0.0103  # mean accuracy of the poisoned models on clean images, over all triggers
-LOWEST_SUCCESS = 0.95  # every attack succeeded more often than this
-SECONDS_PER_PAIR = 250  # for the mutual information of two maps of 128 × 128 pixels
-ARTEFACTS = (("LIME", 0.87, "severe"), ("guided Grad-CAM", 0.85, "mild"))  # overlap with static electricity
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A number from the paper's text: of what, by which method where one is named (as printed), and ± where given."""
+
+    subject: str
+    method: str
+    value: float
+    spread: float
+
+
+def reported(metric: str, subject: str = "") -> tuple[Reported, ...]:
+    """What the paper says of attacks, artefacts or times under this name, of one subject or of all."""
+    return tuple(
+        Reported(row["subject"], row["method"], float(row["value"]), float(row["spread"] or math.nan))
+        for row in reference.rows("trigger_attack")
+        if row["metric"] == metric and subject in {"", row["subject"]}
+    )
 
 
 def detection(metric: str, trigger: str, method: str) -> Figure | None:

@@ -14,7 +14,7 @@ from trigger_material import VARIANTS, TriggerPlan
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.trigger_facts import grading
+from heatcheck.report.trigger_facts import grading, triggers_of
 from heatcheck.runs.store import RunFolder, read_run
 
 HOSTILE = '<script>alert("x")</script>'
@@ -86,6 +86,17 @@ def test_attack_table_tells_accuracy_success_and_grading(trigger_text):
     assert cell(page, where, "Laterality letter", "Attack success (ASR)").startswith("64.0 %")
 
 
+def test_answer_without_the_trigger_has_a_column_and_a_sentence_where_the_run_has_the_number(trigger_text, trigger_run):
+    text = trigger_text()
+    where = ("attack", "The model before and after poisoning")
+    assert cell(read(text), where, "Laterality letter", "Target without trigger").startswith("6.0 %|5.2–6.8")
+    assert cell(read(text), where, "Baseline", "Target without trigger") == ""
+    assert "<dt>Target without trigger</dt>" in section_text(text, "attack")
+    older = build_report(trigger_run(keep=lambda row: row.metric != "clean_target", gallery=0)).read_text()
+    assert "Target without trigger" not in older
+    assert cell(read(older), where, "Mean of 11 triggers", "Attack success (ASR)", published=True) == "> 95 %"
+
+
 def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
     text = section_text(trigger_text(), "attack")
     assert "did not work with Laterality letter" in text
@@ -133,6 +144,38 @@ def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_t
     assert cell(page, where, "LIME", "40 px: TDR", published=True) == "85.7 %"
     assert "They are of VGG-16 on the full COVID-19 Radiography data" in section_text(text, "detection")
     assert literature.detection("trigger_iou", "square-corner-21", "lime") is None
+
+
+def test_numbers_of_the_paper_s_text_are_told_as_printed(trigger_text):
+    page = read(trigger_text())
+    where = ("attack", "The model before and after poisoning")
+    assert cell(page, where, "Mean of 11 triggers", "Clean accuracy (CDA)", published=True) == "93.37 %|± 1.03"
+    assert cell(page, where, "Mean of 11 triggers", "Drop", published=True) == "0.66 pp"
+    assert cell(page, where, "Mean of 11 triggers", "Target without trigger", published=True) == ""
+    assert literature.reported("cda", "nothing") == ()
+
+
+def facts_of_triggers(*facts):
+    return {"triggers": [{"name": name, "label": label, **more} for name, label, more in facts]}
+
+
+def test_size_and_kinship_are_read_from_the_run_and_never_from_a_name(trigger_evidence):
+    evidence = trigger_evidence(facts=facts_of_triggers(
+        ("scanner-7", "Square, 7", {"kind": "square", "size": 40, "settings": {"size": 40, "grey": 0.7}}),
+        ("scanner-9", "Square, 9", {"kind": "square", "size": 20, "settings": {"size": 20, "grey": 0.7}}),
+        ("grey-20", "Square, grey", {"kind": "square", "size": 20, "settings": {"size": 20, "grey": 0.9}}),
+        ("wire-20", "Wire", {"kind": "tube"}),
+    ))  # fmt: skip
+    first, second, grey, wire, *_ = triggers_of(evidence)
+    assert (first.size, second.size, wire.size) == (40, 20, None)
+    assert first.family == second.family != grey.family
+    assert wire.family == "wire-20"
+    assert [trigger.size for trigger in triggers_of(evidence)[4:]] == [None] * 8  # listed, but not described
+
+
+def test_triggers_that_share_a_label_are_told_apart(trigger_evidence):
+    evidence = trigger_evidence(facts=facts_of_triggers(("a", "Square", {}), ("b", "Square", {}), ("c", "Disc", {})))
+    assert [trigger.label for trigger in triggers_of(evidence)][:3] == ["Square (a)", "Square (b)", "Disc"]
 
 
 def test_best_of_a_column_is_the_lowest_where_lower_is_better(trigger_text):

@@ -77,6 +77,15 @@ def method_facts(plan):
              "changed": smaller if name in plan.changed else []} for name in plan.methods]  # fmt: skip
 
 
+def trigger_facts(name):
+    """One trigger as run.json tells it."""
+    label, kind = TRIGGERS[name]
+    size = int(name.split("-")[-1]) if name[-1].isdigit() else None
+    settings = {"place": label.split(", ")[1], "size": size, "grey": 0.7} if size else {"text": label}
+    return {"name": name, "label": label, "kind": kind, "pixels": [10, 10], "size": size, "settings": settings,
+            "summary": f"A patch of the kind {kind}"}  # fmt: skip
+
+
 def detection(plan):
     """The rules as run.json tells them, the leading preset first."""
     words = [{"name": "gradcam15", "label": "one rule for all", "summary": "the map is smoothed (σ 2 pixels) and cut"},
@@ -96,8 +105,7 @@ def manifest(plan):
         "metrics": [{"name": name, "label": name, "higher_is_better": better, "summary": f"What {name} means."}
                     for name, better in METRICS.items()],
         "findings": list(plan.triggers), "artefacts": list(plan.artefacts),
-        "triggers": [{"name": name, "label": TRIGGERS[name][0], "kind": TRIGGERS[name][1], "pixels": [10, 10],
-                      "summary": f"A patch of the kind {TRIGGERS[name][1]}"} for name in plan.triggers],
+        "triggers": [trigger_facts(name) for name in plan.triggers],
         "source": {"name": plan.source, "description": "COVID-19 Radiography, a sample"},
         "model": {"name": MODEL, "description": "VGG-16, four classes", "outputs": []},
         "models": [{"name": MODEL, "label": "VGG-16", "architecture": "vgg16", "primary": True}],

@@ -1,4 +1,6 @@
-"""How a trigger study looks for boxes: what a spec may set, what is tried beside it, and what run.json says of it."""
+"""How a trigger study looks for boxes: what a spec may set, what is tried beside it, and what run.json tells."""
+
+import json
 
 import pytest
 import yaml
@@ -72,18 +74,19 @@ def test_what_would_be_ignored_or_cannot_be_is_refused_in_one_line(said, message
 
 @pytest.fixture
 def facts_with(tmp_path):
-    """A function from a spec's detection part to what run.json says of it."""
+    """A function from changes to a spec to what run.json will say."""
 
-    def made(detection):
+    def made(**changes):
         path = tmp_path / "small.yaml"
-        path.write_text(yaml.safe_dump({**SMALL_TRIGGERS, "detection": detection}))
-        return plan_triggers(read_spec(str(path)), RunOptions(workers=1), tmp_path / "run").facts["detection"]
+        path.write_text(yaml.safe_dump({**SMALL_TRIGGERS, **changes}))
+        facts = plan_triggers(read_spec(str(path)), RunOptions(workers=1), tmp_path / "run").facts
+        return json.loads(json.dumps(facts))
 
     return made
 
 
 def test_run_json_has_the_rule_that_led_for_each_method(facts_with):
-    facts = facts_with({"preset": "thresholded"})
+    facts = facts_with(detection={"preset": "thresholded"})["detection"]
     assert facts["rules"] == {
         "gradient": {"smooth": 0.0, "threshold": 0.5},
         "grad_cam": {"smooth": 0.0, "threshold": 0.9},
@@ -95,7 +98,14 @@ def test_run_json_has_the_rule_that_led_for_each_method(facts_with):
 
 
 def test_run_json_tells_the_leading_preset_with_the_numbers_that_were_set(facts_with):
-    facts = facts_with({"sigma": 1, "threshold": 0.125})
+    facts = facts_with(detection={"sigma": 1, "threshold": 0.125})["detection"]
     assert facts["rules"]["grad_cam"] == {"smooth": 1.0, "threshold": 0.125}
     assert [preset["label"] for preset in facts["presets"]] == ["one rule for all", "own threshold"]
     assert "σ 1 pixels), what lies above 12.5\u00a0%" in facts["presets"][0]["summary"]
+
+
+def test_run_json_has_every_trigger_with_its_settings(facts_with):
+    triggers = ["tube", {"kind": "square", "size": 40, "grey": 1.0, "name": "scanner-7"}]
+    tube, square = facts_with(triggers=triggers)["triggers"]
+    assert (square["size"], tube["size"]) == (40, None)
+    assert square["settings"] == {"place": "corner", "size": 40, "grey": 1.0, "corner": "bottom_right"}

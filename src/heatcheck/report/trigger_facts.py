@@ -1,7 +1,9 @@
 """What a trigger run says of itself: its triggers, its seeds, and where the attack worked well enough to grade."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +19,7 @@ PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One trigger as the run describes it; `size` is its side at 224 pixels, where its name tells."""
+    """One trigger as the run describes it; `size` is its side on an image of 224 pixels, where it has one."""
 
     name: str
     label: str
@@ -25,6 +27,7 @@ class Trigger:
     summary: str = ""
     size: int | None = None
     pixels: str = ""  # its height and width on the images that the model sees
+    settings: str = ""  # all but the size, and empty where the run does not tell
 
     @property
     def is_dynamic(self) -> bool:
@@ -33,8 +36,8 @@ class Trigger:
 
     @property
     def family(self) -> str:
-        """The name without the size: triggers that differ in nothing else share it."""
-        return "-".join(word for word in self.name.split("-") if word != str(self.size))
+        """What triggers that differ in nothing but their size have in common; the name where that is not known."""
+        return f"{self.kind} {self.settings}" if self.settings else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
     told = [_trigger(facts) for facts in evidence.run.manifest.get("triggers") or []]
     names = {trigger.name for trigger in told}
     others = [name for name in evidence.run.manifest.get("findings") or [] if name not in names]
-    return (*told, *(Trigger(name, name, size=_size({}, name)) for name in others))
+    return tuple(_told_apart([*told, *(Trigger(name, name) for name in others)]))
 
 
 def artefacts_of(evidence: Evidence) -> tuple[str, ...]:
@@ -118,16 +121,25 @@ def architecture(evidence: Evidence) -> str:
 
 
 def _trigger(facts: Mapping[str, Any]) -> Trigger:
-    name = str(facts["name"])
+    name, size = str(facts["name"]), facts.get("size")
     words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
     sides = facts.get("pixels")
     pixels = " × ".join(str(side) for side in sides) if isinstance(sides, list) else ""
-    return Trigger(name, str(facts.get("label") or name), **words, size=_size(facts, name), pixels=pixels)
+    others = {key: value for key, value in (facts.get("settings") or {}).items() if key != "size"}
+    return Trigger(
+        name,
+        str(facts.get("label") or name),
+        **words,
+        size=int(size) if size else None,
+        pixels=pixels,
+        settings=json.dumps(others, sort_keys=True) if others else "",
+    )
 
 
-def _size(facts: Mapping[str, Any], name: str) -> int | None:
-    told = facts.get("size")
-    return int(told) if told else next((int(word) for word in name.split("-") if word.isdigit()), None)
+def _told_apart(triggers: Sequence[Trigger]) -> list[Trigger]:
+    """The triggers with the name beside the label where several share a label."""
+    times = Counter(trigger.label for trigger in triggers)
+    return [replace(t, label=f"{t.label} ({t.name})") if times[t.label] > 1 else t for t in triggers]
 
 
 def _seeds_named(seeds: list[int]) -> str:

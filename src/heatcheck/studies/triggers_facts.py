@@ -1,5 +1,6 @@
 """What a trigger run says of itself in run.json, for the report."""
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from heatcheck.models import MODELS
@@ -86,12 +87,14 @@ def _remarks(plan: "TriggersPlan") -> list[str]:
 
 
 def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
+    settings = {each.name: getattr(trigger.patch, each.name) for each in fields(trigger.facts.settings)}
     return {
         "name": trigger.name,
         "label": trigger.label,
         "kind": trigger.kind,
         "summary": trigger.facts.summary,
-        "size": getattr(trigger.patch, "size", None),  # at 224 px; a tube has none
+        "size": settings.get("size"),  # at 224 px; a tube has none
+        "settings": settings,
         "pixels": list(trigger.extent(size)),
     }
 

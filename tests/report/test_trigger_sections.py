@@ -49,10 +49,11 @@ def test_judgement_table_shows_both_comparisons(trigger_text):
     page = read(trigger_text())
     (found,) = [t for t in page.tables if t["section"] == "overview"]
     rows = {row[0]: row[1:] for row in found["rows"]}
-    assert rows["Guided backprop"][:2] == ["✓ finds it", "yes: 0.59 against 0.01"]
+    assert rows["Guided backprop"][:3] == ["✓ finds it", "yes: 0.59 against 0.01", "yes"]
     assert rows["Feature ablation"][0] == "◐ partly"
-    assert rows["Feature ablation"][2].startswith("not surely: 3 % against 4 %")
-    assert rows["Guided Grad-CAM"][3] == "no"
+    assert rows["Feature ablation"][3].startswith("not surely: 3 % against 4 %")
+    assert rows["Guided Grad-CAM"][4] == "no"
+    assert "Overlap at least 0.1?" in found["rows"][0]
 
 
 def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):

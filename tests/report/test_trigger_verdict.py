@@ -9,6 +9,7 @@ from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHE
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.trigger_caveats import caveats
+from heatcheck.report.trigger_overview import overview
 from heatcheck.report.trigger_verdict import FINDS, NOT, PARTLY, UNKNOWN, judge, judgements, verdict
 
 ONE_TRIGGER = {"triggers": ("square-corner-20",), "failed": {}}
@@ -18,10 +19,10 @@ def graded(trigger="square-corner-20", seeds=5):
     return Estimate("graded", "asr", trigger, "", MODEL, float(seeds), n_cases=seeds)
 
 
-def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), area=0.05):
+def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), uncovered=0.1):
     """The rows of one method; `above` and `recovers` are the intervals of its differences from random boxes."""
-    rows = [mean("trigger_iou", ALL_FINDINGS, method, overlap), mean("recovered", ALL_FINDINGS, method, recovered),
-            mean("box_area", ALL_FINDINGS, method, area)]  # fmt: skip
+    values = {"trigger_iou": overlap, "recovered": recovered, "box_area": 0.05, "uncovered": uncovered}
+    rows = [mean(metric, ALL_FINDINGS, method, value) for metric, value in values.items()]
     for metric, (low, high) in (("trigger_iou", above), ("recovered", recovers)):
         rows.append(Estimate("difference", metric, ALL_FINDINGS, method, MODEL, (low + high) / 2, low, high,
                              other_method="random_box"))  # fmt: skip
@@ -34,6 +35,9 @@ def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.
         ({}, FINDS),
         ({"recovered": 0.5}, FINDS),
         ({"recovered": 0.499}, PARTLY),
+        ({"overlap": 0.1}, FINDS),
+        ({"overlap": 0.099}, PARTLY),
+        ({"overlap": 0.099, "above": (-0.1, 0.1), "recovers": (-0.1, 0.1)}, NOT),
         ({"above": (-0.01, 0.2)}, PARTLY),
         ({"recovers": (0.0, 0.2)}, PARTLY),
         ({"above": (-0.01, 0.2), "recovers": (-0.2, 0.2)}, NOT),
@@ -42,9 +46,48 @@ def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.
         ({"recovered": math.nan, "recovers": (math.nan,) * 2}, UNKNOWN),
     ],
 )
-def test_criterion_asks_for_overlap_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
+def test_criterion_asks_for_overlap_a_box_that_fits_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
     evidence = trigger_evidence(rows=[graded(), *scored("gradient", **numbers)], **ONE_TRIGGER)
     assert judge(evidence, evidence.methods[0]).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("numbers", "too_large"),
+    [
+        ({}, True),
+        ({"above": (-0.1, 0.1)}, True),
+        ({"overlap": 0.3}, False),  # it finds them
+        ({"uncovered": 0.5}, False),  # not larger than the trigger, but beside it
+        ({"uncovered": math.nan}, False),
+        ({"recovered": 0.3}, False),
+        ({"recovers": (-0.1, 0.1)}, False),
+    ],
+)
+def test_box_is_called_far_too_large_only_where_it_holds_the_trigger_and_undoes_the_attack(
+    trigger_evidence, numbers, too_large
+):
+    rows = scored("gradient", **{"overlap": 0.04, "recovered": 0.97} | numbers)
+    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
+    assert judge(evidence, evidence.methods[0]).is_too_large == too_large
+
+
+def test_method_that_recovers_by_the_size_of_its_boxes_is_not_praised(trigger_evidence):
+    rows = [graded(), *scored("gradient"), *scored("grad_cam", overlap=0.042, recovered=0.97)]
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "grad_cam"), **ONE_TRIGGER)
+    told = verdict(evidence)
+    assert told.first.startswith("On VGG-16, Gradient finds the planted triggers: its boxes")
+    assert told.second.startswith(
+        "Grad-CAM undoes the attack, but with boxes far too large to show where the trigger is (IoU 0.04); this rests"
+    )
+    (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
+    assert (row.outcome, row.fits, row.half) == (PARTLY, "no", "yes")
+    assert row.aside == "recovers, but its boxes are far too large"
+
+
+def test_least_overlap_is_one_number_with_its_reason(trigger_evidence):
+    content = overview(trigger_evidence())
+    assert any("at least 0.1, which is all that a box 10 times as large" in line for line in content["criterion"])
+    assert content["least_overlap"] == "0.1"
 
 
 @pytest.mark.parametrize(("images", "value", "outcome"), [(6, 1.0, FINDS), (5, 1.0, PARTLY), (60, 0.0, PARTLY)])
@@ -94,7 +137,9 @@ def test_verdict_gives_the_numbers_of_a_single_finder(trigger_evidence):
 )
 def test_verdict_says_when_no_method_finds_a_trigger(trigger_evidence, methods, start):
     rows = [graded()] + [row for name in methods for row in scored(name, recovered=0.2)]
-    assert verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER)).first.startswith(start)
+    told = verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER))
+    assert told.first.startswith(start)
+    assert "have a mean IoU of at least 0.1 and undo the attack in at least half" in told.first
 
 
 def test_verdict_where_all_find_it(trigger_evidence):

@@ -1,16 +1,25 @@
 """At a glance: what the criterion says of every method, and the two numbers behind it beside random boxes."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import MISSING, SHARE, number
+from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.trigger_facts import triggers_of
 from heatcheck.report.trigger_plots import overall
 from heatcheck.report.trigger_rules import main_rule
-from heatcheck.report.trigger_verdict import CRITERION, FINDS, HALF, NOT, PARTLY, UNKNOWN, Judgement, judgements
+from heatcheck.report.trigger_verdict import (
+    CRITERION,
+    FINDS,
+    LEAST_OVERLAP,
+    NOT,
+    PARTLY,
+    SURELY,
+    UNKNOWN,
+    Judgement,
+    judgements,
+)
 from heatcheck.report.words import plain
 
 METRICS = ("trigger_iou", "recovered")
@@ -32,7 +41,9 @@ class Judged:
     entrant: Entrant
     sign: str
     outcome: str
+    aside: str  # what the outcome lacks, where a few words can say it
     overlap: str
+    fits: str
     recovered: str
     half: str
     area: str
@@ -50,20 +61,23 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "panels": [panel for metric in METRICS if (panel := overall(evidence, metric))],
         "rows": [_judged(evidence, made) for made in judgements(evidence) if made.outcome != UNKNOWN],
         "criterion": CRITERION,
+        "surely": SURELY,
+        "least_overlap": f"{LEAST_OVERLAP:g}",
         "terms": [*terms, ("Random-box floor", FLOOR), ("Interval", INTERVAL)],
     }
 
 
 def _judged(evidence: Evidence, made: Judgement) -> Judged:
     area = evidence.value("mean", "box_area", ALL_FINDINGS, made.entrant.name)
-    share = made.recovered.value if made.recovered else math.nan
     return Judged(
         made.entrant,
         _SIGNS[made.outcome],
         made.outcome,
+        "recovers, but its boxes are far too large" if made.is_too_large else "",
         _against(evidence, "trigger_iou", made.entrant, sure=made.overlaps),
+        "yes" if made.fits else "no",
         _against(evidence, "recovered", made.entrant, sure=made.recovers),
-        MISSING if math.isnan(share) else "yes" if share >= HALF else "no",
+        "yes" if made.undoes_half else "no",
         number(area, SHARE),
     )
 

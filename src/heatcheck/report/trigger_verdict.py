@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
@@ -20,14 +20,24 @@ from heatcheck.report.trigger_facts import (
 from heatcheck.report.verdict import Verdict
 
 HALF = 0.5  # of the images must be recovered
+LEAST_OVERLAP = 0.1  # mean IoU: all that a box ten times as large as the trigger can reach, wherever it lies
 UNANIMOUS = 6  # images that all agree: the fewest of which a two-sided sign test says p < 0.05
 FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
+_FITS = (
+    f"their mean overlap (IoU) is at least {LEAST_OVERLAP:g}, which is all that a box {1 / LEAST_OVERLAP:g} times as "
+    "large as the trigger can reach: a larger one may undo the attack by its size, but does not show where the trigger "
+    "is;"
+)
 CRITERION = (
-    "A method finds triggers when its boxes overlap them surely more than random boxes of the same height and width, "
-    "pasting clean pixels into its boxes surely undoes the attack more often than pasting them into such random boxes, "
-    "and it does so in at least half of the images. Surely means that the 95 % interval of the difference lies above "
-    "0, or that all images agree and there are at least six of them. A method that is surely better than random boxes "
-    "in only one of the two, or in both but recovers less than half, finds them partly."
+    "its boxes overlap the triggers surely more than random boxes of the same height and width;",
+    _FITS,
+    "clean pixels pasted into its boxes surely undo the attack more often than pasted into such random boxes;",
+    "and they do so in at least half of the images.",
+)
+SURELY = (
+    "Surely means that the 95 % interval of the difference lies above 0, or that all images agree and there are at "
+    f"least {UNANIMOUS} of them. A method that is surely better than random boxes, but not in all of this, finds "
+    "triggers partly."
 )
 
 
@@ -41,19 +51,35 @@ class Judgement:
     recovered: Estimate | None
     overlaps: bool  # surely more than random boxes
     recovers: bool  # surely more often than random boxes
+    uncovered: float = math.nan  # share of the trigger outside its boxes
+
+    @property
+    def fits(self) -> bool:
+        """Whether its boxes are close enough to the triggers to show where they are."""
+        return self.overlap is not None and self.overlap.value >= LEAST_OVERLAP
+
+    @property
+    def undoes_half(self) -> bool:
+        """Whether at least half of the images were recovered."""
+        return self.recovered is not None and self.recovered.value >= HALF
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether its boxes hold most of the trigger and undo the attack, and fail only by what else they hold."""
+        return self.outcome == PARTLY and self.recovers and self.undoes_half and not self.fits and self.uncovered < HALF
 
 
 def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
     """The criterion applied to one method over all triggers."""
     overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
     overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
+    uncovered = evidence.value("mean", "uncovered", ALL_FINDINGS, entrant.name)
+    made = Judgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
     if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
-        outcome = UNKNOWN
-    elif overlaps and recovers and recovered and recovered.value >= HALF:
-        outcome = FINDS
-    else:
-        outcome = PARTLY if overlaps or recovers else NOT
-    return Judgement(entrant, outcome, overlap, recovered, overlaps, recovers)
+        return made
+    if overlaps and recovers and made.fits and made.undoes_half:
+        return replace(made, outcome=FINDS)
+    return replace(made, outcome=PARTLY if overlaps or recovers else NOT)
 
 
 def judgements(evidence: Evidence) -> list[Judgement]:
@@ -95,8 +121,8 @@ def _found(evidence: Evidence, made: Sequence[Judgement]) -> str:
     if not finders:
         tested = "the one method tested does not find" if len(made) == 1 else f"none of {len(made)} methods finds"
         return (
-            f"On {model}, {tested} the planted triggers: none both beats random boxes of the same size surely and "
-            "undoes the attack in at least half of the images."
+            f"On {model}, {tested} the planted triggers: none has boxes that surely beat random boxes of the same "
+            f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
         )
     names = listed([judgement.entrant.label for judgement in finders])
     find, whose = ("finds", "its") if len(finders) == 1 else ("find", "their")
@@ -117,7 +143,16 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
 
 
 def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
-    parts = [_said(made, PARTLY, "finds them partly", "find them partly"), _said(made, NOT, "does not", "do not")]
+    large = [judgement for judgement in made if judgement.is_too_large]
+    partly = [judgement for judgement in made if judgement.outcome == PARTLY and not judgement.is_too_large]
+    failed = [judgement for judgement in made if judgement.outcome == NOT]
+    overlaps = _values([judgement.overlap for judgement in large], SCORE.rounded(2))
+    but = f"the attack, but with boxes far too large to show where the trigger is (IoU {overlaps})"
+    parts = [
+        _said(large, f"undoes {but}", f"undo {but}"),
+        _said(partly, "finds them partly", "find them partly"),
+        _said(failed, "does not", "do not"),
+    ]
     text = listed([part for part in parts if part])
     basis = _basis(evidence)
     if not text:
@@ -125,8 +160,8 @@ def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
     return f"{text}; {basis}."
 
 
-def _said(made: Sequence[Judgement], outcome: str, one: str, several: str) -> str:
-    names = [judgement.entrant.label for judgement in made if judgement.outcome == outcome]
+def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in made]
     if not names:
         return ""
     told = listed(names) if len(names) <= 8 else few(names)

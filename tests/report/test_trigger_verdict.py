@@ -218,3 +218,15 @@ def test_method_without_an_interval_is_named(trigger_evidence):
     rows = [graded(), *scored("gradient", above=(math.nan, math.nan)), *scored("lime")]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER)
     assert told(evidence, "no interval").startswith("Gradient has no interval")
+
+
+def test_method_above_its_floor_without_an_interval_is_not_called_a_failure(trigger_evidence):
+    rows = [
+        replace(row, low=math.nan, high=math.nan, reason="undefined in 135 of 2000 draws")
+        if row.statistic == "difference"
+        else row
+        for row in scored("gradient")
+    ]
+    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
+    (method,) = [entrant for entrant in evidence.methods if entrant.name == "gradient"]
+    assert judge(evidence, method).outcome == UNKNOWN

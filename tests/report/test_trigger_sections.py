@@ -13,7 +13,6 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.agreement import agreement
 from heatcheck.report.build import build_report
 from heatcheck.report.rank_diagram import RankDiagram, Ranked, draw, joined
-from heatcheck.report.trigger_artefacts import artefacts
 from heatcheck.report.trigger_cost import section as cost_section
 from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_plots import by_trigger, overall
@@ -336,33 +335,6 @@ def test_batches_without_maps_or_time_do_not_break_the_axis(trigger_run):
     shard.iloc[:3] = [[getattr(row, name) for name in shard.columns] for row in rows]
     shard.to_parquet(folder / "timings.parquet")
     assert "n 13" in section_text(build_report(folder).read_text(), "cost")
-
-
-# Artefacts
-
-
-def test_artefacts_are_graded_apart_and_with_a_caution(trigger_text):
-    text = trigger_text()
-    page = read(text)
-    told = cell(page, ("artefacts", "Overlap (IoU) with artefacts"), "LIME", "pacemaker")
-    assert re.search(r"\|floor 0\.\d\d, box ", told)
-    assert "Nobody knows whether the model uses such an artefact" in section_text(text, "artefacts")
-    assert "LIME 0.87 on severe static electricity" in section_text(text, "artefacts")
-    heads = table(page, "detection", "Overlap (IoU)")["rows"][0]
-    assert not [head for head in heads if "pacemaker" in head]
-
-
-def test_one_artefact_has_no_mean_over_all(trigger_evidence):
-    columns = artefacts(trigger_evidence(artefacts=("wire",)))["table"].columns
-    assert [column.name for column in columns] == ["wire"]
-    assert artefacts(trigger_evidence()) is None
-
-
-def test_page_of_artefacts_alone_claims_no_planted_patch(trigger_text):
-    text = trigger_text("artefacts only")
-    assert "do the heat maps mark them?" in text
-    assert "planted patch" not in text
-    assert [section for section in read(text).sections if section in {"attack", "detection", "cases"}] == []
 
 
 def test_plots_of_one_measure_share_one_scale(trigger_evidence):

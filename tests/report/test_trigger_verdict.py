@@ -168,7 +168,8 @@ def test_run_of_artefacts_alone_does_not_speak_of_finding_triggers(trigger_evide
     told = verdict(trigger_evidence(**ARTEFACTS_ONLY))
     assert told.first.startswith("No trigger was planted")
     assert "2 kinds of artefact" in told.second
-    assert "Guided backprop overlaps them most" in told.second
+    assert "Guided backprop overlaps their outlines most (mean IoU 0.4" in told.second
+    assert "random boxes of the same size 0.01)" in told.second
 
 
 def test_unfinished_run_has_no_verdict(trigger_evidence):

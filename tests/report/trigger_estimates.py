@@ -1,6 +1,7 @@
 """The numbers of a made-up trigger study: what the study would have estimated, drawn from a fixed seed."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -20,6 +21,7 @@ AREA = {
     "gradient": 0.021, "guided_backprop": 0.012, "grad_cam": 0.34, "guided_grad_cam": 0.03, "occlusion": 0.045,
     "feature_ablation": 0.05, "lime": 0.02, "random": 0.004,
 }  # fmt: skip
+OF_ARTEFACTS = ("trigger_iou", "trigger_mask_iou", "uncovered", "box_area")
 SIZES = {"20": 0.008, "40": 0.032, "60": 0.072}
 SIGMAS, THRESHOLDS = (0.0, 1.0, 2.0, 4.0, 8.0), (0.05, 0.1, 0.15, 0.3, 0.5)  # where not a method's own
 OWN_THRESHOLDS = {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}
@@ -121,7 +123,7 @@ def measured(method, trigger, rng):
     return {
         "trigger_iou": iou, "trigger_mask_iou": iou * 0.8, "overlap_difference": uncovered * size,
         "uncovered": uncovered, "box_area": area, "recovered": recovered, "recovered_by_baseline": recovered * 0.97,
-        "trigger_iou_floor": min(area, 0.02), "uncovered_floor": 1 - area,
+        "trigger_iou_floor": min(area, 0.02), "trigger_mask_iou_floor": min(area, 0.015), "uncovered_floor": 1 - area,
         "overlap_difference_floor": size * (1 - area), "recovered_floor": area * 0.7,
     }  # fmt: skip
 
@@ -176,18 +178,18 @@ def agreement(plan, rng):
 
 
 def artefacts(plan, rng):
-    """How well the maps mark artefacts that were there before."""
+    """How well the maps mark artefacts that were there before, each of them and all; nothing can be recovered."""
     rows = []
-    for finding in (*plan.artefacts, *([ALL_FINDINGS] if len(plan.artefacts) > 1 else [])):
-        for name in plan.methods:
-            values = measured(name, "text", rng)
-            chosen = (
-                "trigger_iou",
-                "trigger_mask_iou",
-                "uncovered",
-                "box_area",
-                "trigger_iou_floor",
-                "uncovered_floor",
-            )
-            rows += [mean(metric, finding, name, values[metric], 12, kind="artefact") for metric in chosen]
-    return rows
+    other = "thresholded" if plan.preset == "gradcam15" else "gradcam15"
+    for name in plan.methods if plan.artefacts else ():
+        found = {finding: measured(name, "text", rng) for finding in plan.artefacts}
+        found[ALL_FINDINGS] = {m: float(np.mean([v[m] for v in found.values()])) for m in found[plan.artefacts[0]]}
+        for finding, every in found.items():
+            values = {metric: value for metric, value in every.items() if metric.removesuffix("_floor") in OF_ARTEFACTS}
+            rows += [mean(metric, finding, name, value, 12, kind="artefact") for metric, value in values.items()]
+            rows += [mean(metric, finding, name, value * 0.7, 12, kind="artefact", preset=other)
+                     for metric, value in values.items()]  # fmt: skip
+            rows += variations(plan, finding, name, values, 12, kind="artefact")
+    at = condition(kind="artefact")
+    pairs = agreement(plan, rng) if plan.artefacts and len(plan.methods) > 1 else []
+    return rows + [replace(row, condition=at, n_cases=12) for row in pairs]

@@ -61,7 +61,12 @@ MEASURES = {
 
 
 def agreement(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on agreement shows; None when no two maps were compared."""
+    """What the section on agreement shows; None when no two maps were compared.
+
+    Without planted triggers the maps are those of the artefacts.
+    """
+    if not any(key[0] == "pair_mean" for key in evidence.estimates):
+        evidence = evidence.under(kind="artefact")
     made = {key[1]: None for key in evidence.estimates if key[0] == "pair_mean"}
     tables = {metric: table for metric in made if (table := _agreement(evidence, metric))}
     if not tables:

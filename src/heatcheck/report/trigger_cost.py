@@ -14,6 +14,8 @@ from heatcheck.report.distributions import draw_seconds, spread_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import brief, duration
 from heatcheck.report.page import Section
+from heatcheck.report.trigger_artefacts import MAIN as OF_ARTEFACTS
+from heatcheck.report.trigger_artefacts import PART as ARTEFACTS
 from heatcheck.report.trigger_facts import BASELINE, triggers_of
 from heatcheck.report.words import plain
 
@@ -35,8 +37,13 @@ class Timed:
 
 def section(evidence: Evidence) -> Section | None:
     """Seconds per map as box plots and against the scores, and the times of measures and trainings."""
-    seen = evidence if triggers_of(evidence) else evidence.under(kind="artefact")
-    shown = [m for m in MAIN if any(seen.find("mean", m, ALL_FINDINGS, method.name) for method in seen.methods)]
+    planted = bool(triggers_of(evidence))
+    seen = evidence if planted else ARTEFACTS.of(evidence)
+    shown = [
+        m
+        for m in (MAIN if planted else (OF_ARTEFACTS,))
+        if any(seen.find("mean", m, ALL_FINDINGS, method.name) for method in seen.methods)
+    ]
     made = cost.section(seen, shown, of="class")
     if made is None:
         return None

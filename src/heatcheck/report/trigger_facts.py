@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report.evidence import Evidence
+from heatcheck.report.evidence import Evidence, facts_of
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, listed
 
@@ -63,10 +63,17 @@ class Grading:
 
 
 def noted_once(evidence: Evidence) -> Evidence:
-    """The evidence of one seed without the note that each of its intervals has: the page says it once, above all."""
-    if len(seeds_of(evidence)) != 1:
-        return evidence
-    slices = {at: {key: _without_note(row) for key, row in rows.items()} for at, rows in evidence.slices.items()}
+    """The evidence without the note that each interval of one training has.
+
+    Of triggers the page says it once, above all; of artefacts, for which nothing is trained, it says nothing.
+    """
+    one = len(seeds_of(evidence)) == 1
+    slices = {
+        (model, under): {key: _without_note(row) for key, row in rows.items()}
+        if one or facts_of(under).get("kind") == "artefact"
+        else rows
+        for (model, under), rows in evidence.slices.items()
+    }
     return replace(evidence, slices=slices).under()
 
 

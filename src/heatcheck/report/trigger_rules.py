@@ -26,12 +26,7 @@ class Part:
     facts: Mapping[str, str | float]
     every: Trigger
     noun: str
-    metrics: Sequence[str]  # the leading one first
-
-    @property
-    def metric(self) -> str:
-        """The one that leads."""
-        return self.metrics[0]
+    metrics: Sequence[str]  # the most telling one first
 
     def of(self, evidence: Evidence, **rule: str | float) -> Evidence:
         """The run's estimates of it under a rule; the leading one where none is named."""

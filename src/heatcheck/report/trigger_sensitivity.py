@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report import curves
 from heatcheck.report.axes import limits_around
 from heatcheck.report.curves import Curve
@@ -81,20 +82,20 @@ def _trial(evidence: Evidence, part: Part, knob: Knob) -> Trial | None:
         float(value): _with_own(part.of(evidence, **{knob.fact: value}), main, own, value)
         for value in part.values(evidence, knob.fact)
     }
-    tried = {value: seen for value, seen in tried.items() if _scores(seen, part)}
+    metric = next((m for m in part.metrics if any(_scores(seen, m) for seen in tried.values())), "")
+    tried = {value: seen for value, seen in tried.items() if _scores(seen, metric)}
     if not tried:
         return None
     columns = _columns(tried, main, own)
-    made = {method: _curve(method, part, knob, columns, own) for method in evidence.methods}
+    made = {method: _curve(method, metric, knob, columns, own) for method in evidence.methods}
     made = {method: curve for method, curve in made.items() if any(not math.isnan(y) for _, y in curve.points)}
     up = limits_around(curves.limits(list(made.values())))
-    places = [Place(each.seen, part.metric, part.every, *_head(each, knob)) for each in columns]
-    name = plain(evidence.measures[part.metric]).name
+    places = [Place(each.seen, metric, part.every, *_head(each, knob)) for each in columns]
     return Trial(
         f"The {knob.noun}",
-        _sentence(part, knob, columns),
+        _sentence(metric, knob, columns),
         tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in made.items()),
-        detection_table(f"{name} by {knob.noun}, over all {part.noun}", places),
+        detection_table(f"{plain(evidence.measures[metric]).name} by {knob.noun}, over all {part.noun}", places),
     )
 
 
@@ -121,28 +122,28 @@ def _head(column: Tried, knob: Knob) -> tuple[str, str]:
     return f"{knob.sign} {column.value:g}", MAIN if column.is_main else "tried"
 
 
-def _curve(method: Entrant, part: Part, knob: Knob, columns: Sequence[Tried], own: Mapping[str, float]) -> Curve:
+def _curve(method: Entrant, metric: str, knob: Knob, columns: Sequence[Tried], own: Mapping[str, float]) -> Curve:
     """The method's scores at every value, its own among them."""
     chosen = own.get(method.name, math.nan)
-    points = {chosen if math.isnan(each.value) else each.value: _score(each.seen, part, method) for each in columns}
+    points = {chosen if math.isnan(each.value) else each.value: _score(each.seen, metric, method) for each in columns}
     told = tuple((x, points[x]) for x in sorted(x for x in points if not math.isnan(x)))
     return Curve(f"{method.label}: overlap by {knob.noun}", knob.axis, told, chosen)
 
 
-def _score(seen: Evidence, part: Part, method: Entrant) -> float:
-    return seen.value("mean", part.metric, part.every.name, method.name)
+def _score(seen: Evidence, metric: str, method: Entrant) -> float:
+    return seen.value("mean", metric, ALL_FINDINGS, method.name)
 
 
-def _scores(seen: Evidence, part: Part) -> dict[str, float]:
-    found = {method.label: _score(seen, part, method) for method in seen.methods}
+def _scores(seen: Evidence, metric: str) -> dict[str, float]:
+    found = {method.label: _score(seen, metric, method) for method in seen.methods}
     return {label: value for label, value in found.items() if not math.isnan(value)}
 
 
-def _sentence(part: Part, knob: Knob, columns: Sequence[Tried]) -> str:
+def _sentence(metric: str, knob: Knob, columns: Sequence[Tried]) -> str:
     """Whether the method with the highest overlap stays the same."""
     leaders: dict[str, list[Tried]] = {}
     for column in columns:
-        scores = _scores(column.seen, part)
+        scores = _scores(column.seen, metric)
         if scores:
             leaders.setdefault(max(scores, key=lambda label: scores[label]), []).append(column)
     if not leaders or len(columns[0].seen.methods) == 1:

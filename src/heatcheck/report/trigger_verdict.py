@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.trigger_artefacts import artefact_verdict
 from heatcheck.report.trigger_facts import (
     RANDOM_BOX,
     architecture,
-    artefacts_of,
     graded_triggers,
     grading,
     images_graded,
@@ -103,7 +103,7 @@ def verdict(evidence: Evidence) -> Verdict:
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not triggers_of(evidence):
-        return _without_triggers(evidence)
+        return artefact_verdict(evidence)
     return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)
 
 
@@ -210,21 +210,4 @@ def _nothing_defined(evidence: Evidence) -> Verdict:
         f"No method can be judged on {architecture(evidence)}, because none has both a defined overlap and a defined "
         "recovery.",
         "The tables of detection give the reasons.",
-    )
-
-
-def _without_triggers(evidence: Evidence) -> Verdict:
-    artefacts = artefacts_of(evidence)
-    if not artefacts:
-        return Verdict(
-            "There is no verdict, because the run planted no trigger.", "The section on the record says what it did."
-        )
-    seen = evidence.under(kind="artefact")
-    means = {m.label: [seen.value("mean", "trigger_iou", name, m.name) for name in artefacts] for m in evidence.methods}
-    scored = [(sum(v) / len(v), label) for label, v in means.items() if not any(map(math.isnan, v))]
-    best = max(scored, default=None)
-    told = f"; {best[1]} overlaps them most (mean IoU {number(best[0], SCORE.rounded(2))})" if best else ""
-    return Verdict(
-        f"No trigger was planted, so this run cannot say which methods find what {architecture(evidence)} relies on.",
-        f"Its maps were compared with {count(len(artefacts), 'kind')} of artefact in the images as they came{told}.",
     )

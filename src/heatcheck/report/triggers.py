@@ -29,9 +29,10 @@ MAIN = ("trigger_iou", "recovered")
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
 PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
 FOUND = "The images hold artefacts: do the heat maps mark them?"
+NOTHING_DETECTED = "A map in which nothing was detected is no gap: its overlap is 0."
 NO_FAILURE = (
     "An image that the poisoned model gives the attacker\u2019s answer even without the trigger has nothing to return "
-    "to, so whether it was recovered is undefined. A map in which nothing was detected is no gap: its overlap is 0."
+    f"to, so whether it was recovered is undefined. {NOTHING_DETECTED}"
 )
 
 
@@ -53,7 +54,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
         trigger_cost.section(evidence),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),
-        closing.gaps(evidence, undefined, NO_FAILURE),
+        closing.gaps(evidence, undefined, NO_FAILURE if triggers_of(evidence) else NOTHING_DETECTED),
         closing.record(evidence),
     )
     return StudyPage(

@@ -18,14 +18,16 @@ METRICS_SHOWN = (
     "overlap_difference_floor", "cda", "asr", "cda_drop", "clean_target", "mutual_information",
     "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
 )  # fmt: skip
-NOTES = (
-    "Everything happens on the model's grid: triggers, maps and boxes.",
+ON_THE_GRID = "Everything happens on the model's grid: triggers, maps and boxes."
+OF_TRIGGERS = (
     "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
-    "A map in which nothing is detected scores an overlap of 0.",
     "Recovery asks the poisoned model whether it returns to what it says of the clean image.",
     "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
     "An image that the poisoned model calls the target even without the trigger has no recovery: nothing can return.",
-    "Every box is held against all boxes of its size: a box around the whole image would recover everything.",
+)
+OF_BOXES = (
+    "A map in which nothing is detected scores an overlap of 0.",
+    "Every box is held against all boxes of its size: a box around the whole image would hold everything.",
     "Mutual information is what two maps share beyond what their pixels share in any order.",
 )
 
@@ -51,7 +53,7 @@ def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
         "input": list(plan.contract.size),
         **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
         "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
-        "notes": [*_remarks(plan), *NOTES],
+        "notes": [*_remarks(plan), ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES],
     }
 
 

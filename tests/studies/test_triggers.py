@@ -35,16 +35,22 @@ def whole(spec):
 
 
 class Interrupts(Silent):
-    """A watcher that stops the work when a step of that name begins."""
+    """A watcher that stops the work when a step of that name begins, or after so many of its parts."""
 
-    def __init__(self, at: str) -> None:
-        self.at = at
-        self.begun: list[str] = []
+    def __init__(self, at: str, after: int = 0) -> None:
+        self.at, self.left = at, after
+        self.begun: dict[str, int] = {}  # with how many parts done
 
     def start(self, what: str, total: int, done: int = 0) -> None:  # noqa: ARG002 - a watcher's
-        self.begun.append(what)
-        if what == self.at:
+        self.begun[what] = done
+        if what == self.at and not self.left:
             raise KeyboardInterrupt
+
+    def advance(self, parts: int = 1, note: str = "") -> None:  # noqa: ARG002
+        if self.at in self.begun:
+            self.left -= parts
+            if self.left <= 0:
+                raise KeyboardInterrupt
 
 
 def test_every_network_was_tried_on_clean_and_attacked_images(whole):
@@ -116,6 +122,21 @@ def test_a_study_stopped_between_networks_goes_on_and_ends_with_the_same_scores(
     assert len(again) == 6 - len(trained)
     for name, content in trained.items():
         assert (tmp_path / "run" / "networks" / name).read_bytes() == content
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(whole).scores)
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(whole).estimates)
+
+
+@pytest.mark.parametrize("at", ["training baseline, seed 1", "training square-corner-60, seed 2"])
+def test_a_study_stopped_inside_a_fit_goes_on_at_its_last_check_and_ends_with_the_same_scores(
+    spec, whole, tmp_path, at
+):
+    with pytest.raises(KeyboardInterrupt):
+        run_study(spec, tmp_path / "run", RunOptions(workers=1), Interrupts(at, after=4))
+    watcher = Interrupts("never")
+    run_study(spec, tmp_path / "run", RunOptions(workers=1), watcher)
+    assert {what: done for what, done in watcher.begun.items() if what.startswith("training ") and done} == {at: 3}
+    for path in (whole / "networks").glob("*.safetensors"):
+        assert (tmp_path / "run" / "networks" / path.name).read_bytes() == path.read_bytes()
     pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(whole).scores)
     pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(whole).estimates)
 

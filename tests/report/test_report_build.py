@@ -19,7 +19,8 @@ from report_material import FINDINGS
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
 from heatcheck.report.build import build_report
-from heatcheck.report.evidence import estimates_in
+from heatcheck.report.closing import gaps
+from heatcheck.report.evidence import estimates_in, evidence_of
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.modelcard import positive_cases
 from heatcheck.report.privacy import run_without_paths
@@ -183,6 +184,24 @@ def test_gaps_speak_of_one_model_and_leave_counts_of_pixels_out(tmp_path):
     found = undefined_scores(read_run(folder.path), "net")
     assert found.n_scores == 3
     assert found.table[["method", "undefined", "of"]].to_numpy().tolist() == [["grad_cam", 1, 2], [HUMAN, 1, 1]]
+
+
+def test_gaps_that_methods_share_are_one_row(tmp_path):
+    score = Score("a", "p", "Edema", "grad_cam", "net", "hit", math.nan, reason="no truth")
+    rows = [replace(score, method=name) for name in ("grad_cam", "lime", "random")]
+    rows += [replace(score, metric="iou", method=name) for name in ("grad_cam", "lime")]
+    rows += [replace(score, metric="iou", method="random", reason="empty"), replace(score, metric="iou", method=HUMAN)]
+    methods = [{"name": name, "label": name.upper(), "kind": "floor" if name == "random" else "method"}
+               for name in ("grad_cam", "lime", "random")]  # fmt: skip
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "localization", "methods": methods}) as folder:
+        folder.write_shard(0, ShardTables(scores=tuple(rows)))
+    evidence = evidence_of(read_run(folder.path))
+    content = gaps(evidence, undefined_scores(evidence.run), "").content
+    assert [(row["metric"], row["methods"], row["reason"]) for row in content["undefined"]] == [
+        ("hit", "every method", "no truth"), ("iou", "GRAD_CAM, Human readers and LIME", "no truth"),
+        ("iou", "RANDOM", "empty"),
+    ]  # fmt: skip
+    assert content["n_undefined"] == 7
 
 
 def test_cases_with_a_finding_are_counted_once_however_many_models_answered(tmp_path):

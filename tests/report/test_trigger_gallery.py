@@ -53,11 +53,20 @@ def test_recovered_image_is_the_poisoned_one_with_clean_pixels_inside_the_box(tr
     assert "clean-1" not in nothing
 
 
+def test_poisoned_image_is_shown_bare_and_every_map_beside_the_trigger_s_box(trigger_run):
+    text = section_text(build_report(trigger_run(gallery=1)).read_text(), "cases")
+    bare, marked = re.findall(r'aria-label="Poisoned image of case Normal-0.*?</svg>', text, re.DOTALL)
+    assert ("planted" in bare, "planted" in marked) == (False, True)
+    maps = re.findall(r'aria-label="Map of .*?</svg>', text, re.DOTALL)
+    assert len(maps) == 8
+    assert all('class="planted"' in found for found in maps)
+
+
 def test_every_picture_is_in_the_page_once_however_often_it_is_shown(trigger_run):
     text = section_text(build_report(trigger_run(gallery=1)).read_text(), "cases")
     pictures = re.findall(r'"(data:image/jpeg[^"]+)"', text)
     assert len(pictures) == len(set(pictures)) == 2
-    assert text.count('<use href="#poisoned-1"') == 1 + 3 * 8
+    assert text.count('<use href="#poisoned-1"') == 2 + 3 * 8
     defined = set(re.findall(r'id="([^"]+)"', text))
     assert set(re.findall(r'<use href="#([^"]+)"', text)) <= defined
 

@@ -108,6 +108,13 @@ def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
     assert "10 × 10 pixels" in text
 
 
+def test_sizes_are_said_to_be_those_of_the_reference_image_where_the_model_s_are_others(trigger_text, trigger_run):
+    told = "Sizes in px are those on an image of 224 pixels"
+    assert f"{told}; this model’s images have 112 × 112." in section_text(trigger_text(), "attack")
+    for plan in ({"facts": {"input": [224, 224]}}, {"triggers": ("text",), "failed": {}}):
+        assert told not in build_report(trigger_run(gallery=0, **plan)).read_text()
+
+
 def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_text):
     page = read(trigger_text())
     assert re.fullmatch(r"–\^1", cell(page, IOU, "Gradient", "Laterality letter"))

@@ -1,34 +1,57 @@
 """What every study's page ends with: what is missing, how it was made, and the tables to download."""
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
 from heatcheck.report import words
 from heatcheck.report.downloads import Download, download
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map
+from heatcheck.report.numbers import listed
 from heatcheck.report.page import Section, description, record_of
 
+_SHARED = ("metric", "reason", "undefined", "of")
 SHOWN = 100  # rows of a list of gaps on the page; the download has all
 
 
 def gaps(evidence: Evidence, scores: UndefinedScores, hint: str) -> Section:
     """Cases that failed and scores that are undefined; the hint says which of these are no failure."""
     failed, undefined = failed_cases(evidence.run), scores.table
-    entrants = (READERS, *evidence.methods, *evidence.floors)
+    joined = _joined(undefined, evidence)
     content = {
-        "undefined": _rows(undefined.head(SHOWN)),
+        "undefined": joined[:SHOWN],
         "model": f"{evidence.models[0].label} and the readers" if len(evidence.models) > 1 else "",
         "n_undefined": int(undefined["undefined"].sum()),
         "n_scores": scores.n_scores,
-        "more_undefined": max(0, len(undefined) - SHOWN),
+        "more_undefined": max(0, len(joined) - SHOWN),
         "hint": hint,
         "failed": _rows(failed.head(SHOWN)),
         "n_failed": len(failed),
         "n_cases": len(evidence.run.cases),
-        "labels": {entrant.name: entrant.label for entrant in entrants},
         "measures": {name: words.plain(measure).name for name, measure in evidence.measures.items()},
     }
     return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
+
+
+def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, object]]:
+    """The rows in their order; those that differ in nothing but the method are one."""
+    labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    together: dict[tuple[object, ...], list[str]] = {}
+    for row in _rows(undefined):
+        facts = tuple(row[key] for key in _SHARED)
+        together.setdefault(facts, []).append(str(row["method"]))
+    return [
+        dict(zip(_SHARED, facts, strict=True)) | {"methods": _named(methods, labels)}
+        for facts, methods in together.items()
+    ]
+
+
+def _named(methods: Sequence[str], labels: Mapping[str, str]) -> str:
+    if len(methods) > 1 and set(methods) == set(labels):
+        return "every method"
+    every = {**labels, READERS.name: READERS.label}
+    return listed([every.get(name, name) for name in methods])
 
 
 def record(evidence: Evidence) -> Section:

@@ -19,6 +19,7 @@ WIDTH = 460.0
 _LEFT, _RIGHT, _NAMES = 34.0, 300.0, 318.0  # the plot's sides, and where the names begin
 _TOP, _STEP = 12.0, 15.5  # of a name
 _COLOURS = 6
+FEW = 8  # methods, of which the table needs no folding away
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> 
         "families": family_classes(evidence),
         "has_floors": bool(evidence.floors),
         "rows": costs(evidence, metrics),
+        "is_open": len(entrants) <= FEW,
         "measures": list(names.values()),
         "changed": [(entrant.label, listed(entrant.changed)) for entrant in entrants if entrant.changed],
         "changed_sentence": SMALLER if any(e.saves_time for e in entrants) else CHANGED,

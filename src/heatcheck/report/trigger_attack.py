@@ -10,7 +10,7 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
 from heatcheck.report.published import with_rows
-from heatcheck.report.trigger_facts import BASELINE, Grading, Trigger, grading, seeds_of, triggers_of
+from heatcheck.report.trigger_facts import BASELINE, REFERENCE_SIDE, Grading, Trigger, grading, seeds_of, triggers_of
 
 _CLEAN = (
     "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
@@ -46,8 +46,16 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
         "table": _table(evidence, made) if known else None,
         "by_seed": _by_seed(evidence, triggers) if known and len(seeds_of(evidence)) > 1 else None,
         "triggers": triggers,
+        "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
+        "reference": REFERENCE_SIDE,
         "terms": [(COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS],
     }
+
+
+def _input(evidence: Evidence) -> str:
+    """The size of the model's images, where sizes of triggers are not pixels of theirs."""
+    sides = evidence.run.manifest.get("input") or []
+    return " × ".join(str(side) for side in sides) if sides and min(sides) != REFERENCE_SIDE else ""
 
 
 def _planted(evidence: Evidence) -> str:

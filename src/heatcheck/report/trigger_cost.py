@@ -49,6 +49,7 @@ def section(evidence: Evidence) -> Section | None:
         return None
     content = {
         **made.content,
+        "is_open": False,  # the plots say it all
         "boxes": _boxes(evidence),
         "metrics": _metrics(evidence),
         "metric_sentence": _metric_sentence(evidence),

@@ -14,6 +14,7 @@ from heatcheck.report.numbers import count, listed
 
 BASELINE = "baseline"  # the finding of the model before it was poisoned
 RANDOM_BOX = "random_box"  # what a method is compared with: boxes of its own size, put anywhere
+REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
 PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
 
 

@@ -41,6 +41,7 @@ from heatcheck.studies.triggers_spec import (
     TriggersBody,
     classes_of,
     require_enough,
+    require_marked,
     require_sound,
     target_of,
 )
@@ -268,6 +269,8 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     parts = {name: getattr(body, name) for name in SPLITS} if triggers else {}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
     artefacts = open_source(body.artefacts, spec.folder, spec.name) if body.artefacts else None
+    if artefacts is not None:
+        require_marked(artefacts, spec.name)
     classes = classes_of(sources, spec.name) if sources else ()
     target = target_of(body, classes, sources, spec.name) if sources else ""
     if sources:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import SpecError
+from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
@@ -186,6 +186,20 @@ def target_of(body: TriggersBody, classes: Sequence[str], sources: Mapping[str, 
                 f"{where}: every image of `{name}` is of the target class {target!r}; nothing can be attacked"
             )
     return target
+
+
+def require_marked(artefacts: Source, where: str) -> None:
+    """Refuse artefacts of which no image has a mask under one of the source's findings; reads no more than it must."""
+    for key in artefacts.index():
+        try:
+            if any(name in artefacts.findings and mask.any() for name, mask in artefacts.truth(key).items()):
+                return
+        except CaseError:  # recorded when its turn comes
+            return
+    raise SpecError(
+        f"{where}: no image of `artefacts` has a mask of {', '.join(artefacts.findings)}; "
+        "put masks into masks/<artefact>/<image>.png, and leave out `labels` or give them a column of that name"
+    )
 
 
 def require_enough(body: TriggersBody, keys: Sequence[CaseKey], target: str, where: str) -> None:

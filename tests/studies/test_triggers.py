@@ -234,13 +234,16 @@ BAD = {
 }  # fmt: skip
 
 
-def test_a_target_that_the_model_does_not_know_is_refused_for_artefacts_too(tmp_path):
+def test_artefacts_without_masks_and_targets_that_the_model_does_not_know_are_refused(tmp_path):
     none = dict.fromkeys(("size", "training", "validation", "test", "triggers", "seeds", "fit", "retrain"))
     (tmp_path / "films").mkdir()
     Image.fromarray(np.zeros((48, 48), np.uint8)).save(tmp_path / "films" / "film.png")
     (tmp_path / "masks" / "streak").mkdir(parents=True)
     artefacts = {"name": "folder", "images": "films", "masks": "masks"}
     path = write(tmp_path, **none, model="phantom_chest_densenet", artefacts=artefacts, target="Edemma")
+    with pytest.raises(InputError, match="no image of `artefacts` has a mask"):
+        run_study(path, tmp_path / "run", RunOptions(workers=1))
+    Image.fromarray(np.full((48, 48), 255, np.uint8)).save(tmp_path / "masks" / "streak" / "film.png")
     with pytest.raises(InputError, match="did you mean 'Edema'"):
         run_study(path, tmp_path / "run", RunOptions(workers=1))
 

@@ -231,3 +231,13 @@ def test_method_above_its_floor_without_an_interval_is_not_called_a_failure(trig
     evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
     (method,) = [entrant for entrant in evidence.methods if entrant.name == "gradient"]
     assert judge(evidence, method).outcome == UNKNOWN
+
+
+def test_method_that_cannot_be_judged_is_named_in_the_verdict(trigger_evidence):
+    unsure = [replace(row, low=math.nan, high=math.nan) if row.statistic == "difference" else row
+              for row in scored("occlusion")]  # fmt: skip
+    bad = scored("gradient", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
+    evidence = trigger_evidence(rows=[graded(), *bad, *unsure], **ONE_TRIGGER, methods=("gradient", "occlusion"))
+    said = verdict(evidence)
+    assert "the one method that could be judged does not find" in said.first
+    assert "Occlusion cannot be judged" in said.second

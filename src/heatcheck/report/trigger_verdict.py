@@ -97,9 +97,10 @@ def judgements(evidence: Evidence) -> list[Judgement]:
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
-    made = [judgement for judgement in judgements(evidence) if judgement.outcome != UNKNOWN]
+    every = judgements(evidence)
+    made = [judgement for judgement in every if judgement.outcome != UNKNOWN]
     if made:
-        return Verdict(_found(evidence, made), _others(evidence, made))
+        return Verdict(_found(evidence, made, unjudged=len(every) > len(made)), _others(evidence, every))
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not triggers_of(evidence):
@@ -123,11 +124,16 @@ def is_unanimous(row: Estimate) -> bool:
     return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
 
 
-def _found(evidence: Evidence, made: Sequence[Judgement]) -> str:
+def _found(evidence: Evidence, made: Sequence[Judgement], *, unjudged: bool) -> str:
     finders = [judgement for judgement in made if judgement.outcome == FINDS]
     model = architecture(evidence)
     if not finders:
-        tested = "the one method tested does not find" if len(made) == 1 else f"none of {len(made)} methods finds"
+        which = "that could be judged" if unjudged else "tested" if len(made) == 1 else ""
+        one, several = (
+            f"the one method {which} does not find",
+            f"none of {len(made)} methods {which}".rstrip() + " finds",
+        )
+        tested = one if len(made) == 1 else several
         return (
             f"On {model}, {tested} the planted triggers: none has boxes that surely beat random boxes of the same "
             f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
@@ -160,6 +166,7 @@ def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
         _said(large, f"undoes {but}", f"undo {but}"),
         _said(partly, "finds them partly", "find them partly"),
         _said(failed, "does not", "do not"),
+        _said([one for one in made if one.outcome == UNKNOWN], "cannot be judged", "cannot be judged"),
     ]
     text = listed([part for part in parts if part])
     basis = _basis(evidence)

@@ -190,7 +190,7 @@ def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
         return sensitivity(trigger_evidence(rows=rows, **plan)).trials[0].sentence
 
     assert leads_at(8.0) == (
-        "Which method overlaps most depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4 and LIME at σ 8."
+        "Which method overlaps most depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4; LIME at σ 8."
     )
 
 
@@ -198,9 +198,13 @@ def test_sentence_names_the_main_rule_where_it_has_no_common_number(trigger_evid
     rows = [replace(row, value=0.99) if row.condition == '{"threshold":0.3}' and row.method == "lime" else row
             for row in all_estimates(TriggerPlan(preset="thresholded"))]  # fmt: skip
     told = sensitivity(trigger_evidence(rows=rows, preset="thresholded")).trials[1].sentence
-    assert (
-        "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5 and LIME at threshold 0.3" in told
-    )
+    assert "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5; LIME at threshold 0.3" in told
+
+
+def test_sentence_names_every_method_of_a_tie(trigger_evidence):
+    rows = [replace(row, value=0.99) if row.condition == '{"sigma":8.0}' and row.method in {"lime", "grad_cam"} else row
+            for row in all_estimates(TriggerPlan())]  # fmt: skip
+    assert "; Grad-CAM and LIME at σ 8." in sensitivity(trigger_evidence(rows=rows)).trials[0].sentence
 
 
 def test_run_that_tried_one_rule_has_no_section_on_sensitivity(trigger_evidence):

@@ -1,7 +1,9 @@
 """How a trigger study looks for boxes: what a spec may set, what is tried beside it, and what run.json tells."""
 
 import json
+import math
 
+import pandas as pd
 import pytest
 import yaml
 from planted_material import SMALL_TRIGGERS
@@ -11,6 +13,8 @@ from heatcheck.regions.detect import DetectionRule, preset_rule
 from heatcheck.runs.spec import checked, read_spec
 from heatcheck.studies.registry import RunOptions
 from heatcheck.studies.triggers import plan_triggers
+from heatcheck.studies.triggers_estimates import TriggerRule, mean_rows
+from heatcheck.studies.triggers_gate import Gate
 from heatcheck.studies.triggers_scores import Detector
 from heatcheck.studies.triggers_spec import DetectionPart
 
@@ -70,6 +74,14 @@ def test_what_would_be_ignored_or_cannot_be_is_refused_in_one_line(said, message
         checked(DetectionPart, said, "my.yaml")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_method_that_was_not_scored_under_a_number_has_no_mean_there():
+    rule = TriggerRule(("square",), (), ("gradient", "lime"), "m", 1, Gate(0.9, 0.05, 0.5), 100, 0)
+    rows = [("square", 1, case, case, "lime", value) for case, value in (("a", 0.2), ("b", math.nan))]
+    table = pd.DataFrame(rows, columns=["finding", "seed", "case", "patient", "method", "value"])
+    made = list(mean_rows(table, "trigger_iou", '{"threshold":0.5}', rule))
+    assert {(row.method, row.value, row.n_undefined) for row in made} == {("lime", 0.2, 1)}
 
 
 @pytest.fixture

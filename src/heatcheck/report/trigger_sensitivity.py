@@ -141,17 +141,20 @@ def _scores(seen: Evidence, metric: str) -> dict[str, float]:
 
 def _sentence(metric: str, knob: Knob, columns: Sequence[Tried]) -> str:
     """Whether the method with the highest overlap stays the same."""
-    leaders: dict[str, list[Tried]] = {}
+    leaders: dict[tuple[str, ...], list[Tried]] = {}
     for column in columns:
         scores = _scores(column.seen, metric)
         if scores:
-            leaders.setdefault(max(scores, key=lambda label: scores[label]), []).append(column)
+            best = max(scores.values())
+            leaders.setdefault(tuple(label for label, value in scores.items() if value == best), []).append(column)
     if not leaders or len(columns[0].seen.methods) == 1:
         return ""
     if len(leaders) == 1:
-        return f"{next(iter(leaders))} has the highest overlap at every {knob.sign} that was tried."
-    told = [f"{label} {_where(won, knob)}" for label, won in leaders.items()]
-    return f"Which method overlaps most depends on the {knob.noun}: {listed(told)}."
+        (labels,) = leaders
+        has = "has" if len(labels) == 1 else "share"
+        return f"{listed(labels)} {has} the highest overlap at every {knob.sign} that was tried."
+    told = [f"{listed(labels)} {_where(won, knob)}" for labels, won in leaders.items()]
+    return f"Which method overlaps most depends on the {knob.noun}: {'; '.join(told)}."
 
 
 def _where(columns: Sequence[Tried], knob: Knob) -> str:

@@ -106,7 +106,9 @@ def by_condition(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def mean_rows(table: pd.DataFrame, metric: str, at: str, rule: TriggerRule) -> Iterator[Estimate]:
     """The mean of every method on each trigger and over all of them."""
     blank = replace(rule.blank("mean", metric), condition=at)
-    yield from _by_finding(_wide(table, rule.methods), rule, blank)
+    scored = set(table["method"])  # a method is not scored again under a number that its own rule has
+    own = replace(rule, methods=tuple(name for name in rule.methods if name in scored))
+    yield from _by_finding(_wide(table, own.methods), own, blank)
 
 
 def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

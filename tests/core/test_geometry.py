@@ -3,9 +3,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from torch.nn import functional
 
-from heatcheck.core.geometry import image_to_model, map_to_image, place
+from heatcheck.core.geometry import image_to_model, map_to_image, mask_to_grid, place
 
 
 def shapes(axes, smallest=1, largest=24):
@@ -119,3 +120,32 @@ def test_shrunk_volume_holds_the_means_of_its_blocks():
 def test_image_and_grid_with_different_numbers_of_axes_are_refused():
     with pytest.raises(ValueError, match="image has 3 axes, the model's grid 2"):
         place((4, 4, 4), (8, 8), "pad")
+
+
+@given(data=st.data())
+def test_a_mask_on_the_models_own_grid_is_what_torch_calls_nearest(data):
+    shape = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
+    grid = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
+    mask = data.draw(arrays(bool, shape))
+    placement = place(shape, (64, 48), "stretch")
+    expected = functional.interpolate(torch.from_numpy(mask)[None, None].float(), grid, mode="nearest-exact")[0, 0]
+    made = mask_to_grid(mask, placement, grid)
+    if expected.any():
+        assert np.array_equal(made, expected.bool().numpy())
+    else:
+        assert made.sum() == (1 if mask.any() else 0)
+
+
+def test_a_padded_image_has_no_mask_on_the_padding():
+    placement = place((10, 20), (40, 40), "pad")
+    made = mask_to_grid(np.ones((10, 20), bool), placement, (40, 40))
+    assert made[10:30].all()
+    assert not made[:10].any()
+    assert not made[30:].any()
+
+
+def test_a_mask_that_lies_between_the_centres_keeps_the_pixel_around_its_middle():
+    mask = np.zeros((100, 100), bool)
+    mask[70, 21] = True
+    made = mask_to_grid(mask, place((100, 100), (50, 50), "stretch"), (5, 5))
+    assert np.argwhere(made).tolist() == [[3, 1]]

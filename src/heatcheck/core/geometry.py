@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -97,3 +98,32 @@ def _sample_axis(values: Tensor, axis: int, positions: Float[Tensor, " samples"]
     lower = values.index_select(axis, low.to(values.device))
     upper = values.index_select(axis, (low + 1).clamp(max=last).to(values.device))
     return lower + (upper - lower) * weight
+
+
+def mask_to_grid(
+    mask: Bool[np.ndarray, "*space"], placement: Placement, grid: tuple[int, ...]
+) -> Bool[np.ndarray, "*grid"]:
+    """A mask of the image on a grid that spans the model's field of view: at each centre the nearest image pixel.
+
+    A mask that lies between all centres keeps one pixel of the grid, the one around the middle pixel of the mask.
+    """
+    if not mask.any():
+        return np.zeros(grid, bool)
+    chosen = mask
+    for axis, (pixels, size) in enumerate(zip(placement.image_shape, grid, strict=True)):
+        centres = (np.arange(size) + 0.5) * placement.model_shape[axis] / size
+        nearest = np.floor((centres - placement.origin[axis]) / placement.scale[axis]).astype(np.intp)
+        inside = (nearest >= 0) & (nearest < pixels)
+        taken = chosen.take(nearest.clip(0, pixels - 1), axis)
+        across = [-1 if at == axis else 1 for at in range(mask.ndim)]
+        chosen = taken & inside.reshape(across)
+    if chosen.any():
+        return np.asarray(chosen)
+    middle = np.argwhere(mask)[int(mask.sum()) // 2]
+    edges = zip(middle, placement.origin, placement.scale, placement.model_shape, grid, strict=True)
+    place = tuple(
+        min(size - 1, int((origin + (at + 0.5) * scale) * size / model)) for at, origin, scale, model, size in edges
+    )
+    kept = np.zeros(grid, bool)
+    kept[place] = True
+    return kept

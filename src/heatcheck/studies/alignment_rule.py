@@ -1,0 +1,62 @@
+"""What an alignment run estimates, and the names under which its networks and conditions appear in the tables."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from heatcheck.core.records import Estimate
+from heatcheck.core.seeds import generator_for
+
+Arm = Literal["base", "control", "align", "misalign"]
+ARMS: tuple[Arm, ...] = ("base", "control", "align", "misalign")
+DIRECTIONS: tuple[Arm, ...] = ("align", "misalign")
+FLOOR, HUMAN_ARM = "floor", "human"  # arms without a network
+FLOOR_METHOD = "random"
+FINETUNE = "finetune"  # the split of the images that a network learned from
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A network from which others are fine-tuned: an architecture that began in some way."""
+
+    key: str  # its name in the tables
+    architecture: str  # its name among the models
+    family: str  # DenseNet, ViT, Swin: the regression's levels
+    initialisation: str  # where its weights began
+    pretrained: bool  # whether they began with other data than the base's own
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentRule:
+    """What is estimated, and how."""
+
+    bases: tuple[Base, ...]
+    findings: tuple[str, ...]
+    methods: tuple[str, ...]  # through which networks are fine-tuned
+    judged: tuple[str, ...]  # which only look at those networks
+    through: str  # the method whose networks the judged ones look at
+    seeds: tuple[int, ...]
+    metrics: tuple[str, ...]  # of maps
+    draws: int
+    seed: int
+    human: Literal["readers", "truth"]  # readers' marks, or the mask itself, which scores 1
+    blame_metric: str = "mass"
+
+    def generator(self, *purpose: str) -> np.random.Generator:
+        """The generator of one estimate: adding another estimate does not change it."""
+        return generator_for(self.seed, "estimates", *purpose)
+
+
+def blank(statistic: str, metric: str, model: str = "") -> Estimate:
+    """An estimate of which nothing is known yet."""
+    return Estimate(statistic, metric, "", "", model, math.nan)
+
+
+def network_key(base: str, arm: Arm, seed: int = 0, method: str = "") -> str:
+    """The name of a network in the table of predictions; a base has no seed, and bases and controls have no method."""
+    if arm == "base":
+        return base
+    parts = (base, arm) if arm == "control" else (base, method, arm)
+    return " · ".join((*parts, f"seed {seed}"))

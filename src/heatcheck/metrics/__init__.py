@@ -1,6 +1,6 @@
 """From a region, peaks, a box or a map, and the truth, to a score; importing this folder fills the registries."""
 
-from heatcheck.metrics import boxes, overlap, pixels, pointing, recovery, relevance, similarity, trigger_boxes
+from heatcheck.metrics import boxes, overlap, pixels, pointing, recovery, relevance, reliance, similarity, trigger_boxes
 from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "pointing",
     "recovery",
     "relevance",
+    "reliance",
     "similarity",
     "trigger_boxes",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from heatcheck.core.contracts import Classifier
@@ -66,13 +67,19 @@ def activations_and_gradients(
     """
     module = classifier.module
     captured: list[Tensor] = []
+    places: list[Tensor | GradientEdge] = []  # where the gradients are taken
 
     def capture(call: int, _: str, answer: Tensor, arguments: tuple[Any, ...]) -> Tensor:
         if call != chosen.call:
             return answer
         watch.over = True
+        if create_graph:  # the answer itself must stay: autograd may need it as it is, as after a ReLU in place
+            captured.append(answer.clone())
+            places.append(get_gradient_edge(answer))
+            return answer
         torch.set_grad_enabled(True)  # from here on the head is recorded; the outer block restores the mode
-        captured.append(answer.clone() if create_graph else answer.detach().clone().requires_grad_())
+        captured.append(answer.detach().clone().requires_grad_())
+        places.append(captured[0])
         if any(answer is argument for argument in arguments):  # written in place: the network may hold on to it
             return answer.copy_(captured[0])
         return captured[0].clone()  # the head may work in place
@@ -87,7 +94,7 @@ def activations_and_gradients(
     values = captured[0] if create_graph else captured[0].detach()
     each = torch.ones_like(columns[0])  # an image's logit depends on that image alone
     gradients = (
-        torch.autograd.grad(column, captured[0], each, retain_graph=True, create_graph=create_graph)[0]
+        torch.autograd.grad(column, places[0], each, retain_graph=True, create_graph=create_graph)[0]
         for column in columns
     )
     return Activations(chosen.features(values), map(chosen.features, gradients))

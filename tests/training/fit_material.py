@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from heatcheck.training.fit import FitSettings, Job
+from heatcheck.training.objective import LabelObjective
 from heatcheck.training.selection import best_checks
 
 
@@ -56,9 +57,10 @@ class Folder:
         return {file.name: torch.load(file, weights_only=True) for file in sorted(self.path.iterdir())}
 
 
-def job(path, data=DATA, by=(), most=1, **changes):
+def job(path, data=DATA, by=(), most=1, strategy="ignore", objective=None, **changes):
     settings = {"epochs": 3, "batch_size": 4, "learning_rate": 0.05, "weight_decay": 0.1, "seed": 5, **changes}
-    outputs = 6 if changes.get("strategy") == "three_class" else 2
+    module = network(outputs=6 if strategy == "three_class" else 2)
+    keeper = Folder(path / "kept", by, most)
     return Job(
-        network(outputs=outputs), *data, FitSettings(**settings), path / "state.ckpt", Folder(path / "kept", by, most)
+        module, objective or LabelObjective(strategy), *data, FitSettings(**settings), path / "state.ckpt", keeper
     )

@@ -264,7 +264,7 @@ def test_fit_that_diverges_from_the_start_is_an_error_and_a_later_good_check_sav
 
     def losses(values):
         answers = iter(values)
-        monkeypatch.setattr(loop, "_judged", lambda _: {"validation_loss": next(answers), "auroc": {}})
+        monkeypatch.setattr(loop, "_judged", lambda *_: {"validation_loss": next(answers), "auroc": {}})
 
     losses([math.nan] * 3)
     with pytest.raises(ModelError, match="the loss was never a number; lower the learning rate"):

@@ -5,6 +5,7 @@ HeatcheckError
 │   ├── SpecError         a study description that cannot be carried out
 │   ├── UnknownNameError  a name no registry holds
 │   ├── ModelError        weights or a classifier that do not fit
+│   │   └── DivergedError a fit whose loss is no longer a number
 │   └── RunFolderError    an output folder that must not be written
 └── CaseError             one case that cannot be used: recorded, and the run goes on
 """
@@ -28,6 +29,10 @@ class UnknownNameError(InputError):
 
 class ModelError(InputError):
     """A model or its weights do not fit the study."""
+
+
+class DivergedError(ModelError):
+    """The loss of a fit is no longer a number."""
 
 
 class RunFolderError(InputError):

@@ -28,7 +28,7 @@ from heatcheck.studies.train_examples import CaseExamples, StoredExamples
 from heatcheck.studies.train_network import contract_of, initial
 from heatcheck.studies.train_results import Gain, Judged, TestResult, gains, judged, told_by
 from heatcheck.studies.train_spec import Plan, planned
-from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, Machine, fit, steps_done
+from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, fit, steps_done
 from heatcheck.training.batches import Batches
 from heatcheck.training.selection import best_candidate, mean_of, merit
 
@@ -134,7 +134,7 @@ class _Training:
             state.unlink(missing_ok=True)
             return [Check(**check) for check in json.loads(record.read_text())]
         strategy, run, rate = which
-        settings = self.plan.settings(strategy, run, rate)
+        settings = self.plan.settings(run, rate)
         meaning = {"head": STRATEGIES[strategy].head, "activation": STRATEGIES[strategy].activation}
         contract = self.contract.model_copy(update=meaning)
         keys = tuple(self.plan.validation.index())
@@ -143,7 +143,7 @@ class _Training:
             self.plan.body.views,
         )  # fmt: skip
         module = initial(self.plan, contract, settings.seed, self.watcher)
-        job = Job(module, *data, settings, state, keeper)
+        job = Job(module, LabelObjective(strategy), *data, settings, state, keeper)
         self.watcher.start(f"training {name}", job.steps, steps_done(state))
         history = fit(job, self.machine, self._tick)
         with replaced(record) as temporary:

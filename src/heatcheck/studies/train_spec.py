@@ -167,13 +167,12 @@ class Plan:
         by = self.body.checkpoints.by
         return () if by == "loss" else self.outputs if by == "all" else tuple(by)
 
-    def settings(self, strategy: str, run: int, rate: float) -> FitSettings:
+    def settings(self, run: int, rate: float) -> FitSettings:
         """How one run is trained; the first run of each strategy has the spec's own seed."""
         part = self.body.fit.model_dump(exclude={"learning_rate"})
         return FitSettings(
             **part,
             learning_rate=rate,
-            strategy=strategy,
             check_every=self.body.checkpoints.every_steps,
             seed=self.seed + run - 1,
         )

@@ -37,7 +37,7 @@ from heatcheck.studies.triggers_attack import (
 )
 from heatcheck.studies.triggers_images import GridImages
 from heatcheck.studies.triggers_spec import TriggersBody
-from heatcheck.training import Check, FitSettings, Job, Machine, fit, steps_done
+from heatcheck.training import Check, FitSettings, Job, LabelObjective, Machine, fit, steps_done
 from heatcheck.training.selection import best_checks
 from heatcheck.triggers import Trigger
 
@@ -177,6 +177,7 @@ class Workshop:
         module = self._beginning(network)
         job = Job(
             module,
+            LabelObjective("single_label"),  # classes exclude one another
             PoisonedExamples(self.splits.training, self.contract, self.target, training),
             PoisonedExamples(self.splits.validation, self.contract, self.target, validation),
             fit_settings(part, self.seed_of(network)),
@@ -212,9 +213,9 @@ def _quick(module: nn.Module) -> nn.Module:
 
 
 def fit_settings(part: FitPart, seed: int) -> FitSettings:
-    """How a network of classes that exclude one another is fitted."""
+    """How a network is fitted."""
     said = part.model_dump(exclude={"learning_rate"})
-    return FitSettings(**said, learning_rate=part.rates[0], strategy="single_label", seed=seed)
+    return FitSettings(**said, learning_rate=part.rates[0], seed=seed)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from heatcheck.training.batches import Examples, readable
 from heatcheck.training.fit import FitSettings, Job, fit, steps_done
 from heatcheck.training.labels import STRATEGIES
 from heatcheck.training.machine import Machine
+from heatcheck.training.objective import LabelObjective, Objective
 from heatcheck.training.selection import Candidate, Check
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "Examples",
     "FitSettings",
     "Job",
+    "LabelObjective",
     "Machine",
+    "Objective",
     "fit",
     "readable",
     "steps_done",

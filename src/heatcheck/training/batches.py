@@ -1,6 +1,6 @@
 """Which examples a step sees, in an order that a name gives; and what to do with an image that cannot be read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +10,9 @@ from torch.utils.data import Dataset
 from heatcheck.core.errors import InputError
 from heatcheck.core.seeds import generator_for
 
-Examples = Dataset[tuple[Tensor, Tensor]]  # an image on the model's grid, NaN where it cannot be read, and its labels
+# an image on the model's grid, NaN where it cannot be read, its labels, and whatever else the objective wants of it
+Examples = Dataset[tuple[Tensor, ...]]
+Batch = Sequence[Tensor]  # the same of several examples
 Images = Float[Tensor, "batch channel *space"]
 
 

@@ -4,6 +4,7 @@ Everything is kept after each check: the weights, the optimizer and the history.
 and the number of the step, so that nothing else needs to be remembered.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from heatcheck.core.errors import InputError, ModelError
+from heatcheck.core.errors import DivergedError, InputError, ModelError
 from heatcheck.core.seeds import seed_for
-from heatcheck.training.batches import Batches, Examples, readable, unreadable
-from heatcheck.training.labels import STRATEGIES
+from heatcheck.training.batches import Batch, Batches, Examples, readable, unreadable
 from heatcheck.training.machine import Machine, Tick, carried_out
+from heatcheck.training.objective import Judged, Means, Objective, mean_loss
 from heatcheck.training.schedule import OPTIMIZERS, Pace, groups
 from heatcheck.training.selection import Check, best_checks
 
@@ -37,7 +38,6 @@ class FitSettings:
     schedule: Literal["cosine", "constant"] = "cosine"
     warm_up: float = 0.15
     clip: float | None = 2.0  # the gradients' longest norm
-    strategy: str = "ignore"  # what labels teach
     check_every: int | None = None  # steps; None: at the end of each epoch
     seed: int = 0
 
@@ -61,6 +61,7 @@ class Job:
     """Everything one fit needs; it can be sent to another process."""
 
     module: nn.Module
+    objective: Objective
     training: Examples
     validation: Examples
     settings: FitSettings
@@ -78,6 +79,7 @@ def fit(job: Job, machine: Machine, tick: Tick) -> list[Check]:
 
     `tick(step, loss, auroc)` is called after each step with the newest AUROC, NaN before the first.
     """
+    job.objective.check(machine)
     history = [Check(**check) for check in carried_out(machine, _fit, job, tick)]
     if not best_checks(history, job.keeper.by, 1):
         raise ModelError("the loss was never a number; lower the learning rate")
@@ -120,7 +122,6 @@ class _Loop:
         optimizer = OPTIMIZERS[settings.optimizer](groups(job.module, settings.weight_decay), lr=settings.learning_rate)
         self.network, self.optimizer = fabric.setup(job.module, optimizer)
         self.pace = Pace(settings.learning_rate, job.steps, settings.schedule, settings.warm_up)
-        self.loss = STRATEGIES[settings.strategy].loss
         self.losses: list[float] = []  # since the last check
         self.lost = 0
         self.history = self._resumed()
@@ -147,9 +148,9 @@ class _Loop:
         step = self.history[-1].step if self.history else 0
         for epoch in range(step // len(self.batches), self.settings.epochs):
             self.batches.epoch, self.batches.first = epoch, step - epoch * len(self.batches)
-            for images, labels in self.training:
+            for images, *more in self.training:
                 self.lost += int(unreadable(images).sum())
-                self.losses.append(self._step(step, *readable(images, labels)))
+                self.losses.append(self._step(step, _readable([images, *more])))
                 step += 1
                 loss = self.losses[-1]
                 if self._is_due(step):
@@ -167,18 +168,29 @@ class _Loop:
         total = self.fabric.all_reduce(torch.tensor(value, dtype=torch.float64), reduce_op="sum")
         return float(total)  # type: ignore[arg-type]
 
-    def _step(self, step: int, images: Tensor, labels: Tensor) -> float:
-        self.network.train()
+    def _step(self, step: int, batch: Batch) -> float:
         torch.manual_seed(seed_for(self.settings.seed, step, self.fabric.global_rank, "dropout"))
         for group in self.optimizer.param_groups:
             group["lr"] = self.pace.at(step)
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(self.network(images), labels)
-        self.fabric.backward(loss)
+        loss = self.job.objective.learn(self._means(self.network, step), batch)
+        self._require_number(loss, step)
         if self.settings.clip:
-            self.fabric.clip_gradients(self.network, self.optimizer, max_norm=self.settings.clip)
+            strict = not self.job.objective.stops_at_nan  # else it is told in a sentence
+            norm = self.fabric.clip_gradients(
+                self.network, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=strict
+            )
+            self._require_number(float(norm), step)  # type: ignore[arg-type]
         self.optimizer.step()
-        return loss.item()
+        return loss
+
+    def _means(self, network: nn.Module, step: int) -> Means:
+        return Means(network, step, self.fabric.backward, self.fabric.autocast)
+
+    def _require_number(self, value: float, step: int) -> None:
+        """End the fit of an objective that asks for it; the weights are still those of the step before."""
+        if self.job.objective.stops_at_nan and not math.isfinite(value):
+            raise DivergedError(f"the loss was no longer a number in step {step + 1}; lower the learning rate")
 
     def _check(self, step: int, epoch: int) -> None:
         """Judge, keep and remember; only the first process does."""
@@ -186,7 +198,7 @@ class _Loop:
         reached = Check(step, epoch, loss, float("nan"), unreadable=int(self._summed(self.lost)))
         self.losses, self.lost = [], 0
         if self.fabric.is_global_zero:
-            reached = replace(reached, **self._judged())
+            reached = replace(reached, **self._judged(step))
         self.history.append(reached)
         if self.fabric.is_global_zero:
             self.job.keeper.keep(self.history, self.job.module)
@@ -197,27 +209,27 @@ class _Loop:
         self.fabric.barrier()
 
     @torch.no_grad()
-    def _judged(self) -> dict[str, Any]:
+    def _judged(self, step: int) -> dict[str, Any]:
         """How well the network does on the validation data.
 
         The network is asked without the wrapping that lets processes share work: the others do not take part.
         """
         self.job.module.eval()
-        answers, labels, losses, lost = [], [], [], 0
+        means, every, lost = self._means(self.job.module, step), list[Judged](), 0
         for batch in self.validation:
             lost += int(unreadable(batch[0]).sum())
-            images, truth = readable(*(part.to(self.fabric.device) for part in batch))
-            with self.fabric.autocast():
-                said = self.job.module(images)
-            losses.append(self.loss(said.float(), truth).item() * len(images))
-            answers.append(said.float().cpu())
-            labels.append(truth.cpu())
-        if lost == sum(map(len, labels)):
+            there = _readable([part.to(self.fabric.device) for part in batch])
+            every.append(self.job.objective.judge(means, there))
+        answers, labels = torch.cat([one.answers for one in every]), torch.cat([one.labels for one in every])
+        if lost == len(labels):
             raise InputError("none of the validation images can be read, or they have other channels; check the source")
-        return {
-            "validation_loss": sum(losses) / sum(map(len, labels)),
-            "auroc": dict(self.job.keeper.judged(torch.cat(answers), torch.cat(labels))),
-        }
+        return {"validation_loss": mean_loss(every), "auroc": dict(self.job.keeper.judged(answers, labels))}
+
+
+def _readable(batch: Batch) -> Batch:
+    """The batch without images that cannot be read; nothing is known of those in their place."""
+    images, labels, *more = batch
+    return [*readable(images, labels), *more]
 
 
 def _length(examples: Examples) -> int:

@@ -1,0 +1,189 @@
+"""Coefficients of factors by hand, against statsmodels, and what they say where they cannot be told."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+from heatcheck.stats.regression import FEW_PATIENTS, ONE_LINE
+from heatcheck.stats.treatment import (
+    EXACT,
+    INTERCEPT,
+    NO_ROW,
+    NO_ROW_OF_LEVEL,
+    TOO_FEW_ROWS,
+    Factor,
+    treatment_effects,
+)
+
+FAMILIES, METHODS, STARTS = ("DenseNet", "ViT", "Swin"), ("gradient", "lrp"), ("no", "yes")
+
+
+def table_of(generator, rows=500, patients=40):
+    """Rows in which family, method, start and patient all matter."""
+    patient = generator.integers(0, patients, rows)
+    table = pd.DataFrame(
+        {
+            "patient": patient,
+            "architecture": generator.choice(FAMILIES, rows, p=[0.5, 0.3, 0.2]),
+            "method": generator.choice(METHODS, rows),
+            "pretrained": generator.choice(STARTS, rows),
+        }
+    )
+    moved = 0.5 * (table["architecture"] == "Swin") - 0.3 * (table["method"] == "lrp")
+    return table.assign(outcome=moved + generator.normal(size=patients)[patient] + generator.normal(size=rows))
+
+
+def factors_of(table):
+    levels = {"pretrained": STARTS, "architecture": FAMILIES, "method": METHODS}
+    return [Factor(name, table[name].to_numpy(), levels[name]) for name in levels]
+
+
+def effects(table):
+    found = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
+    return {(term.factor, term.level): term for term in found.terms}
+
+
+def test_two_groups_by_hand():
+    # means 2 and 6; squares about them sum to 2 + 8, over 4 degrees of freedom: 2.5; each group has three rows
+    outcome = np.array([1.0, 2, 3, 4, 6, 8])
+    factor = Factor("method", np.repeat(["gradient", "lrp"], 3), METHODS)
+    found = treatment_effects(outcome, [factor], np.arange(6))
+    level, effect = (term.classical for term in found.terms)
+    assert (level.value, effect.value) == pytest.approx((2.0, 4.0))
+    reach = 2.776445  # the t table's value for 4 and 97.5 %
+    assert level.high - level.value == pytest.approx(reach * math.sqrt(2.5 / 3), rel=1e-6)
+    assert effect.value - effect.low == pytest.approx(reach * math.sqrt(2.5 * 2 / 3), rel=1e-6)
+    assert (effect.n_cases, effect.n_patients, effect.n_undefined) == (6, 6, 0)
+    assert found.references == {"method": "gradient"}
+
+
+def test_errors_clustered_by_patient_by_hand():
+    # ten patients, each with one row of either method that differ by 1 or by 3: the effect is their mean 2, and what a
+    # patient pulls is its difference from it over ten, ±0.1: variance 10 · 0.01 · 10/9 · 19/18
+    level = np.arange(10.0)
+    outcome = np.concatenate([level, level + np.tile([1.0, 3.0], 5)])
+    factor = Factor("method", np.repeat(["gradient", "lrp"], 10), METHODS)
+    effect = treatment_effects(outcome, [factor], np.tile(np.arange(10), 2)).terms[1]
+    error = math.sqrt(0.1 * 10 / 9 * 19 / 18)
+    assert effect.clustered.value == pytest.approx(2.0)
+    assert effect.clustered.high - 2 == pytest.approx(2.262157 * error, rel=1e-6)  # the t table's value for 9
+    assert effect.classical.high - 2 > 3 * error  # patients differ far more than what is done to them
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_coefficients_and_both_errors_are_those_of_statsmodels(seed):
+    table = table_of(np.random.default_rng(seed))
+    table.loc[::17, "outcome"] = np.nan
+    found = effects(table)
+    formula = (
+        "outcome ~ C(pretrained, Treatment('no')) + C(architecture, Treatment('DenseNet')) + "
+        "C(method, Treatment('gradient'))"
+    )
+    known = table.dropna()
+    plain = smf.ols(formula, known)
+    clustering = {"cov_type": "cluster", "cov_kwds": {"groups": known["patient"]}, "use_t": True}
+    for kind, judge in (("classical", plain.fit()), ("clustered", plain.fit(**clustering))):
+        names = {
+            (factor, level): f"C({factor}, Treatment('{levels[0]}'))[T.{level}]"
+            for factor, levels in (("pretrained", STARTS), ("architecture", FAMILIES), ("method", METHODS))
+            for level in levels[1:]
+        }
+        for term, name in ({(INTERCEPT, ""): "Intercept"} | names).items():
+            fit = getattr(found[term], kind)
+            wanted = [judge.params[name], judge.pvalues[name], *judge.conf_int().loc[name]]
+            assert [fit.value, fit.p_value, fit.low, fit.high] == pytest.approx(wanted, rel=1e-8), (kind, term)
+            assert (fit.n_cases, fit.n_undefined) == (len(known), len(table) - len(known))
+
+
+def test_a_factor_with_one_level_is_left_out_and_says_so():
+    table = table_of(np.random.default_rng(3)).assign(architecture="ViT")
+    found = effects(table)
+    assert {key for key in found if key[0] == "architecture"} == {("architecture", "")}
+    assert found["architecture", ""].classical.reason == "architecture has one level only: ViT"
+    assert math.isnan(found["architecture", ""].clustered.value)
+    alone = treatment_effects(
+        table["outcome"].to_numpy(), factors_of(table)[::2], table["patient"].to_numpy()
+    )  # fmt: skip
+    assert found["method", "lrp"].classical == alone.terms[2].classical
+
+
+def test_factors_that_go_together_name_each_other_and_leave_the_others_alone():
+    table = table_of(np.random.default_rng(4))
+    table["pretrained"] = np.where(table["architecture"] == "ViT", "yes", "no")
+    found = effects(table)
+    assert found["pretrained", "yes"].classical.reason == "cannot be told apart from architecture ViT"
+    assert found["architecture", "ViT"].clustered.reason == "cannot be told apart from pretrained yes"
+    assert math.isnan(found["architecture", "ViT"].classical.value)
+    judge = smf.ols("outcome ~ C(architecture) + C(method)", table).fit()
+    assert found["method", "lrp"].classical.value == pytest.approx(judge.params["C(method)[T.lrp]"])
+    assert found["method", "lrp"].classical.p_value == pytest.approx(judge.pvalues["C(method)[T.lrp]"])
+    assert found["architecture", "Swin"].classical.value == pytest.approx(judge.params["C(architecture)[T.Swin]"])
+
+
+def test_three_terms_that_only_together_cannot_be_told_apart_all_say_so():
+    table = table_of(np.random.default_rng(5))
+    table["pretrained"] = np.where(table["architecture"] == "DenseNet", "no", "yes")
+    found = effects(table)
+    reason = found["pretrained", "yes"].classical.reason
+    assert reason == "cannot be told apart from architecture ViT and architecture Swin"
+    assert not found[INTERCEPT, ""].classical.reason
+
+
+def test_the_first_level_that_has_an_outcome_is_the_reference():
+    table = table_of(np.random.default_rng(6))
+    table.loc[table["architecture"] == "DenseNet", "outcome"] = np.nan
+    found = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
+    assert found.references["architecture"] == "ViT"
+    terms = {term.level: term.classical for term in found.terms if term.factor == "architecture"}
+    assert terms["DenseNet"].reason == NO_ROW_OF_LEVEL
+    assert math.isfinite(terms["Swin"].value)
+    assert "ViT" not in terms
+
+
+def test_few_patients_have_no_clustered_errors():
+    table = table_of(np.random.default_rng(7), patients=9)
+    term = effects(table)["method", "lrp"]
+    assert term.clustered.reason == FEW_PATIENTS
+    assert term.clustered.value == term.classical.value
+    assert math.isnan(term.clustered.low)
+    assert math.isfinite(term.classical.low)
+
+
+def test_rows_that_are_fitted_exactly_or_are_too_few_have_no_interval():
+    factor = Factor("method", np.array(["gradient", "lrp"] * 10), METHODS)
+    exact = treatment_effects(np.array([0.1, 0.4] * 10), [factor], np.arange(20)).terms[1]
+    assert (exact.classical.value, exact.classical.reason) == (pytest.approx(0.3), EXACT)
+    assert math.isnan(exact.clustered.p_value)
+    two = Factor("method", np.array(["gradient", "lrp"]), METHODS)
+    few = treatment_effects(np.array([0.1, 0.4]), [two], np.arange(2)).terms[1]
+    assert few.classical.reason == TOO_FEW_ROWS
+
+
+def test_patients_whose_pulls_cancel_have_no_clustered_error():
+    # every patient has the same four rows
+    factor = Factor("method", np.tile(["gradient", "lrp"], 24), METHODS)
+    outcome = np.tile([0.1, 0.4, 0.3, 0.8], 12)
+    term = treatment_effects(outcome, [factor], np.repeat(np.arange(12), 4)).terms[1]
+    assert term.clustered.reason == ONE_LINE
+    assert math.isfinite(term.classical.p_value)
+
+
+def test_no_outcome_at_all_is_a_reason():
+    factor = Factor("method", np.array(["gradient", "lrp"]), METHODS)
+    found = treatment_effects(np.full(2, np.nan), [factor], np.arange(2))
+    assert [term.classical.reason for term in found.terms] == [NO_ROW, NO_ROW]
+    assert found.terms[0].classical.n_undefined == 2
+    assert found.references == {}
+
+
+def test_labels_without_a_level_lengths_that_differ_and_infinity_are_refused():
+    with pytest.raises(ValueError, match="a level that it does not name: 'ig'"):
+        Factor("method", np.array(["gradient", "ig"]), METHODS)
+    factor = Factor("method", np.array(["gradient", "lrp"]), METHODS)
+    with pytest.raises(ValueError, match="every outcome needs a label"):
+        treatment_effects(np.zeros(3), [factor], np.arange(3))
+    with pytest.raises(ValueError, match="finite"):
+        treatment_effects(np.array([0.0, np.inf]), [factor], np.arange(2))

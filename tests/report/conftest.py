@@ -3,6 +3,8 @@
 import functools
 
 import pytest
+from alignment_material import VARIANTS as ALIGNMENTS
+from alignment_material import AlignmentPlan, write_alignment_run
 from report_material import Plan, manifest, write_run
 from trigger_material import VARIANTS, TriggerPlan, write_trigger_run
 
@@ -64,6 +66,35 @@ def trigger_text(tmp_path_factory):
     @functools.cache
     def text(name="whole"):
         folder = write_trigger_run(tmp_path_factory.mktemp("triggers") / "run", TriggerPlan(**VARIANTS[name]))
+        return build_report(folder).read_text()
+
+    return text
+
+
+@pytest.fixture
+def alignment_run(tmp_path):
+    """A function from the differences to a default plan of an alignment study to its run folder."""
+
+    def make(keep=lambda _row: True, facts=None, rows=None, **changes):
+        path = tmp_path / f"alignment{len(list(tmp_path.iterdir()))}"
+        return write_alignment_run(path, AlignmentPlan(**changes), keep=keep, changes=facts, rows=rows)
+
+    return make
+
+
+@pytest.fixture
+def alignment_evidence(alignment_run):
+    """A function from the differences to a default plan of an alignment study to its evidence."""
+    return lambda **changes: evidence_of(read_run(alignment_run(**{"gallery": 0} | changes)))
+
+
+@pytest.fixture(scope="session")
+def alignment_text(tmp_path_factory):
+    """The page of each variant of an alignment study, by name; built once, for tests that only read."""
+
+    @functools.cache
+    def text(name="whole"):
+        folder = write_alignment_run(tmp_path_factory.mktemp("alignment") / "run", AlignmentPlan(**ALIGNMENTS[name]))
         return build_report(folder).read_text()
 
     return text

@@ -9,6 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from heatcheck.core.registry import Registry
+from heatcheck.report.alignment import alignment_page
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.localization import localization_page
 from heatcheck.report.numbers import SECONDS, number
@@ -20,6 +21,7 @@ from heatcheck.runs.tables import replaced
 PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
 PAGES.add("localization", localization_page)
 PAGES.add("triggers", triggers_page)
+PAGES.add("alignment", alignment_page)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),
@@ -47,7 +49,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     return TEMPLATES.get_template("page.html").render(
         page=page,
         title=str(evidence.run.manifest.get("title") or "Heat map report"),
-        subtitle=subtitle(evidence),
+        subtitle=subtitle(evidence, page),
         finished=evidence.finished,
         signature=signature(evidence),
         seconds=lambda value: number(value, SECONDS),

@@ -39,7 +39,7 @@ def _entry(folder: Path, name: str) -> Entry:
     return Entry(
         page.kicker,
         str(evidence.run.manifest.get("title") or name),
-        subtitle(evidence),
+        subtitle(evidence, page),
         f"{page.verdict.first} {page.verdict.second}",
         f"{name}/report.html",
     )

@@ -9,9 +9,8 @@ import yaml
 
 from heatcheck.report.downloads import Download
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, duration, moment
+from heatcheck.report.numbers import count, duration, few, moment
 from heatcheck.report.verdict import Verdict
-from heatcheck.report.words import speaks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,12 @@ def description(evidence: Evidence, part: str) -> str:
     return str(told.get("description") or told.get("name") or "")
 
 
-def subtitle(evidence: Evidence) -> str:
-    """Data, model and size of the run in one line."""
+def subtitle(evidence: Evidence, page: StudyPage) -> str:
+    """Data, model and size of the run in one line; of several models the one of which the page speaks, or all."""
     cases = evidence.run.manifest.get("n_cases")
-    several = speaks_of(evidence)
-    model = f"Model: {several}" if several else description(evidence, "model")
+    model = f"Model: {page.speaks_of}" if page.speaks_of else description(evidence, "model")
+    if len(evidence.models) > 1 and not page.speaks_of:
+        model = f"Models: {few([each.label for each in evidence.models])}"
     parts = [description(evidence, "source"), model, count(cases, "case") if cases else ""]
     return " · ".join(part for part in parts if part)
 

@@ -1,0 +1,128 @@
+"""What an alignment run says of itself: its base models, its arms, and its estimates by model, method and arm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import count
+
+ARMS = {"base": "base", "control": "control", "align": "aligned", "misalign": "misaligned"}
+TUNED = ("align", "misalign")  # the arms that are made for one method
+FLOOR = "random"  # the method whose maps are the floor
+BLAME_METRIC = "mass"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """One base model: an architecture that began in one way."""
+
+    name: str
+    label: str
+    description: str = ""
+    architecture: str = ""  # as the registry calls it
+    family: str = ""
+    initialisation: str = ""
+    pretrained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A base model with a method: what a score against masks really grades."""
+
+    base: Base
+    method: Entrant
+
+    @property
+    def label(self) -> str:
+        """Both in one line."""
+        return f"{self.base.label} · {self.method.label}"
+
+
+def bases(evidence: Evidence) -> tuple[Base, ...]:
+    """The run's base models in its order."""
+    told = {str(facts["name"]): facts for facts in evidence.run.manifest.get("models") or []}
+    return tuple(_base(model.name, model.label, told.get(model.name, {})) for model in evidence.models)
+
+
+def _base(name: str, label: str, facts: Mapping[str, Any]) -> Base:
+    words = {key: str(facts.get(key) or "") for key in ("description", "architecture", "family", "initialisation")}
+    return Base(name, label, **words, pretrained=bool(facts.get("pretrained")))
+
+
+def methods_of(evidence: Evidence) -> tuple[Entrant, ...]:
+    """The methods that were trained through, then those that were only judged."""
+    entrants = {entrant.name: entrant for entrant in (*evidence.methods, *evidence.floors)}
+    names = [*trained(evidence), *judged(evidence)]
+    return tuple(entrants.get(name) or Entrant(name, name, "method") for name in dict.fromkeys(names))
+
+
+def trained(evidence: Evidence) -> tuple[str, ...]:
+    """The methods through whose maps networks were fine-tuned."""
+    named = evidence.run.manifest.get("trained")
+    return tuple(str(name) for name in named) if named else tuple(method.name for method in evidence.methods)
+
+
+def judged(evidence: Evidence) -> tuple[str, ...]:
+    """The methods that cannot be trained, and are scored on networks that were aligned through another."""
+    return tuple(str(name) for name in evidence.run.manifest.get("judged") or [])
+
+
+def pipelines(evidence: Evidence, *, every: bool = False) -> tuple[Pipeline, ...]:
+    """Each base model with each method that was trained through it; with `every`, with the judged ones too."""
+    names = {*trained(evidence), *(judged(evidence) if every else ())}
+    return tuple(Pipeline(base, method) for base in bases(evidence) for method in methods_of(evidence)
+                 if method.name in names)  # fmt: skip
+
+
+def seeds_of(evidence: Evidence) -> tuple[int, ...]:
+    """The seeds of the fine-tunings."""
+    return tuple(int(seed) for seed in evidence.run.manifest.get("seeds") or [])
+
+
+def seeds_in_words(evidence: Evidence) -> str:
+    """How many seeds there were."""
+    return count(len(seeds_of(evidence)), "seed")
+
+
+def blame_metric(evidence: Evidence) -> str:
+    """The score on which the readings rest."""
+    return str(evidence.run.manifest.get("blame_metric") or BLAME_METRIC)
+
+
+def against_truth(evidence: Evidence) -> bool:
+    """Whether the upper end of the common scale is the mask itself, because nobody read the images again."""
+    return str(evidence.run.manifest.get("human") or "truth") != "readers"
+
+
+def of_arm(evidence: Evidence, pipeline: Pipeline, arm: str, what: tuple[str, str, str]) -> Estimate | None:
+    """One arm's statistic, metric and finding; of a judged method, on the network aligned through another."""
+    seen = evidence.under(pipeline.base.name, arm=arm)
+    other = evidence.under(pipeline.base.name, arm=arm, through=_through(evidence))
+    return seen.find(*what, pipeline.method.name) or other.find(*what, pipeline.method.name)
+
+
+def of_network(evidence: Evidence, pipeline: Pipeline, arm: str, what: tuple[str, str, str]) -> Estimate | None:
+    """What is the network's alone, such as reliance or AUROC: base and control are no method's."""
+    owner = _owner(evidence, pipeline.method.name) if arm in TUNED else ""
+    return evidence.under(pipeline.base.name, arm=arm).find(*what, owner)
+
+
+def floor_of(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
+    """The mean of random maps."""
+    return evidence.under(arm="floor").find("mean", metric, finding, FLOOR)
+
+
+def human_of(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
+    """The readers' mean, where there are readers."""
+    return evidence.under(arm="human").find("mean", metric, finding, HUMAN)
+
+
+def _through(evidence: Evidence) -> str:
+    return str(evidence.run.manifest.get("through") or (trained(evidence) or ("",))[0])
+
+
+def _owner(evidence: Evidence, method: str) -> str:
+    """The method through which the network was tuned whose maps by `method` are scored."""
+    return method if method in trained(evidence) else _through(evidence)

@@ -1,0 +1,92 @@
+"""What the alignment paper printed: robustness, regressions, correlations, AUROC and counts, with notes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heatcheck.core.findings import spellings
+from heatcheck.report import reference
+from heatcheck.report.literature import Figure
+
+SOURCE = "Baniecki et al. 2023"
+ARCHITECTURES = {"densenet201": "densenet201", "vit_base_16": "vit_base", "swin_base": "swin", "swin_tiny": "swin"}
+EXAMPLE = "densenet121"  # the model behind the example of Grad-CAM
+EXAMPLE_METHOD = "grad_cam"
+SWIN = "The paper\u2019s text speaks of Swin-base; the weights its authors released are of Swin-tiny."
+LOW_AUROC = (
+    "AUROC below 0.65: this network lost much of its prediction while its maps were tuned, so its robustness is not "
+    "that of a working model."
+)
+_GUESSING = 0.65  # AUROC below which a published network is called out
+_AUROCS = ("auroc_align", "auroc_misalign")
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A published coefficient; with `p_is_bound` its p-value is the smallest that was printed."""
+
+    value: float
+    standard_error: float
+    p_value: float
+    p_is_bound: bool
+
+
+def robustness(architecture: str, method: str, quantity: str, *, pretrained: bool) -> Figure | None:
+    """A cell of the robustness table: "robustness_mass", "robustness_rank", "auroc_align" or "auroc_misalign"."""
+    wanted = str(int(pretrained)), ARCHITECTURES.get(architecture, ""), method, quantity
+    for row in reference.rows("alignment_robustness"):
+        if (row["pretrained"], row["architecture"], row["method"], row["quantity"]) == wanted:
+            value = float(row["value"] or math.nan)
+            low = quantity in _AUROCS and value < _GUESSING
+            return Figure(value, note=LOW_AUROC if low else SWIN if wanted[1] == "swin" else "")
+    return None
+
+
+def initialisation(architecture: str, name: str) -> Figure | None:
+    """The published AUROC of a base model, before any fine-tuning."""
+    wanted = name, ARCHITECTURES.get(architecture, "")
+    for row in reference.rows("alignment_initialization_auroc"):
+        if (row["initialisation"], row["architecture"]) == wanted:
+            return Figure(float(row["auroc"]), note=SWIN if wanted[1] == "swin" else "")
+    return None
+
+
+def regression(metric: str, term: str) -> Coefficient | None:
+    """A published coefficient of the differences between aligned and misaligned."""
+    for row in reference.rows("alignment_regression"):
+        if (row["metric"], row["term"]) == (metric, term):
+            return Coefficient(float(row["value"]), float(row["standard_error"]), float(row["p_value"]),
+                               row["p_is_bound"] == "1")  # fmt: skip
+    return None
+
+
+def correlation(kind: str, left: str, right: str) -> Figure | None:
+    """A published correlation of two of the four scores."""
+    for row in reference.rows("alignment_metric_correlation"):
+        if (row["kind"], row["left"], row["right"]) == (kind, left, right):
+            return Figure(float(row["value"]))
+    return None
+
+
+def example(finding: str, arm: str, metric: str) -> Figure | None:
+    """A cell of the example with Grad-CAM: "auroc", "mutual_information", "hit" or "iou"."""
+    for row in reference.rows("alignment_grad_cam_example"):
+        if row["finding"] in spellings(finding) and row["arm"] == arm:
+            return Figure(float(row[metric]))
+    return None
+
+
+def counted(finding: str) -> Mapping[str, tuple[int, int]]:
+    """Published positives and negatives of a finding, by split; nothing where the paper has none."""
+    return {row["split"]: (int(row["positives"]), int(row["negatives"]))
+            for row in reference.rows("alignment_label_counts") if row["finding"] in spellings(finding)}  # fmt: skip
+
+
+def caveat() -> str:
+    """How far the published figures may be compared with ours."""
+    return (
+        f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (\u201cBe Careful When Evaluating Explanations "
+        "Regarding Ground Truth\u201d). They rest on other weights, other training and, unless this run used "
+        "CheXlocalize, other images; they come from one seed and have no intervals. They show what is usual and are no "
+        "target. A dash there was not published; footnotes say where the print needs care."
+    )

@@ -1,0 +1,79 @@
+"""At a glance: what was done, in words and in a few numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from heatcheck.report.alignment_facts import Base, bases, judged, methods_of, seeds_of, trained
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import count, listed
+
+ARMS = (
+    ("Base", "the model as it came, before any fine-tuning."),
+    ("Control", "fine-tuned on the same images for the finding alone, without looking at any map."),
+    ("Aligned", "fine-tuned for the finding and, at once, so that the method\u2019s maps agree with the masks."),
+    ("Misaligned", "the same, so that the maps avoid the masks."),
+)
+INTERVAL = (
+    "The range in which the true value plausibly lies, given how few or how many patients and seeds were seen. A "
+    "narrow one means a sure answer."
+)
+NOT_A_MAP = (
+    "What the model itself does when the region is hidden, measured without any map. Maps can be made to lie while "
+    "the model stays as it was; reliance tells."
+)
+
+
+def overview(evidence: Evidence) -> Mapping[str, object]:
+    """What the first section shows."""
+    return {
+        "sentences": [sentence for sentence in (_what(evidence), _images(evidence), _fit(evidence)) if sentence],
+        "arms": ARMS,
+        "bases": [(base.label, _described(base)) for base in bases(evidence)],
+        "terms": [("Reliance", NOT_A_MAP), ("Interval", INTERVAL)],
+    }
+
+
+def _what(evidence: Evidence) -> str:
+    labels = {method.name: method.label for method in methods_of(evidence)}
+    through, only = ([labels[name] for name in names] for names in (trained(evidence), judged(evidence)))
+    seeds = len(seeds_of(evidence))
+    models = len(bases(evidence))
+    text = f"{count(models, 'base model')} {'was' if models == 1 else 'were'} fine-tuned"
+    text += f" for {_findings(evidence)}" if evidence.findings else ""
+    text += f", through the maps of {listed(through)}" if through else ""
+    text += f", with {count(seeds, 'seed')}" if seeds else ""
+    if only:
+        text += f"; {listed(only)} cannot be trained through and only looked at the same networks"
+    return f"{text}."
+
+
+def _findings(evidence: Evidence) -> str:
+    names = list(evidence.findings)
+    return listed(names) if len(names) <= 4 else count(len(names), "finding")
+
+
+def _images(evidence: Evidence) -> str:
+    facts = evidence.run.manifest
+    learned, picked, seen = (facts.get(f"n_{name}") for name in ("finetune", "selection", "evaluation"))
+    if learned is None or seen is None:
+        return ""
+    middle = f", {count(int(picked), 'more image')} picked the checkpoint" if picked else ""
+    return (
+        f"The networks learned from {count(int(learned), 'image')}{middle}, and every number here is from "
+        f"{count(int(seen), 'other image')} of other patients."
+    )
+
+
+def _fit(evidence: Evidence) -> str:
+    fit: Mapping[str, Any] = evidence.run.manifest.get("fit") or {}
+    told = [count(int(fit["epochs"]), "epoch")] if fit.get("epochs") else []
+    told += [f"batches of {fit['batch_size']}"] if fit.get("batch_size") else []
+    told += [f"learning rate {float(fit['learning_rate']):g}"] if fit.get("learning_rate") else []
+    alpha = evidence.run.manifest.get("alpha")
+    told += [f"the map\u2019s loss weighted by α = {float(alpha):g}"] if alpha is not None else []
+    return f"Fine-tuning: {', '.join(told)}." if told else ""
+
+
+def _described(base: Base) -> str:
+    words = [base.description, "pretrained" if base.pretrained else "not pretrained"]
+    return ", ".join(word for word in words if word)

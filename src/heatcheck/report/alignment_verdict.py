@@ -1,0 +1,119 @@
+"""How far the score was pushed, by whom most and least, and whose fault low scores are: two or three sentences."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.alignment_blame import Blame, blames
+from heatcheck.report.alignment_facts import Pipeline, blame_metric, of_arm, pipelines
+from heatcheck.report.alignment_robustness import push
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SCORE, count, few, interval, listed, number
+from heatcheck.report.verdict import Verdict
+
+_UNIT = SCORE.rounded(2)
+WHAT = {"mass": "the share of a map\u2019s heat that lies inside the experts\u2019 outline"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A pipeline and how far its score was pushed."""
+
+    pipeline: Pipeline
+    row: Estimate
+
+    @property
+    def surely(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.row.low > 0
+
+
+def pushed(evidence: Evidence) -> list[Pushed]:
+    """The pipelines with a defined difference of the blame metric, the furthest pushed first."""
+    metric = blame_metric(evidence)
+    found = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
+    made = [Pushed(pipeline, row) for pipeline, row in found if row and not math.isnan(row.value)]
+    return sorted(made, key=lambda each: -each.row.value)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say."""
+    made = pushed(evidence)
+    if made:
+        return Verdict(_distance(evidence, made), _fault(blames(evidence)))
+    if not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    return Verdict(
+        "There is no verdict, because no score of aligned and misaligned networks could be compared.",
+        "The section on gaps says what was missing.",
+    )
+
+
+def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
+    metric = blame_metric(evidence)
+    what = WHAT.get(metric, f"the score ({metric})")
+    if not any(each.surely for each in made):
+        return (
+            f"Changing the model alone did not surely move {what}: of {count(len(made), 'pair')} of model and method, "
+            f"none has an interval above 0 (the furthest is {_named(made[0])})."
+        )
+    first = next(each for each in made if each.surely)
+    ends = [of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS)) for arm in ("misalign", "align")]
+    low, high = (number(row.value if row else math.nan, _UNIT) for row in ends)
+    text = (
+        f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
+        f"{first.pipeline.base.label} (difference {_with_interval(first.row)})"
+    )
+    return f"{text}{_least(made, first)}."
+
+
+def _least(made: Sequence[Pushed], first: Pushed) -> str:
+    """The pipeline that moved least, and how sure it is that it is not the first."""
+    last = made[-1]
+    if last is first or len(made) == 1:
+        return ""
+    if math.isnan(last.row.high) or last.row.high >= first.row.low:
+        return f"; the other {count(len(made) - 1, 'pair')} of model and method cannot all be told apart from it"
+    moved = "least, but surely," if last.surely else "not surely"
+    return f", and {moved} with {_named(last)}"
+
+
+def _named(each: Pushed) -> str:
+    return f"{each.pipeline.method.label} on {each.pipeline.base.label} ({_with_interval(each.row)})"
+
+
+def _with_interval(row: Estimate) -> str:
+    between = interval(row.low, row.high, _UNIT)
+    return number(row.value, _UNIT) + (f", 95 % interval {between}" if between else ", no interval")
+
+
+def _fault(rows: Sequence[Blame]) -> str:
+    """Counts of the readings, before fine-tuning and under it."""
+    if not rows:
+        return "Whose fault low scores are was not judged."
+    before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
+    words = {
+        "method": "the method fails to show what the model uses",
+        "model": "the model hardly uses the region and the map says so",
+        "shows": "the map shows what the model uses",
+        "looks_elsewhere": "the map marks a region that the model hardly uses",
+        "undecided": "it cannot be decided",
+    }
+    told = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
+    return f"Of {count(len(rows), 'combination')} of model, method and finding, {told}. {_under(rows, under)}"
+
+
+def _under(rows: Sequence[Blame], under: Counter[str]) -> str:
+    fooled = list(dict.fromkeys(row.pipeline.method.label for row in rows if row.under == "foolable"))
+    words = {
+        "follows": "the map follows the model in",
+        "unmoved": "the map did not move in",
+        "failed": "fine-tuning itself failed in",
+        "undecided": "it cannot be said in",
+    }
+    parts = [f"{text} {under[key]}" for key, text in words.items() if under[key]]
+    if under["foolable"]:
+        parts.insert(0, f"the map moved while the model did not in {under['foolable']} ({few(fooled)}: no evidence)")
+    return f"Under fine-tuning, {listed(parts)}."

@@ -1,0 +1,76 @@
+"""The alignment study's page as a whole, from made-up run folders."""
+
+import html
+import json
+import re
+import shutil
+
+import pytest
+from alignment_material import VARIANTS
+from page_reading import outline, saved_tables
+
+from heatcheck.report.build import build_report
+from heatcheck.runs.store import RunFolder
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_page_is_well_formed_and_loads_nothing_from_elsewhere(alignment_text, variant):
+    text = alignment_text(variant)
+    parsed = outline(text)
+    ids = [facts["id"] for _, facts in parsed.elements if "id" in facts]
+    targets = {facts["href"][1:] for tag, facts in parsed.elements if tag == "a" and facts["href"].startswith("#")}
+    assert (parsed.faults, parsed.open) == ([], [])
+    assert len(ids) == len(set(ids))
+    assert targets <= set(ids)
+    assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    for tag, facts in parsed.elements:
+        for name in ("src", "href", "srcset", "action"):
+            assert re.match(r"data:|#", facts.get(name) or "#"), f"{tag} {name} leaves the page"
+    assert not re.search(r"\bnan\b|None", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text.split("</style>")[1]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pictures_and_plots_have_words(alignment_text, variant):
+    for tag, facts in outline(alignment_text(variant)).elements:
+        if tag == "img":
+            assert "alt" in facts
+        if tag == "svg":
+            assert facts.get("role") == "img" or facts.get("aria-hidden") == "true"
+
+
+def test_page_is_the_same_when_built_again_and_after_the_folder_moved(alignment_run, tmp_path):
+    folder = alignment_run()
+    first = build_report(folder).read_bytes()
+    shutil.move(folder, tmp_path / "elsewhere")
+    assert build_report(tmp_path / "elsewhere").read_bytes() == first
+
+
+def test_run_with_nothing_but_its_study_still_gets_a_page(tmp_path):
+    with RunFolder.locked(tmp_path / "run", {}, {"study": "alignment"}):
+        pass
+    assert "There is no verdict yet" in build_report(tmp_path / "run").read_text()
+
+
+def test_hostile_names_are_shown_as_text(alignment_run):
+    folder = alignment_run(findings=(HOSTILE, "Edema"))
+    manifest = json.loads((folder / "run.json").read_text())
+    manifest["models"][0]["label"] = manifest["methods"][0]["label"] = HOSTILE
+    (folder / "run.json").write_text(json.dumps(manifest))
+    text = build_report(folder).read_text()
+    assert HOSTILE not in text
+    assert html.escape(HOSTILE).replace("&quot;", "&#34;") in text
+
+
+def test_no_absolute_path_is_told(alignment_run):
+    folder = alignment_run()
+    text = build_report(folder).read_text()
+    for secret in ("/home", "jane doe", "/data/private", str(folder)):
+        assert secret not in text + "".join(saved_tables(text).values())
+
+
+def test_all_base_models_stand_in_the_subtitle_and_none_is_called_the_page_s_own(alignment_text):
+    text = alignment_text()
+    assert "Models: DenseNet (random_1_channel) and ViT (radimagenet)" in text
+    assert "the first one named" not in text

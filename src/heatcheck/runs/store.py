@@ -7,7 +7,7 @@ report.html
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from heatcheck.core.errors import RunFolderError
@@ -180,6 +181,14 @@ class RunFolder:
             # save_file would leave the file readable by its owner only
             whole = {key: np.ascontiguousarray(value) for key, value in maps.items()}  # safetensors ignores strides
             temporary.write_bytes(save(whole))
+
+    def read_maps(self, names: Collection[str]) -> dict[str, Map]:
+        """Those of the named maps that are stored here, of whichever shard."""
+        found: dict[str, Map] = {}
+        for file in sorted((self.path / "maps").glob("*.safetensors")):
+            with safe_open(file, framework="numpy") as stored:
+                found |= {name: stored.get_tensor(name) for name in stored.keys() if name in names}  # noqa: SIM118 - no dict
+        return found
 
     def within(self, name: str) -> "RunFolder":
         """The folder of one stage of the run, with tables of its own; this one where the name is empty."""

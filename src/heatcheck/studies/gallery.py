@@ -159,11 +159,11 @@ def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: 
     case = shown.case
     truth = case.truth[choice.finding]
     image = f"{number}-image.png"
-    _write_grey(folder, image, _shown(case), IMAGE_SIDE)
+    write_grey(folder, image, film(case), IMAGE_SIDE)
     maps = []
     for method, values in shown.maps.items():
         file = f"{number}-{method}.png"
-        _write_grey(folder, file, prepare(values), MAP_SIDE)
+        write_grey(folder, file, prepare(values), MAP_SIDE)
         region = rule.region(choice.finding, method)
         maps.append({"method": method, "file": file, **_facts(values, truth, region)})
     rectangle = {"rectangle": fitted_rectangle(truth)} if choice.why in SHAPES else {}
@@ -217,19 +217,20 @@ def fitted_rectangle(mask: Mask) -> list[list[float]]:
     return [[round(column, 2), round(row, 2)] for row, column in shape_of(mask).rectangle]
 
 
-def _shown(case: Case) -> Map:
+def film(case: Case) -> Map:
     """The image as it is shown: grey values in [0, 1], its darkest and brightest half per cent cut off."""
-    grey = _smaller(case.image.mean(0) if len(case.image) > 1 else case.image[0], IMAGE_SIDE)
+    grey = smaller(case.image.mean(0) if len(case.image) > 1 else case.image[0], IMAGE_SIDE)
     low, high = np.percentile(grey, [0.5, 99.5])
     return np.clip((grey - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
 
 
-def _write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
-    small = _smaller(values, side)
+def write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
+    """Store values between 0 and 1 as a grey picture in the gallery, its longer side no longer than that."""
+    small = smaller(values, side)
     folder.write_picture(name, np.clip(np.round(small * 255), 0, 255).astype(np.uint8))
 
 
-def _smaller(values: Map, side: int) -> Map:
+def smaller(values: Map, side: int) -> Map:
     """The picture with its longer side no longer than that."""
     scale = min(1.0, side / max(values.shape))
     if scale == 1:

@@ -60,6 +60,8 @@ def _convolution(  # noqa: PLR0913, PLR0917 - torch's own parameters
 ) -> Tensor | None:
     """The convolution where the shorter way fits, else None."""
     plain = type(input) is Tensor and input.device.type == "cpu" and input.requires_grad and input.ndim == 4
+    if torch.is_autocast_enabled("cpu"):  # the way back would mix the precisions
+        return None
     if not plain or weight.shape[1] > FEW or groups != 1 or isinstance(padding, str) or weight[0, 0].numel() == 1:
         return None
     steps = [(each, each) if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]

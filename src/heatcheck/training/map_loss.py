@@ -26,9 +26,13 @@ def map_loss(
             "maps must be [batch, target, channel, *space] in 2D or 3D and masks [batch, target, *space] of the same "
             f"sizes, got {tuple(values.shape)} and {tuple(masks.shape)}"
         )
-    seen = values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
-    difference = stretched(seen.clamp(min=0).mean(2)) - (masks if direction == "align" else 1 - masks)
+    difference = stretched(widened(values).clamp(min=0).mean(2)) - (masks if direction == "align" else 1 - masks)
     return difference.square().flatten(2).mean(2)
+
+
+def widened(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The values in single precision where they have less: half has too few digits for a loss."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
 def stretched(maps: Float[Tensor, "batch target *space"]) -> Float[Tensor, "batch target *space"]:

@@ -1,0 +1,232 @@
+"""Whose fault a low score is, read from intervals: the model's, which uses other places, or the method's, which lies.
+
+Reliance says what the model does without any map; the score says what the map shows. Neither alone is evidence.
+Every threshold is an interval's end or the whole that there is to find, never a constant. A statement is made only
+where the intervals rule out its opposite, each at its own level, without a correction for many rows.
+
+Before fine-tuning. Reliance is high where its interval lies above 0 (the shifted regions are its floor; where the
+placebo's interval lies above 0, its high end is). It is low where the interval reaches the floor but not the model's
+whole separation of positive from negative images: an interval that could hold all or nothing knows nothing. The
+map's score less its floor is read in the same way, and its whole is the human's score less the floor.
+
+| reliance | map | before |
+|---|---|---|
+| high | low | method: it fails to show what the model uses |
+| low | low | model: it does not use the area, and the map says so |
+| high | high | shows: the map marks what the model uses |
+| low | high | looks_elsewhere: the map marks an area that the model does not use |
+| unknown | any | undecided |
+| any | unknown | undecided |
+
+Under fine-tuning, in each arm (aligned or misaligned, against the control). The map moved where its difference lies
+beyond 0 in the arm's direction, and moved far where it left the interval of the control's score, too. Reliance
+followed where its difference lies beyond 0 in that direction, and beyond the control's placebo (what reliance is where
+nothing is: paired differences are so exact that a change of no weight can lie beyond 0). It turned where it did the
+same the other way: the map then moved against the model. It held where it did neither, and even the far end of its
+difference stays within the interval of the control's reliance, which must be high or low to be of use. Else it is
+unclear: where patients or seeds are few, a change that cannot be seen is not one that did not happen.
+
+| map | reliance | arm |
+|---|---|---|
+| moved | followed | follows |
+| moved far | held or turned | foolable |
+| moved, but not far | held or turned | undecided |
+| moved | unclear | undecided |
+| not moved, or the other way | any | still |
+| unknown | any | undecided |
+
+| arms | under |
+|---|---|
+| any foolable | foolable: one map that moved without the model is enough, whatever the other arm did |
+| any undecided, none foolable | undecided: that arm could overturn what the other one shows |
+| follows, and the other follows or is still | follows |
+| all still, score rose on the fine-tuning images by more than on others | unmoved: it does not carry over |
+| all still, score did not rise there either | failed: the optimisation did not work |
+| all still, either cannot be told from its opposite | undecided |
+| all still, judged on networks aligned through another method | unmoved, or undecided where it may have moved fully |
+| none | undecided |
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Before = Literal["method", "model", "shows", "looks_elsewhere", "undecided"]
+Under = Literal["follows", "foolable", "unmoved", "failed", "undecided"]
+Level = Literal["high", "low", "unknown"]
+Direction = Literal["align", "misalign"]
+MapMove = Literal["far", "moved", "still", "other way", "unknown"]
+RelianceMove = Literal["followed", "held", "turned", "unclear", "unknown"]
+Outcome = Literal["follows", "foolable", "still", "undecided"]
+Why = Literal["", "undefined", "no scale", "too wide"]
+
+_BEFORE: dict[tuple[Level, Level], Before] = {
+    ("high", "low"): "method",
+    ("low", "low"): "model",
+    ("high", "high"): "shows",
+    ("low", "high"): "looks_elsewhere",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and the ends of its interval, NaN where there is none."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval at all."""
+        return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
+
+    def toward(self, direction: Direction) -> "Interval":
+        """The same with the arm's direction as up."""
+        return self if direction == "align" else Interval(-self.value, -self.high, -self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much a model relies on the outlined area, and what there is to compare it with."""
+
+    reliance: Interval
+    placebo: Interval
+    separation: float  # mean logit of positive less negative images, in units of the logit's spread; NaN if unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What one direction of fine-tuning changed on unseen patients, against the control."""
+
+    direction: Direction
+    score: Interval
+    reliance: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of one model, method and finding."""
+
+    base: Use
+    gain: Interval  # the base map's score less its floor
+    room: float  # the human's score less the floor; NaN if unknown
+    control: Use
+    control_score: Interval
+    arms: tuple[Arm, ...]
+    learned: Interval = Interval()  # aligned less control, on the images that were learned from
+    judged: bool = False  # the networks were aligned through another method
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Whether something is there, and why that is not known."""
+
+    level: Level
+    why: Why = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmReading:
+    """What one direction of fine-tuning showed."""
+
+    direction: Direction
+    score: MapMove
+    reliance: RelianceMove
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Whose fault it is, and what fine-tuning showed, with what each rests on."""
+
+    before: Before
+    under: Under
+    uses: Found  # the model the area
+    marks: Found  # the map the area
+    arms: tuple[ArmReading, ...]
+
+
+def read(evidence: Evidence) -> Reading:
+    """The reading of the evidence by the tables above."""
+    uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.room)
+    arms = tuple(_arm(arm, evidence) for arm in evidence.arms)
+    before = _BEFORE.get((uses.level, marks.level), "undecided")
+    return Reading(before, _under(arms, evidence), uses, marks, arms)
+
+
+def used(use: Use) -> Found:
+    """Whether the model relies on the area."""
+    floor = use.placebo.high if use.placebo.known and use.placebo.low > 0 else 0.0
+    return level(use.reliance, floor, use.separation)
+
+
+def level(seen: Interval, floor: float, whole: float) -> Found:
+    """High above the floor; low where it reaches the floor and cannot be the whole; else not known."""
+    if not seen.known:
+        return Found("unknown", "undefined")
+    if seen.low > floor:
+        return Found("high")
+    if not whole > floor:  # nothing to find, or not known how much
+        return Found("unknown", "no scale")
+    return Found("low") if seen.high < whole else Found("unknown", "too wide")
+
+
+def _arm(arm: Arm, evidence: Evidence) -> ArmReading:
+    score, reliance = _map_move(arm, evidence), _reliance_move(arm, evidence.control)
+    return ArmReading(arm.direction, score, reliance, _outcome(score, reliance))
+
+
+def _map_move(arm: Arm, evidence: Evidence) -> MapMove:
+    change, control = arm.score.toward(arm.direction), evidence.control_score.toward(arm.direction)
+    if not change.known:
+        return "unknown"
+    if change.high < 0:
+        return "other way"
+    if change.low <= 0:
+        return "still"
+    return "far" if control.value + change.value > control.high else "moved"
+
+
+def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
+    change = arm.reliance.toward(arm.direction)
+    if not change.known:
+        return "unknown"
+    before, placebo = control.reliance.toward(arm.direction), control.placebo.toward(arm.direction)
+    nothing = placebo if placebo.known else Interval(0.0, 0.0, 0.0)
+    if change.low > 0 and change.value > nothing.high:
+        return "followed"
+    if change.high < 0 and change.value < nothing.low:
+        return "turned"
+    within = before.value + change.high <= before.high
+    return "held" if within and used(control).level != "unknown" else "unclear"
+
+
+def _outcome(score: MapMove, reliance: RelianceMove) -> Outcome:
+    if score in ("still", "other way"):
+        return "still"
+    if score in ("moved", "far") and reliance == "followed":
+        return "follows"
+    return "foolable" if score == "far" and reliance in ("held", "turned") else "undecided"
+
+
+def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
+    outcomes = {arm.outcome for arm in arms}
+    if "foolable" in outcomes:
+        return "foolable"
+    if "undecided" in outcomes or not outcomes:
+        return "undecided"
+    return "follows" if "follows" in outcomes else _where_nothing_moved(evidence)
+
+
+def _where_nothing_moved(evidence: Evidence) -> Under:
+    """Why no arm's map moved on unseen patients."""
+    if evidence.judged:
+        ends = [arm.score.toward(arm.direction).high for arm in evidence.arms]
+        return "unmoved" if all(end < evidence.room for end in ends) else "undecided"
+    if not evidence.learned.known:
+        return "undecided"
+    if evidence.learned.low <= 0:
+        return "failed" if evidence.learned.high < evidence.room else "undecided"
+    unseen = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
+    return "unmoved" if unseen and max(unseen) < evidence.learned.value else "undecided"

@@ -1,0 +1,221 @@
+"""Every cell of the tables in `heatcheck.stats.blame`."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from heatcheck.stats.blame import Arm, Evidence, Found, Interval, Use, level, read, used
+
+UNKNOWN = Interval()
+NONE = Interval(0.0, 0.0, 0.0)
+USED, UNUSED, VAGUE = Interval(0.8, 0.5, 1.1), Interval(0.05, -0.1, 0.2), Interval(0.6, -0.2, 1.4)
+MARKED, UNMARKED, DIM = Interval(0.3, 0.2, 0.4), Interval(0.01, -0.03, 0.05), Interval(0.4, -0.2, 0.95)
+PLACEBO = Interval(0.0, -0.05, 0.05)
+SCORE = Interval(0.3, 0.2, 0.4)  # of the control
+UP = {  # differences of the map's score and of reliance, aligned less control
+    "far": Interval(0.3, 0.2, 0.4),
+    "moved": Interval(0.05, 0.02, 0.08),
+    "still": Interval(0.02, -0.05, 0.09),
+    "other way": Interval(-0.1, -0.2, -0.05),
+    "unknown": UNKNOWN,
+}
+RELIED = {
+    "followed": Interval(0.4, 0.2, 0.6),
+    "held": Interval(0.05, -0.1, 0.2),
+    "turned": Interval(-0.4, -0.6, -0.2),
+    "unclear": Interval(0.2, -0.1, 0.5),
+    "unknown": UNKNOWN,
+}
+
+
+def evidence(**changed):
+    """A model that uses the area and a map that marks it; nothing moved, and it was not learned either."""
+    usual = Evidence(
+        base=Use(USED, PLACEBO, 1.3),
+        gain=MARKED,
+        room=0.9,
+        control=Use(USED, PLACEBO, 1.3),
+        control_score=SCORE,
+        arms=(arm("align", "still"), arm("misalign", "still")),
+        learned=Interval(0.02, -0.05, 0.09),
+    )
+    return replace(usual, **changed)
+
+
+def arm(direction, score, reliance="held"):
+    """An arm whose changes are named; those of misalign point down."""
+    return Arm(direction, UP[score].toward(direction), RELIED[reliance].toward(direction))
+
+
+def test_a_direction_down_turns_an_interval_round():
+    assert Interval(1.0, 0.5, 2.0).toward("misalign") == Interval(-1.0, -2.0, -0.5)
+    assert Interval(1.0, 0.5, 2.0).toward("align") == Interval(1.0, 0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("reliance", "gain", "before"),
+    [
+        (USED, UNMARKED, "method"),
+        (UNUSED, UNMARKED, "model"),
+        (USED, MARKED, "shows"),
+        (UNUSED, MARKED, "looks_elsewhere"),
+        (VAGUE, MARKED, "undecided"),
+        (VAGUE, UNMARKED, "undecided"),
+        (UNKNOWN, UNMARKED, "undecided"),
+        (UNKNOWN, MARKED, "undecided"),
+        (USED, DIM, "undecided"),
+        (UNUSED, DIM, "undecided"),
+        (USED, UNKNOWN, "undecided"),
+        (UNKNOWN, UNKNOWN, "undecided"),
+        (NONE, UNMARKED, "model"),  # hiding the area changed no image's answer
+        (Interval(-0.5, -0.8, -0.2), UNMARKED, "model"),  # the area speaks against the finding
+    ],
+)
+def test_before_fine_tuning(reliance, gain, before):
+    seen = read(evidence(base=Use(reliance, PLACEBO, 1.3), gain=gain))
+    assert seen.before == before
+
+
+@pytest.mark.parametrize(
+    ("seen", "floor", "whole", "expected"),
+    [
+        (Interval(0.5, 0.001, 3.0), 0.0, 1.0, Found("high")),  # above the floor, however much it may be
+        (Interval(0.5, 0.0, 0.9), 0.0, 1.0, Found("low")),
+        (Interval(0.5, 0.0, 1.0), 0.0, 1.0, Found("unknown", "too wide")),
+        (Interval(0.5, -0.1, 0.9), 0.0, math.nan, Found("unknown", "no scale")),
+        (Interval(0.0, -0.1, 0.1), 0.0, -0.2, Found("unknown", "no scale")),
+        (Interval(0.5, 0.1, 0.9), 0.0, math.nan, Found("high")),
+        (Interval(0.5, 0.1, 0.9), 0.2, 1.0, Found("low")),
+        (Interval(0.5), 0.0, 1.0, Found("unknown", "undefined")),
+        (Interval(0.5, 0.1), 0.0, 1.0, Found("unknown", "undefined")),
+    ],
+)
+def test_levels_come_from_the_ends_of_intervals(seen, floor, whole, expected):
+    assert level(seen, floor, whole) == expected
+
+
+def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
+    assert used(Use(Interval(0.3, 0.1, 0.5), Interval(0.1, -0.1, 0.3), 1.3)).level == "high"
+    assert used(Use(Interval(0.3, 0.1, 0.5), Interval(0.1, 0.05, 0.15), 1.3)).level == "low"
+    assert used(Use(Interval(0.3, 0.1, 0.5), UNKNOWN, 1.3)).level == "high"
+
+
+OUTCOMES = {
+    "far": {"followed": "follows", "held": "foolable", "turned": "foolable"},
+    "moved": {"followed": "follows"},
+    "still": dict.fromkeys(RELIED, "still"),
+    "other way": dict.fromkeys(RELIED, "still"),
+    "unknown": {},
+}
+
+
+@pytest.mark.parametrize("direction", ["align", "misalign"])
+@pytest.mark.parametrize("reliance", RELIED)
+@pytest.mark.parametrize("score", UP)
+def test_one_arm(direction, score, reliance):
+    (seen,) = read(evidence(arms=(arm(direction, score, reliance),))).arms
+    assert (seen.direction, seen.score, seen.reliance) == (direction, score, reliance)
+    assert seen.outcome == OUTCOMES[score].get(reliance, "undecided")
+
+
+MADE = {
+    "follows": ("far", "followed"),
+    "foolable": ("far", "held"),
+    "undecided": ("far", "unclear"),
+    "still": ("still",),
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "under"),
+    [
+        ("follows", "follows", "follows"),
+        ("follows", "still", "follows"),
+        ("follows", "foolable", "foolable"),
+        ("follows", "undecided", "undecided"),
+        ("foolable", "foolable", "foolable"),
+        ("foolable", "still", "foolable"),
+        ("foolable", "undecided", "foolable"),
+        ("undecided", "undecided", "undecided"),
+        ("undecided", "still", "undecided"),
+        ("still", "still", "failed"),
+    ],
+)
+def test_two_arms_in_either_order(one, other, under):
+    for first, second in ((one, other), (other, one)):
+        arms = (arm("align", *MADE[first]), arm("misalign", *MADE[second]))
+        assert read(evidence(arms=arms)).under == under
+
+
+def test_one_arm_alone_is_read_and_none_is_not():
+    assert read(evidence(arms=(arm("align", "far", "followed"),))).under == "follows"
+    assert read(evidence(arms=())).under == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("learned", "under"),
+    [
+        (Interval(0.4, 0.3, 0.5), "unmoved"),
+        (Interval(0.08, 0.02, 0.14), "undecided"),  # unseen patients may have gained as much
+        (Interval(0.02, -0.05, 0.09), "failed"),
+        (Interval(-0.1, -0.2, -0.05), "failed"),
+        (NONE, "failed"),
+        (Interval(0.5, -0.1, 1.0), "undecided"),  # may have been learned in full
+        (UNKNOWN, "undecided"),
+    ],
+)
+def test_where_nothing_moved_the_images_learned_from_say_why(learned, under):
+    assert read(evidence(learned=learned)).under == under
+
+
+def test_a_score_that_fell_on_unseen_patients_while_it_rose_on_those_learned_from_does_not_carry_over():
+    arms = (arm("align", "other way"), arm("misalign", "still"))
+    assert read(evidence(arms=arms, learned=Interval(0.4, 0.3, 0.5))).under == "unmoved"
+
+
+def test_without_an_aligned_arm_nothing_is_known_of_what_was_learned():
+    assert read(evidence(arms=(arm("misalign", "still"),), learned=Interval(0.4, 0.3, 0.5))).under == "undecided"
+
+
+def test_a_judged_method_whose_map_stands_still_is_unmoved_and_its_optimisation_did_not_fail():
+    arms = tuple(Arm(direction, NONE, RELIED["followed"].toward(direction)) for direction in ("align", "misalign"))
+    assert read(evidence(arms=arms, judged=True, learned=UNKNOWN)).under == "unmoved"
+    wide = (Arm("align", Interval(0.4, -0.2, 1.0), NONE), arms[1])
+    assert read(evidence(arms=wide, judged=True)).under == "undecided"
+    assert read(evidence(arms=arms, judged=True, room=math.nan)).under == "undecided"
+
+
+def test_a_change_of_no_weight_that_lies_beyond_0_does_not_count_as_following():
+    """Paired differences can be exact to a hair: here the model's reliance rose by a two-hundredth."""
+    hair = Arm("align", UP["far"], Interval(0.004, 0.001, 0.007))
+    assert read(evidence(arms=(hair,))).arms[0].reliance == "held"
+    assert read(evidence(arms=(hair,), control=Use(USED, UNKNOWN, 1.3))).arms[0].reliance == "followed"
+    back = Arm("align", UP["far"], Interval(-0.004, -0.007, -0.001))
+    assert read(evidence(arms=(back,))).arms[0].reliance == "held"
+
+
+def test_reliance_does_not_hold_where_the_control_itself_is_not_known():
+    vague = evidence(arms=(arm("align", "far", "held"),), control=Use(VAGUE, PLACEBO, 1.3))
+    assert read(vague).under == "undecided"
+
+
+def test_reliance_does_not_hold_where_its_interval_reaches_beyond_the_controls():
+    """With few patients the difference may be anything: that it covers 0 is no sign that nothing happened."""
+    few = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.5, 0.3))
+    assert read(evidence(arms=(few,))).under == "undecided"
+    many = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.25, 0.05))
+    assert read(evidence(arms=(many,))).under == "foolable"
+
+
+def test_a_model_that_does_not_use_the_area_can_be_held_too():
+    low = Use(UNUSED, PLACEBO, 1.3)
+    assert read(evidence(arms=(Arm("align", UP["far"], NONE),), control=low)).under == "foolable"
+
+
+def test_a_reading_without_any_number_is_undecided_in_both_parts():
+    blank = Use(UNKNOWN, UNKNOWN, math.nan)
+    arms = (Arm("align", UNKNOWN, UNKNOWN), Arm("misalign", UNKNOWN, UNKNOWN))
+    seen = read(Evidence(blank, UNKNOWN, math.nan, blank, UNKNOWN, arms))
+    assert (seen.before, seen.under) == ("undecided", "undecided")
+    assert seen.uses == seen.marks == Found("unknown", "undefined")

@@ -14,9 +14,10 @@ from heatcheck.metrics.reliance import (
     Drops,
     reliance,
     reliance_placebo,
+    separation,
     shifted_masks,
 )
-from heatcheck.metrics.undefined import NO_TRUTH
+from heatcheck.metrics.undefined import NO_NEGATIVE, NO_POSITIVE, NO_TRUTH
 
 SHAPES = st.one_of(st.tuples(*[st.integers(1, 12)] * 2), st.tuples(*[st.integers(1, 6)] * 3))
 MASKS = arrays.arrays(bool, SHAPES, elements=st.booleans()) | SHAPES.flatmap(
@@ -169,3 +170,24 @@ def test_one_shifted_region_has_nothing_to_be_compared_with():
     one = Drops(1.0, np.zeros(3), np.zeros((1, 3)))
     assert reliance(one, 1.0).value == pytest.approx(0.0)
     assert reliance_placebo(one, 1.0).reason == ONE_SHIFT
+
+
+def test_separation_worked_by_hand():
+    """Positives have a mean of 3, negatives of 0; the uncertain image counts in the spread alone."""
+    labels, logits = np.array([1.0, 1.0, 0.0, 0.0, -1.0]), np.array([2.0, 4.0, -1.0, 1.0, -1.0])
+    assert separation(labels, logits).value == pytest.approx(3.0 / logits.std())
+
+
+@pytest.mark.parametrize(
+    ("labels", "logits", "reason"),
+    [
+        ([1.0, 1.0, math.nan], [1.0, 2.0, 3.0], NO_NEGATIVE),
+        ([0.0, -1.0], [1.0, 2.0], NO_POSITIVE),
+        ([0.0, 1.0], [1.0, 1.0], NO_SPREAD),
+        ([0.0, 1.0], [1.0, math.nan], NO_ANSWER),
+    ],
+)
+def test_separation_that_does_not_exist_says_why(labels, logits, reason):
+    seen = separation(np.array(labels), np.array(logits))
+    assert math.isnan(seen.value)
+    assert seen.reason == reason

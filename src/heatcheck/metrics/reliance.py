@@ -13,7 +13,7 @@ from scipy.signal import fftconvolve
 
 from heatcheck.core.records import Mask, Measured
 from heatcheck.metrics.registry import Needs, study_metric
-from heatcheck.metrics.undefined import NO_TRUTH, undefined
+from heatcheck.metrics.undefined import NO_NEGATIVE, NO_POSITIVE, NO_TRUTH, undefined
 
 NO_ROOM = "no room for a shifted region: the outlined area is too large"
 ONE_SHIFT = "fewer than two shifted regions"
@@ -88,6 +88,21 @@ def _beyond(
     whole: float, here: Float[np.ndarray, " fills"], there: Float[np.ndarray, "shifts fills"], spread: float
 ) -> Measured:
     return Measured(float(((whole - here).mean() - (whole - there).mean()) / spread))
+
+
+def separation(labels: Float[np.ndarray, " images"], logits: Float[np.ndarray, " images"]) -> Measured:
+    """The mean logit of positive less negative images over the spread of all: what there is to rely on.
+
+    A model that tells the finding by one area alone loses about this much where the area is hidden. Labels other
+    than 1 and 0 belong to neither.
+    """
+    present, absent = logits[labels == 1], logits[labels == 0]
+    if not present.size or not absent.size:
+        return undefined(NO_NEGATIVE if present.size else NO_POSITIVE)
+    if not np.isfinite(logits).all():
+        return undefined(NO_ANSWER)
+    spread = float(logits.std())
+    return Measured(float(present.mean() - absent.mean()) / spread) if spread > 0 else undefined(NO_SPREAD)
 
 
 def shifted_masks(mask: Mask, count: int, generator: np.random.Generator) -> list[Mask]:

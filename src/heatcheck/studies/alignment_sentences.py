@@ -1,0 +1,153 @@
+"""A row of the blame table in words that a clinician understands, with the numbers that decided it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heatcheck.methods import METHODS
+from heatcheck.metrics import METRIC_FACTS
+from heatcheck.report.numbers import SCORE, SPACE, number
+from heatcheck.stats.blame import Arm, ArmReading, Evidence, Interval, Reading
+from heatcheck.stats.nested import ONE_SEED
+
+_UNIT = SCORE.rounded(2)
+_BEFORE = {
+    "method": "The model uses the outlined area ({reliance}), but the map marks it no better than chance ({score}): "
+    "the method fails to show what the model uses.",
+    "model": "Hiding the outlined area lowers the model's score no more than hiding other places ({reliance}), and "
+    "the map does not mark it better than chance ({score}): a truthful map would look like this, so the low score is "
+    "the model's.",
+    "shows": "The model uses the outlined area ({reliance}), and the map marks it better than chance ({score}).",
+    "looks_elsewhere": "The map marks the outlined area better than chance ({score}), but hiding it lowers the model's "
+    "score no more than hiding other places ({reliance}): the map flatters the model.",
+}
+_UNKNOWN_USE = {
+    "undefined": "What the model uses is not known: {reason}.",
+    "no scale": "What the model uses is not known ({reliance}): {whole}.",
+    "too wide": "Whether the model uses the outlined area cannot be told ({reliance}): the images leave room for "
+    "nothing as for all that it knows of the finding.",
+}
+_UNKNOWN_MAP = {
+    "undefined": "What the map marks is not known: {reason}.",
+    "no scale": "Whether the map marks the outlined area cannot be told ({score}): not even a human's marks would "
+    "score above chance.",
+    "too wide": "Whether the map marks the outlined area better than chance cannot be told ({score}).",
+}
+_TOWARD = {"align": "toward the outlines", "misalign": "away from them"}
+_RELIANCE = {
+    "followed": "and reliance with it ({change})",
+    "held": "while reliance held ({change})",
+    "turned": "while reliance went the other way ({change})",
+    "unclear": "and whether reliance did is not clear ({change})",
+    "unknown": "and what reliance did is not known",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a row's sentence is made of."""
+
+    evidence: Evidence
+    reading: Reading
+    metric: str  # the score that was read
+    through: str  # the method that the networks were aligned through, if it is another one
+    reasons: Mapping[str, str]  # why reliance, the score, the separation or an arm's change may be missing
+
+    @property
+    def score(self) -> str:
+        """The name of the score, in the middle of a sentence."""
+        label = METRIC_FACTS[self.metric].label
+        return label if label.isupper() else label[:1].lower() + label[1:]
+
+
+def sentence(told: Told) -> str:
+    """What the model uses and the map marks; then what fine-tuning showed."""
+    parts = [*_before(told), _under(told)]
+    if any(told.reasons.get(arm.direction) == ONE_SEED for arm in told.evidence.arms):
+        parts.append("That is one training each: another may come out otherwise.")
+    return " ".join(parts)
+
+
+def _before(told: Told) -> list[str]:
+    reading, evidence = told.reading, told.evidence
+    words = {
+        "reliance": _reliance(told),
+        "score": f"{told.score} {_interval(evidence.gain, signed=True)} against random maps",
+    }
+    if reading.before != "undecided":
+        return [_BEFORE[reading.before].format(**words)]
+    parts = []
+    if reading.uses.why:
+        whole = told.reasons.get("separation") or "it does not tell images with the finding from those without"
+        parts.append(_UNKNOWN_USE[reading.uses.why].format(**words, reason=told.reasons["reliance"], whole=whole))
+    else:
+        uses = "uses" if reading.uses.level == "high" else "does not use"
+        parts.append(f"The model {uses} the outlined area ({words['reliance']}).")
+    if reading.marks.why:
+        parts.append(_UNKNOWN_MAP[reading.marks.why].format(**words, reason=told.reasons["score"]))
+    else:
+        than = "better" if reading.marks.level == "high" else "no better"
+        parts.append(f"The map marks it {than} than chance ({words['score']}).")
+    return parts
+
+
+def _reliance(told: Told) -> str:
+    """The base's reliance; where it is low, out of how much it could be."""
+    use = told.evidence.base
+    whole = f", out of {number(use.separation, _UNIT)}" if told.reading.uses.level == "low" else ""
+    return f"reliance {_interval(use.reliance)}{whole}"
+
+
+def _under(told: Told) -> str:
+    arms = told.reading.arms
+    if all(arm.score == "unknown" for arm in arms):
+        why = next((told.reasons[arm.direction] for arm in arms if told.reasons.get(arm.direction)), "")
+        return f"What fine-tuning does to the map is not known{f': {why}' if why else ''}."
+    through = f" through {METHODS[told.through].label}" if told.through else ""
+    both = zip(arms, told.evidence.arms, strict=True)
+    clauses = [f"{_TOWARD[seen.direction]}, {_arm(seen, arm)}" for seen, arm in both]
+    return f"Fine-tuned{through} {'; '.join(clauses)}. {_verdict(told)}"
+
+
+def _arm(seen: ArmReading, arm: Arm) -> str:
+    """What became of the map, and of the model."""
+    rose, fell = ("rose", "fell") if arm.direction == "align" else ("fell", "rose")
+    if seen.score == "unknown":
+        return "what the map's score did is not known"
+    change = _interval(arm.score, signed=True)
+    reliance = _interval(arm.reliance, signed=True)
+    if seen.score in ("far", "moved"):
+        return f"the map's score {rose} ({change}) {_RELIANCE[seen.reliance].format(change=reliance)}"
+    told = f"the map's score {fell}" if seen.score == "other way" else "the map's score did not clearly move"
+    moved = {"followed": rose, "turned": fell}.get(seen.reliance, "")
+    return f"{told} ({change})" + (f", although reliance {moved} ({reliance})" if moved else "")
+
+
+def _verdict(told: Told) -> str:
+    under, evidence = told.reading.under, told.evidence
+    outcomes = {arm.outcome for arm in told.reading.arms}
+    if under == "follows":
+        return "The map followed the model." if outcomes == {"follows"} else "Where the map moved, the model had moved."
+    if under == "foolable":
+        also = ", even though it followed the model the other way" if "follows" in outcomes else ""
+        return f"The map can be moved without the model{also}: by itself it is no evidence."
+    learned = _interval(evidence.learned, signed=True)
+    if under == "failed":
+        return (
+            f"Nor did it rise on the images learned from ({learned}): fine-tuning failed and tells nothing of the map."
+        )
+    if under == "unmoved":
+        if evidence.judged:
+            return "The map stands still whatever this does to the model."
+        return f"It rose on the images learned from ({learned}), which does not carry over to unseen patients."
+    return "What that says of the map cannot be decided."
+
+
+def _interval(seen: Interval, *, signed: bool = False) -> str:
+    """The value with the ends of its interval."""
+    if seen.known and seen.low == seen.high:
+        return f"{number(seen.value, _UNIT)} on every image"
+    value = number(seen.value, _UNIT, signed=signed)
+    if not seen.known:
+        return f"{value}, without an interval"
+    low, high = (number(end, _UNIT, signed=signed) for end in (seen.low, seen.high))
+    return f"{value}, 95{SPACE}% {low} to {high}"

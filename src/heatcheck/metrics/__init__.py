@@ -1,12 +1,26 @@
 """From a region, peaks, a box or a map, and the truth, to a score; importing this folder fills the registries."""
 
-from heatcheck.metrics import boxes, overlap, pixels, pointing, recovery, relevance, reliance, similarity, trigger_boxes
+from heatcheck.metrics import (
+    boxes,
+    classification,
+    label_information,
+    overlap,
+    pixels,
+    pointing,
+    recovery,
+    relevance,
+    reliance,
+    similarity,
+    trigger_boxes,
+)
 from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
 __all__ = [
     "METRICS",
     "METRIC_FACTS",
     "boxes",
+    "classification",
+    "label_information",
     "overlap",
     "pixels",
     "pointing",

@@ -110,14 +110,42 @@ def nested_means(
         return tuple(NestedEstimate(reason=NO_SEED) for _ in range(values.shape[1]))
     totals = _totals(values, design)
     seed = int(generator.integers(2**63))
-    parts = (totals.counts > 0).reshape(-1, values.shape[1])
-    patterns, pattern_of = np.unique(parts, axis=1, return_inverse=True)
     found: dict[int, NestedEstimate] = {}
-    for number in range(patterns.shape[1]):
-        columns = np.flatnonzero(pattern_of.ravel() == number)
+    for columns in _alike(totals.counts):
         estimates = _of_pattern(totals.only(columns), draws, np.random.default_rng(seed), level)
         found |= zip(columns.tolist(), estimates, strict=True)
     return tuple(_with_counts(_kept(found[column], within), totals, column) for column in sorted(found))
+
+
+def nested_ratios(
+    parts: Float[np.ndarray, "cases columns"],
+    wholes: Float[np.ndarray, "cases columns"],
+    design: Design,
+    draws: int,
+    generator: np.random.Generator,
+    whole: str = "the whole",
+) -> tuple[NestedEstimate, ...]:
+    """Each column's mean of the parts over its mean of the wholes, both drawn together as in `nested_means`.
+
+    Both means are over the cases in which both are defined. A ratio exists only where the mean of the wholes is above
+    0, and so in each draw: draws without one are left out and told of (`whole` is their name in reasons), and where
+    they are more than an interval leaves out there is none. The stretch for few seeds is that of the ratio's linear
+    part, (part - ratio · whole) / mean of the wholes.
+    """
+    if parts.shape != wholes.shape:
+        raise ValueError(f"every part needs its whole, got shapes {parts.shape} and {wholes.shape}")
+    n_columns = parts.shape[1]
+    if not len(parts):
+        return tuple(NestedEstimate(reason=NO_SEED) for _ in range(n_columns))
+    undefined = np.isnan(parts) | np.isnan(wholes)
+    totals = _totals(np.hstack([np.where(undefined, np.nan, values) for values in (parts, wholes)]), design)
+    seed = int(generator.integers(2**63))
+    found: dict[int, NestedEstimate] = {}
+    for columns in _alike(totals.counts[:, :, :n_columns]):
+        both = totals.only(np.concatenate([columns, columns + n_columns]))
+        estimates = _of_ratios(both, draws, np.random.default_rng(seed), whole)
+        found |= zip(columns.tolist(), estimates, strict=True)
+    return tuple(_with_counts(found[column], totals, column) for column in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +186,13 @@ def _totals(values: Float[np.ndarray, "cases columns"], design: Design) -> _Tota
     return _Totals(np.stack(sums, -1), np.stack(counts, -1), cells, len(values))
 
 
+def _alike(counts: Float[np.ndarray, "patients cells columns"]) -> Iterator[Int[np.ndarray, " some"]]:
+    """The columns that have values of the same patients in the same cells, together: they share their draws."""
+    _, pattern_of = np.unique((counts > 0).reshape(-1, counts.shape[2]), axis=1, return_inverse=True)
+    for number in range(int(pattern_of.max(initial=-1)) + 1):
+        yield np.flatnonzero(pattern_of.ravel() == number)
+
+
 def _of_pattern(totals: _Totals, draws: int, generator: np.random.Generator, level: float) -> Iterator[NestedEstimate]:
     n_patients, n_cells, n_columns = totals.counts.shape
     if not n_cells:
@@ -167,11 +202,46 @@ def _of_pattern(totals: _Totals, draws: int, generator: np.random.Generator, lev
     if n_patients == 1:
         yield from (NestedEstimate(float(value), reason=ONE_PATIENT) for value in values)
         return
-    drawn_seeds = _drawn_seeds(totals.cells, draws, generator)
-    replicates = _macro(_drawn_means(totals, draws, generator), drawn_seeds[:, totals.cells.seeds], totals.cells)
+    replicates = _drawn_macros(totals, draws, generator)
     for column, value in enumerate(values):
         components = _components(totals, column)
         yield _interval(float(value), replicates[:, column], components, level)
+
+
+def _of_ratios(totals: _Totals, draws: int, generator: np.random.Generator, whole: str) -> Iterator[NestedEstimate]:
+    """The first half of the columns over the second half."""
+    n_patients, n_cells, both = totals.counts.shape
+    if not n_cells:
+        yield from (NestedEstimate(reason=NO_VALUE) for _ in range(both // 2))
+        return
+    parts, wholes = np.split(_macro(totals.means[None], np.ones((1, n_cells)), totals.cells)[0], 2)
+    drawn = _drawn_macros(totals, draws, generator) if n_patients > 1 else np.empty((0, both))
+    for column, (part, mean) in enumerate(zip(parts.tolist(), wholes.tolist(), strict=True)):
+        of_part, of_whole = drawn[:, column], drawn[:, column + both // 2]
+        above = of_whole > 1e-12  # of rounding
+        if mean <= 1e-12:
+            yield NestedEstimate(reason=f"{whole} is not above 0")
+        elif n_patients == 1:
+            yield NestedEstimate(part / mean, reason=ONE_PATIENT)
+        else:
+            replicates = np.divide(of_part, of_whole, out=np.full(len(drawn), np.nan), where=above)
+            sums = totals.sums[:, :, [column]] - part / mean * totals.sums[:, :, [column + both // 2]]
+            linear = _Totals(sums / mean, totals.counts[:, :, [column]], totals.cells, totals.n_cases)
+            one = _interval(part / mean, replicates, _components(linear, 0), LEVEL)
+            yield one if above.all() else _told(one, f"{whole} is not above 0 in {(~above).sum()} of {draws} draws")
+
+
+def _told(estimate: NestedEstimate, crossed: str) -> NestedEstimate:
+    """The same, with what is to be said of the draws that have no ratio."""
+    if math.isnan(estimate.low):
+        return replace(estimate, reason=crossed)
+    return replace(estimate, note="; ".join(filter(None, (estimate.note, crossed))))
+
+
+def _drawn_macros(totals: _Totals, draws: int, generator: np.random.Generator) -> Float[np.ndarray, "draws columns"]:
+    """The estimate of each column in each draw."""
+    drawn_seeds = _drawn_seeds(totals.cells, draws, generator)
+    return _macro(_drawn_means(totals, draws, generator), drawn_seeds[:, totals.cells.seeds], totals.cells)
 
 
 def _drawn_seeds(cells: Cells, draws: int, generator: np.random.Generator) -> Float[np.ndarray, "draws seeds"]:

@@ -111,7 +111,7 @@ def of_pair(plan, place, model, method):
         shift = 0.01 * f  # so that no two findings share a number
         for metric in MAP_METRICS:
             floor = FLOOR + OFFSET[metric] / 2
-            values = {arm: level + OFFSET[metric] + shift for arm, level in levels.items()}
+            values = {arm: level + OFFSET[metric] + shift * (arm != "misalign") for arm, level in levels.items()}
             rows += [made("mean", metric, finding, method, model, v, arm=arm) for arm, v in values.items()]
             rows += [made("scaled", metric, finding, method, model, (v - floor) / (human - floor), arm=arm)
                      for arm, v in values.items() if finding != ALL_FINDINGS]  # fmt: skip

@@ -5,9 +5,17 @@ from collections.abc import Mapping
 from heatcheck.report import closing
 from heatcheck.report.alignment_blame import blame
 from heatcheck.report.alignment_caveats import caveats
+from heatcheck.report.alignment_density import densities
+from heatcheck.report.alignment_example import example
+from heatcheck.report.alignment_factors import factors
+from heatcheck.report.alignment_gallery import alignment_gallery
 from heatcheck.report.alignment_overview import overview
+from heatcheck.report.alignment_prediction import prediction
 from heatcheck.report.alignment_robustness import robustness
+from heatcheck.report.alignment_scatter import scatter
+from heatcheck.report.alignment_scores import image_scores
 from heatcheck.report.alignment_verdict import verdict
+from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.page import Section, StudyPage
@@ -19,10 +27,16 @@ def alignment_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run)
     files = closing.downloads(evidence, undefined.table)
+    gallery = alignment_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
         _section("blame", "Whose fault is a low score?", "Blame", blame(evidence)),
         _section("robustness", "How far can the score be pushed?", "Robustness", robustness(evidence)),
+        _section("images", "Image by image", "Images", images(evidence)),
+        _section("factors", "What does the distance depend on?", "Factors", factors(evidence)),
+        _section("prediction", "Does the model still predict?", "Prediction", prediction(evidence)),
+        _section("example", "The paper\u2019s example: Grad-CAM", "Grad-CAM", example(evidence)),
+        _section("cases", "Cases to look at", "Cases", {"gallery": gallery}),
         closing.gaps(evidence, undefined, ""),
         closing.record(evidence),
     )
@@ -34,6 +48,13 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         sections=tuple(section for section in sections if section),
         downloads=files,
     )
+
+
+def images(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on single images shows; None when there are no scores."""
+    scores = image_scores(evidence)
+    made = {"densities": densities(evidence, scores), "scatter": scatter(evidence, scores)}
+    return made if any(made.values()) else None
 
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:

@@ -12,6 +12,7 @@ SOURCE = "Baniecki et al. 2023"
 ARCHITECTURES = {"densenet201": "densenet201", "vit_base_16": "vit_base", "swin_base": "swin", "swin_tiny": "swin"}
 EXAMPLE = "densenet121"  # the model behind the example of Grad-CAM
 EXAMPLE_METHOD = "grad_cam"
+PRINTED = {"densenet201": "DenseNet-201", "vit_base": "ViT-base", "swin": "Swin"}
 SWIN = "The paper\u2019s text speaks of Swin-base; the weights its authors released are of Swin-tiny."
 LOW_AUROC = (
     "AUROC below 0.65: this network lost much of its prediction while its maps were tuned, so its robustness is not "
@@ -40,6 +41,12 @@ def robustness(architecture: str, method: str, quantity: str, *, pretrained: boo
             low = quantity in _AUROCS and value < _GUESSING
             return Figure(value, note=LOW_AUROC if low else SWIN if wanted[1] == "swin" else "")
     return None
+
+
+def label(architecture: str, *, pretrained: bool) -> str:
+    """What the published table calls this kind of base model."""
+    name = ARCHITECTURES.get(architecture, architecture)
+    return f"{PRINTED.get(name, name)}, {'pretrained' if pretrained else 'not pretrained'}"
 
 
 def initialisation(architecture: str, name: str) -> Figure | None:

@@ -10,7 +10,7 @@ from heatcheck.report.alignment_facts import ARMS, TUNED, Pipeline, of_arm, of_n
 from heatcheck.report.axes import limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.figures import Panel
+from heatcheck.report.figures import Panel, PanelGroup
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.literature import Figure
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -36,17 +36,16 @@ def robustness(evidence: Evidence) -> Mapping[str, object] | None:
     if not metrics:
         return None
     table = _table(evidence, metrics)
-    panels = [_panel(evidence, metric) for metric in metrics if metric in MAIN]
+    groups = [_panels(evidence, metric) for metric in metrics if metric in MAIN]
     return {
-        "panels": panels,
-        "published_marks": any("published-mark" in panel.plot for panel in panels),
+        "groups": groups,
+        "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
         "source": literature.SOURCE,
         "table": table,
         "published": literature.caveat() if published.is_in(table) else "",
         "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN],
         "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE],
         "scores": [_scores(evidence, metric) for metric in metrics],
-        "terms": [(plain(evidence.measures[m]).name, plain(evidence.measures[m]).sentence) for m in metrics],
     }
 
 
@@ -54,23 +53,28 @@ def _unit(evidence: Evidence, metric: str) -> Unit:
     return difference_of(plain(evidence.measures[metric]).unit)
 
 
-def _panel(evidence: Evidence, metric: str) -> Panel:
-    rows = [_plot_row(evidence, pipeline, metric) for pipeline in pipelines(evidence)]
-    values = [value for row in rows for mark in row.marks for value in (mark.value, mark.low, mark.high)]
-    name = f"{plain(evidence.measures[metric]).name}, aligned minus misaligned"
-    plot = DotPlot(f"{name}, by model and method", name, tuple(rows), _unit(evidence, metric), limits_around(values))
-    return Panel(plain(evidence.measures[metric]).name, draw(plot))
+def _panels(evidence: Evidence, metric: str) -> PanelGroup:
+    """A plot a base model, all on one axis."""
+    rows: dict[str, list[PlotRow]] = {}
+    for pipeline in pipelines(evidence):
+        rows.setdefault(pipeline.base.label, []).append(_plot_row(evidence, pipeline, metric))
+    marks = [mark for own in rows.values() for row in own for mark in row.marks]
+    limits = limits_around([value for mark in marks for value in (mark.value, mark.low, mark.high)])
+    words, unit = plain(evidence.measures[metric]), _unit(evidence, metric)
+    axis = f"{words.name}, aligned minus misaligned"
+    plots = {base: DotPlot(f"{axis}: {base}, by method", axis, tuple(own), unit, limits) for base, own in rows.items()}
+    return PanelGroup(words.name, words.sentence, tuple(Panel(base, draw(plot)) for base, plot in plots.items()))
 
 
 def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
     row, unit = push(evidence, pipeline, metric), _unit(evidence, metric)
     if row is None:
-        return PlotRow(pipeline.label, "", ())
-    marks = [Mark("method", pipeline.label, row.value, row.low, row.high)]
+        return PlotRow(pipeline.method.label, "", ())
+    marks = [Mark("method", pipeline.method.label, row.value, row.low, row.high)]
     figure = _printed(pipeline, f"robustness_{metric}")
     if figure and not math.isnan(figure.value):
         marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
-    return PlotRow(pipeline.label, number(row.value, unit.rounded(2), signed=True), tuple(marks))
+    return PlotRow(pipeline.method.label, number(row.value, unit.rounded(2), signed=True), tuple(marks))
 
 
 def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
@@ -110,15 +114,18 @@ def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes
 
 
 def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
-    rows = []
+    """What was printed for these kinds of models and methods, each once."""
+    rows: dict[str, Row] = {}
+    quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN]
+    quantities += [f"auroc_{arm}" for arm in TUNED]
     for pipeline in pipelines(evidence):
-        quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN]
-        quantities += [f"auroc_{arm}" for arm in TUNED]
         figures = [_printed(pipeline, quantity) if quantity else None for quantity in quantities]
-        if any(figures):
-            rows.append(labelled(pipeline.label, [figure_cell(figure, SCORE, notes) for figure in figures],
-                                 kind="published"))  # fmt: skip
-    return rows
+        kind = literature.label(pipeline.base.architecture, pretrained=pipeline.base.pretrained)
+        name = f"{kind} · {pipeline.method.label}"
+        if any(figures) and name not in rows:
+            cells = [figure_cell(figure, SCORE, notes) for figure in figures]
+            rows[name] = labelled(name, cells, kind="published")
+    return list(rows.values())
 
 
 def _by_finding(evidence: Evidence, metric: str) -> Matrix:

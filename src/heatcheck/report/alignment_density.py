@@ -1,0 +1,87 @@
+"""How single images score: the density of aligned, misaligned and control scores, one small plot a pipeline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from heatcheck.report import svg
+from heatcheck.report.alignment_facts import ARMS, pipelines
+from heatcheck.report.alignment_scores import METRICS, SHOWN, ImageScores
+from heatcheck.report.axes import Axis, tick_label
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.figures import Panel, PanelGroup
+from heatcheck.report.numbers import SCORE, number
+from heatcheck.report.words import plain
+
+_WIDTH, _HEIGHT = 190.0, 112.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
+_STEPS = 80
+_NARROWEST = 0.02  # of the kernel: equal scores must not become a needle
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """One arm's scores as a curve."""
+
+    arm: str
+    values: np.ndarray
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The density on 0 to 1: Gaussian kernels, reflected at both ends, so that nothing lies beyond them."""
+        width = _bandwidth(self.values)
+        mirrored = np.concatenate([self.values, -self.values, 2 - self.values])
+        kernels = np.exp(-0.5 * ((places[:, None] - mirrored[None]) / width) ** 2)
+        return np.asarray(kernels.sum(1) / (len(self.values) * width * np.sqrt(2 * np.pi)))
+
+
+def _bandwidth(values: np.ndarray) -> float:
+    """Silverman's rule."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    spread = min(float(values.std()), float(high - low) / 1.34) or float(values.std())
+    return max(_NARROWEST, 0.9 * spread * len(values) ** -0.2)
+
+
+def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
+    """A group of plots for each metric that has scores."""
+    groups = []
+    for metric in METRICS:
+        panels = []
+        for pipeline in pipelines(evidence):
+            own = scores.of(pipeline)
+            drawn = [] if own.empty else [Density(arm, _defined(own[f"{metric}_{arm}"].to_numpy())) for arm in SHOWN]
+            drawn = [density for density in drawn if len(density.values)]
+            if drawn:
+                panels.append(Panel(pipeline.label, _draw(f"{metric} of {pipeline.label}", drawn)))
+        if panels:
+            words = plain(evidence.measures[metric])
+            groups.append(PanelGroup(words.name, words.sentence, tuple(panels)))
+    return groups
+
+
+def _defined(values: np.ndarray) -> np.ndarray:
+    return values[~np.isnan(values)]
+
+
+def _draw(title: str, drawn: Sequence[Density]) -> Markup:
+    places = np.linspace(0, 1, _STEPS + 1)
+    heights = {density.arm: density.at(places) for density in drawn}
+    across = Axis(0, 1, _LEFT, _RIGHT)
+    up = Axis(0, max(float(each.max()) for each in heights.values()), _BOTTOM, _TOP)
+    parts = [svg.line(across.at(t), _TOP, across.at(t), _BOTTOM, "grid") for t in (0, 0.5, 1)]
+    parts += [svg.words(across.at(t), _BOTTOM + 14, tick_label(t, SCORE), "tick", "middle") for t in (0, 0.5, 1)]
+    for density in drawn:
+        line = [(across.at(x), up.at(y)) for x, y in zip(places, heights[density.arm], strict=True)]
+        shapes = [svg.path(line, f"density arm-{density.arm}")]
+        if density.arm != "control":
+            area = [(_LEFT, _BOTTOM), *line, (_RIGHT, _BOTTOM)]
+            shapes.insert(0, svg.path(area, f"density-area arm-{density.arm}", closed=True))
+        parts.append(svg.group(_told(density), *shapes))
+    parts.append(svg.words((_LEFT + _RIGHT) / 2, _HEIGHT - 4, f"n {len(drawn[-1].values):,}", "axis-title", "middle"))
+    return svg.picture((_WIDTH, _HEIGHT), f"Density of {title}", "; ".join(map(_told, drawn)) + ".", parts)
+
+
+def _told(density: Density) -> str:
+    low, middle, high = (number(float(q)) for q in np.quantile(density.values, [0.05, 0.5, 0.95]))
+    return f"{ARMS[density.arm]}: median {middle}, nine in ten from {low} to {high}, n {len(density.values):,}"

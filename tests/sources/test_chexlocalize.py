@@ -280,3 +280,20 @@ def test_the_index_of_many_films_is_quick_and_small_and_opens_none(tmp_path, mon
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 30e6
+
+
+def test_patients_can_be_divided_by_chance_and_the_parts_share_none(published):
+    whole = opened(published).index()
+    parts = [opened(published, patients=ends).index() for ends in ((0, 0.5), (0.5, 1))]
+    assert sorted([*parts[0], *parts[1]], key=lambda key: key.case) == list(whole)
+    patients = [{key.patient for key in part} for part in parts]
+    assert all(patients)
+    assert not patients[0] & patients[1]
+    assert opened(published, patients=(0, 0.5)).index() == parts[0]
+
+
+def test_a_part_without_patients_and_ends_that_are_no_part_are_refused(published):
+    assert "has no patient from 0.5 to 0.500001; set wider `patients`" in refusal(published, patients=(0.5, 0.500001))
+    for wrong in ((0.5, 0.5), (0.9, 0.1), (0, 2), (-1, 1)):
+        with pytest.raises(ValueError, match="patients"):
+            CheXlocalizeSettings(root=published, patients=wrong)

@@ -5,18 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
 
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import CHEXPERT, LOCALIZED
 from heatcheck.core.records import HUMAN, Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
+from heatcheck.core.seeds import seed_for
 from heatcheck.sources.annotations import Annotations, read_annotations, read_points
 from heatcheck.sources.label_rows import LabelTable, View, read_label_rows
 from heatcheck.sources.reading import image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 Split = Literal["train", "val", "test"]
+Share = Annotated[float, Field(ge=0, le=1)]
 _TREES = ("CheXpert", "CheXpert-v1.0", "CheXpert-v1.0-small", "")  # where CheXpert may lie below the root
 _SPELT: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "valid"), "test": ("test",)}
 _MARKS = ("CheXlocalize", "")  # where the outlines may lie: the first edition had them beside the films
@@ -31,6 +35,14 @@ class CheXlocalizeSettings(SourceSettings):
     views: Literal["all", "frontal", "lateral"] = "all"
     findings: Literal["localized", "all"] = "localized"  # the ten that were outlined, or every label of CheXpert
     truth: Literal["outlines", "none"] = "outlines"  # none: labels alone, for data without the outlines
+    patients: tuple[Share, Share] = (0.0, 1.0)  # those whose number lies here: each has one from 0 to 1, by chance
+
+    @field_validator("patients")
+    @classmethod
+    def _lower_first(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not value[0] < value[1]:
+            raise ValueError("patients must be two numbers from 0 to 1, the lower first")
+        return value
 
     def resolved(self, folder: Path) -> "CheXlocalizeSettings":
         """The same settings with the root taken from `folder`."""
@@ -116,6 +128,11 @@ class CheXlocalize:
         keys = self._table.keys(cases, patients, self.findings)
         if not keys:
             raise InputError(f"{self._table.path} lists no {wanted} film; choose other views")
+        low, high = self.settings.patients
+        if (low, high) != (0.0, 1.0):
+            keys = [key for key in keys if low <= _number(key.patient) < high]
+        if not keys:
+            raise InputError(f"{self._table.path} has no patient from {low:g} to {high:g}; set wider `patients`")
         return keys
 
     @cached_property
@@ -225,6 +242,11 @@ def _case_id(name: str, path: Path) -> str:
     if len(parts) < 3 or not all(parts) or "_" in parts[0] or "_" in parts[1]:
         raise InputError(f"{path}: {name!r} is no path such as …/patient00001/study1/view1_frontal.jpg; correct it")
     return "_".join(parts)
+
+
+def _number(patient: str) -> float:
+    """The patient's number: at least 0 and below 1, the same on all machines."""
+    return (seed_for("patients", patient) >> 10) / 2**53
 
 
 def _below(case: str, ending: str) -> str:

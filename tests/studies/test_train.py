@@ -352,3 +352,9 @@ def test_the_shipped_classifier_is_small_and_good_on_unseen_patients():
     assert min(result.auroc for result in results) >= 0.80
     weights = Path(models.__file__).parent / "weights" / models.MODELS[name].weights
     assert weights.stat().st_size <= 5_000_000
+
+
+def test_warm_up_longer_than_the_training_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match="`warm_up_steps` 2000 leaves nothing of a fit of 36 steps"):
+        train(spec_of(tmp_path, fit={"batch_size": 8, "warm_up_steps": 2000}), tmp_path / "out", Silent())
+    assert not (tmp_path / "out").exists()

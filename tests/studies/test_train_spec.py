@@ -73,3 +73,24 @@ def test_patients_in_two_of_the_sources_are_refused(tmp_path, changes, message):
 @pytest.mark.parametrize("name", [name for name in TRAININGS if name.startswith("phantom")])
 def test_shipped_trainings_on_the_phantom_keep_patients_apart(name):
     planned(read_spec(name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fit": {"warm_up": 0.1, "warm_up_steps": 5}}, "name `warm_up` as a share or `warm_up_steps`, not both"),
+        ({"fit": {"warm_up_steps": 0}}, "greater than or equal to 1"),
+        ({"fit": {"rotate": -3}}, "greater than or equal to 0"),
+        ({"fit": {"rotate": 15}, "size": [8, 8, 8]}, "`fit.rotate` turns pictures, and `size` is that of a volume"),
+    ],
+)
+def test_warm_up_and_rotation_that_cannot_be_are_refused(tmp_path, changes, message):
+    with pytest.raises(SpecError, match=message):
+        planned(training_spec(tmp_path, SMALL, **changes))
+
+
+def test_warm_up_and_rotation_reach_the_fit(tmp_path):
+    plan = planned(training_spec(tmp_path, SMALL, fit={"warm_up_steps": 7, "rotate": 15}))
+    settings = plan.settings(1, 0.1)
+    assert (settings.warm_up_steps, settings.rotate) == (7, 15.0)
+    assert settings.pace(100).at(6) == 0.1 > settings.pace(100).at(5)

@@ -3,6 +3,7 @@ import math
 import pytest
 from fit_material import network
 
+from heatcheck.core.errors import InputError
 from heatcheck.training.schedule import Pace, groups
 
 
@@ -15,6 +16,14 @@ def test_learning_rate_worked_by_hand():
     assert rates[8] == pytest.approx(0.1 * (1 + math.cos(math.pi / 4)) / 2)
     assert 0 < rates[19] < 0.002
     assert rates[4:] == sorted(rates[4:], reverse=True)
+
+
+def test_rate_may_rise_for_so_many_steps():
+    pace = Pace(0.1, 20, warm_up_steps=4)
+    assert [pace.at(step) for step in range(20)] == [Pace(0.1, 20, warm_up=0.2).at(step) for step in range(20)]
+    with pytest.raises(InputError, match="`warm_up_steps` 2000 leaves nothing of a fit of 20 steps; lower it"):
+        Pace(0.1, 20, warm_up_steps=2000)
+    assert Pace(0.1, 20, "constant", warm_up_steps=2000).at(3) == 0.1
 
 
 def test_constant_rate_is_the_same_from_the_first_step():

@@ -61,7 +61,9 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
     """The trained classifiers as files in `out`, and how well they do on the test source; continues what was begun."""
     machine.check()
     plan = planned(spec)
-    Batches(len(plan.training.index()), plan.body.fit.batch_size, 0, processes=machine.devices)  # refuses what it must
+    part = plan.body.fit  # refused here where it does not fit the data
+    batches = Batches(len(plan.training.index()), part.batch_size, 0, processes=machine.devices)
+    plan.settings(1, part.rates[0]).pace(part.epochs * len(batches))
     _claim(out, _identity(plan, machine))
     with locked(out), repeatable(spec.envelope.threads):
         for left_over in out.rglob("*.tmp-*"):  # a killed training leaves its unfinished file behind

@@ -33,6 +33,8 @@ class FitPart(BaseModel):
     optimizer: Literal["adam", "adamw"] = "adamw"
     schedule: Literal["cosine", "constant"] = "cosine"
     warm_up: float = Field(0.15, ge=0, lt=1)  # share of the steps in which a cosine schedule rises
+    warm_up_steps: int | None = Field(None, ge=1)  # or how many steps
+    rotate: float = Field(0.0, ge=0, le=180)  # training images are turned by up to so many degrees, either way
     clip: PositiveFloat | None = 2.0  # longest norm of the gradients
 
     @field_validator("learning_rate")
@@ -41,6 +43,12 @@ class FitPart(BaseModel):
         if isinstance(value, tuple) and (not value or len(set(value)) < len(value)):
             raise ValueError("name at least one rate, and each once")
         return value
+
+    @model_validator(mode="after")
+    def _one_warm_up(self) -> Self:
+        if self.warm_up_steps is not None and "warm_up" in self.model_fields_set:
+            raise ValueError("name `warm_up` as a share or `warm_up_steps`, not both")
+        return self
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -131,6 +139,12 @@ class TrainingBody(BaseModel):
                 "an ensemble has members of its own for each finding, and with `labels: single` one network tells all "
                 "classes; leave `ensemble` out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _flat(self) -> Self:
+        if self.fit.rotate and len(self.size) != 2:
+            raise ValueError("`fit.rotate` turns pictures, and `size` is that of a volume; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from heatcheck.core.errors import DivergedError, InputError, ModelError
-from heatcheck.core.seeds import seed_for
+from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.training.batches import Batch, Batches, Examples, readable, unreadable
 from heatcheck.training.machine import Machine, Tick, carried_out
 from heatcheck.training.objective import Judged, Means, Objective, mean_loss
+from heatcheck.training.rotation import rotated
 from heatcheck.training.schedule import OPTIMIZERS, Pace, groups
 from heatcheck.training.selection import Check, best_checks
 
@@ -36,10 +37,16 @@ class FitSettings:
     weight_decay: float = 0.0
     optimizer: str = "adamw"
     schedule: Literal["cosine", "constant"] = "cosine"
-    warm_up: float = 0.15
+    warm_up: float = 0.15  # share of the steps
+    warm_up_steps: int | None = None  # or how many
+    rotate: float = 0.0  # training images are turned by up to so many degrees
     clip: float | None = 2.0  # the gradients' longest norm
     check_every: int | None = None  # steps; None: at the end of each epoch
     seed: int = 0
+
+    def pace(self, steps: int) -> Pace:
+        """The learning rate in a fit of so many steps."""
+        return Pace(self.learning_rate, steps, self.schedule, self.warm_up, self.warm_up_steps)
 
 
 class Keeper(Protocol):
@@ -121,7 +128,7 @@ class _Loop:
         self.validation = DataLoader(job.validation, settings.batch_size, num_workers=workers)
         optimizer = OPTIMIZERS[settings.optimizer](groups(job.module, settings.weight_decay), lr=settings.learning_rate)
         self.network, self.optimizer = fabric.setup(job.module, optimizer)
-        self.pace = Pace(settings.learning_rate, job.steps, settings.schedule, settings.warm_up)
+        self.pace = settings.pace(job.steps)
         self.losses: list[float] = []  # since the last check
         self.lost = 0
         self.history = self._resumed()
@@ -150,7 +157,7 @@ class _Loop:
             self.batches.epoch, self.batches.first = epoch, step - epoch * len(self.batches)
             for images, *more in self.training:
                 self.lost += int(unreadable(images).sum())
-                self.losses.append(self._step(step, _readable([images, *more])))
+                self.losses.append(self._step(step, self._turned(step, _readable([images, *more]))))
                 step += 1
                 loss = self.losses[-1]
                 if self._is_due(step):
@@ -183,6 +190,17 @@ class _Loop:
             self._require_number(float(norm), step)  # type: ignore[arg-type]
         self.optimizer.step()
         return loss
+
+    def _turned(self, step: int, batch: Batch) -> Batch:
+        """The batch with its images rotated, where that is asked for; however many processes share it, the same."""
+        most = self.settings.rotate
+        if not most:
+            return batch
+        if len(batch) > 2:
+            raise InputError("`rotate` turns images and not the masks that belong to them; leave it out")
+        chance = generator_for(self.settings.seed, step, "rotation")
+        angles = chance.uniform(-most, most, self.settings.batch_size)[self.batches.share]
+        return [rotated(batch[0], torch.from_numpy(angles).to(batch[0])), batch[1]]
 
     def _means(self, network: nn.Module, step: int) -> Means:
         return Means(network, step, self.fabric.backward, self.fabric.autocast)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from heatcheck.core.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -16,12 +18,20 @@ class Pace:
     steps: int
     schedule: Literal["cosine", "constant"] = "cosine"
     warm_up: float = 0.15  # share of the steps in which the rate rises
+    warm_up_steps: int | None = None  # or how many steps
+
+    def __post_init__(self) -> None:
+        if self.schedule == "cosine" and self.warm_up_steps is not None and self.warm_up_steps >= self.steps:
+            raise InputError(
+                f"`warm_up_steps` {self.warm_up_steps} leaves nothing of a fit of {self.steps} steps; lower it, or "
+                "train for longer"
+            )
 
     def at(self, step: int) -> float:
         """The rate of a step, counted from 0."""
         if self.schedule == "constant":
             return self.rate
-        rise = max(1, round(self.warm_up * self.steps))
+        rise = self.warm_up_steps or max(1, round(self.warm_up * self.steps))
         if step < rise:
             return self.rate * (step + 1) / rise
         return self.rate * 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, self.steps - rise)))

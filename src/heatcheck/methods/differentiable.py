@@ -1,6 +1,7 @@
 """Maps as a part of a loss: what a change of the weights does to them."""
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Protocol, cast
 
 from jaxtyping import Float
@@ -52,17 +53,22 @@ def _reason(facts: MethodFacts | None) -> str:
     }[facts.needs]
 
 
+def _is_one_point(method: OverPoints, images: Images, seeds: Sequence[int]) -> bool:
+    """Whether a second walk would save nothing."""
+    return len(list(islice(method.points(images, seeds), 2))) == 1
+
+
 def backward(
     method: Method, classifier: Classifier, inputs: tuple[Images, Targets, Sequence[int]], loss: Loss
 ) -> tuple[Float[Tensor, ""], MapBatch]:
     """The loss of the maps, and the maps; the loss's gradient is added to the weights' `.grad`.
 
-    A method that sums over many points is walked twice: once without a graph, to know what the loss asks of the map,
+    A method that sums over several points is walked twice: once without a graph, to know what the loss asks of the map,
     and once more point by point, each point's graph freed before the next. Memory then does not grow with the number
     of points, and the sum is that of `loss(maps).backward()` with one graph over all.
     """
     images, targets, seeds = inputs
-    if not isinstance(method, OverPoints):
+    if not isinstance(method, OverPoints) or _is_one_point(method, images, seeds):
         made = differentiable(method)(classifier, images, targets, seeds, create_graph=True)
         value = loss(made.values)
         value.backward()  # type: ignore[no-untyped-call]

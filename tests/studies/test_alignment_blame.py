@@ -84,7 +84,7 @@ def test_a_good_pipeline_in_words():
     assert codes == {"before": "shows", "under": "follows"}
     assert row.reason == (
         "The model uses the outlined area (reliance 0.80, 95\u00a0% 0.50 to 1.10), and the map marks it better than "
-        "chance (mass accuracy +0.30, 95\u00a0% +0.20 to +0.40 against random maps). Fine-tuned toward the outlines, "
+        "chance (mass accuracy +0.30 against random maps, 95\u00a0% +0.20 to +0.40). Fine-tuned toward the outlines, "
         "the map's score rose (+0.31, 95\u00a0% +0.20 to +0.42) and reliance with it (+0.40, 95\u00a0% +0.25 to "
         "+0.55); away from them, the map's score fell (−0.25, 95\u00a0% −0.30 to −0.20) and reliance with it (−0.40, "
         "95\u00a0% −0.55 to −0.25). The map followed the model."
@@ -135,7 +135,7 @@ def test_before_in_words(changed, before, words):
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
             "follows",
-            "did not clearly move (−0.01, 95\u00a0% −0.05 to +0.03), alt",
+            "did not clearly move (−0.010, 95\u00a0% −0.050 to +0.030), alt",
         ),
         ({"misaligned": (-0.01, -0.05, 0.03)}, "follows", "Where the map moved, the model had moved."),
         (
@@ -171,7 +171,7 @@ def test_what_is_missing_is_said_with_its_reason():
 
 
 def test_one_seed_is_said():
-    row, _ = of_gradient(dict.fromkeys(("aligned", "misaligned"), ONE_SEED))
+    row, _ = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
     assert row.reason.endswith("That is one training each: another may come out otherwise.")
     row, _ = of_gradient(dict.fromkeys(("reliance", "gain"), ONE_SEED))  # a base is always one
     assert "one training" not in row.reason

@@ -40,11 +40,13 @@ unclear: where patients or seeds are few, a change that cannot be seen is not on
 | any foolable | foolable: one map that moved without the model is enough, whatever the other arm did |
 | any undecided, none foolable | undecided: that arm could overturn what the other one shows |
 | follows, and the other follows or is still | follows |
-| all still, score rose on the fine-tuning images by more than on others | unmoved: it does not carry over |
-| all still, score did not rise there either | failed: the optimisation did not work |
-| all still, either cannot be told from its opposite | undecided |
-| all still, judged on networks aligned through another method | unmoved, or undecided where it may have moved fully |
+| all still, score rose on the fine-tuning images by more than it can have on others | unmoved: it does not carry over |
+| all still, score held on the fine-tuning images, too | failed: the optimisation did not work |
+| all still and held, judged on networks aligned through another method | unmoved |
+| all still, neither of these | undecided |
 | none | undecided |
+
+A score held, as reliance does, where even the far end of its difference stays within the interval of the control's.
 """
 
 import math
@@ -192,13 +194,13 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
     change = arm.reliance.toward(arm.direction)
     if not change.known:
         return "unknown"
-    before, placebo = control.reliance.toward(arm.direction), control.placebo.toward(arm.direction)
+    placebo = control.placebo.toward(arm.direction)
     nothing = placebo if placebo.known else Interval(0.0, 0.0, 0.0)
     if change.low > 0 and change.value > nothing.high:
         return "followed"
     if change.high < 0 and change.value < nothing.low:
         return "turned"
-    within = before.value + change.high <= before.high
+    within = _within(arm.reliance, control.reliance, arm.direction)
     return "held" if within and used(control).level != "unknown" else "unclear"
 
 
@@ -221,12 +223,19 @@ def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
 
 def _where_nothing_moved(evidence: Evidence) -> Under:
     """Why no arm's map moved on unseen patients."""
+    control = evidence.control_score
     if evidence.judged:
-        ends = [arm.score.toward(arm.direction).high for arm in evidence.arms]
-        return "unmoved" if all(end < evidence.room for end in ends) else "undecided"
+        held = all(_within(arm.score, control, arm.direction) for arm in evidence.arms)
+        return "unmoved" if held else "undecided"
     if not evidence.learned.known:
         return "undecided"
     if evidence.learned.low <= 0:
-        return "failed" if evidence.learned.high < evidence.room else "undecided"
+        return "failed" if _within(evidence.learned, control, "align") else "undecided"
     unseen = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
     return "unmoved" if unseen and max(unseen) < evidence.learned.value else "undecided"
+
+
+def _within(change: Interval, control: Interval, direction: Direction) -> bool:
+    """Whether even the far end of a change stays within what the control is known to be."""
+    moved, before = change.toward(direction), control.toward(direction)
+    return before.value + moved.high <= before.high

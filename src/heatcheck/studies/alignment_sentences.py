@@ -62,7 +62,7 @@ class Told:
 def sentence(told: Told) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
     parts = [*_before(told), _under(told)]
-    if any(told.reasons.get(arm.direction) == ONE_SEED for arm in told.evidence.arms):
+    if any(ONE_SEED in told.reasons.get(arm.direction, "") for arm in told.evidence.arms):
         parts.append("That is one training each: another may come out otherwise.")
     return " ".join(parts)
 
@@ -71,7 +71,7 @@ def _before(told: Told) -> list[str]:
     reading, evidence = told.reading, told.evidence
     words = {
         "reliance": _reliance(told),
-        "score": f"{told.score} {_interval(evidence.gain, signed=True)} against random maps",
+        "score": _interval(evidence.gain, f"{told.score} ", " against random maps", signed=True),
     }
     if reading.before != "undecided":
         return [_BEFORE[reading.before].format(**words)]
@@ -94,7 +94,7 @@ def _reliance(told: Told) -> str:
     """The base's reliance; where it is low, out of how much it could be."""
     use = told.evidence.base
     whole = f", out of {number(use.separation, _UNIT)}" if told.reading.uses.level == "low" else ""
-    return f"reliance {_interval(use.reliance)}{whole}"
+    return _interval(use.reliance, "reliance ") + whole
 
 
 def _under(told: Told) -> str:
@@ -142,12 +142,14 @@ def _verdict(told: Told) -> str:
     return "What that says of the map cannot be decided."
 
 
-def _interval(seen: Interval, *, signed: bool = False) -> str:
-    """The value with the ends of its interval."""
+def _interval(seen: Interval, before: str = "", after: str = "", *, signed: bool = False) -> str:
+    """The value, between two words, with the ends of its interval."""
     if seen.known and seen.low == seen.high:
-        return f"{number(seen.value, _UNIT)} on every image"
-    value = number(seen.value, _UNIT, signed=signed)
+        return f"{before}{number(seen.value, _UNIT)}{after} on every image"
+    small = seen.known and max(abs(seen.low), abs(seen.high)) < 0.1
+    unit = SCORE if small else _UNIT
+    value = f"{before}{number(seen.value, unit, signed=signed)}{after}"
     if not seen.known:
         return f"{value}, without an interval"
-    low, high = (number(end, _UNIT, signed=signed) for end in (seen.low, seen.high))
+    low, high = (number(end, unit, signed=signed) for end in (seen.low, seen.high))
     return f"{value}, 95{SPACE}% {low} to {high}"

@@ -8,6 +8,7 @@ from heatcheck.report.alignment_caveats import caveats
 from heatcheck.report.alignment_density import densities
 from heatcheck.report.alignment_example import example
 from heatcheck.report.alignment_factors import factors
+from heatcheck.report.alignment_facts import conditions
 from heatcheck.report.alignment_gallery import alignment_gallery
 from heatcheck.report.alignment_overview import overview
 from heatcheck.report.alignment_prediction import prediction
@@ -22,10 +23,15 @@ from heatcheck.report.page import Section, StudyPage
 
 KICKER = "How far can the same heat-map score be pushed by changing the model alone, and whose fault is a low one?"
 
+PAIRS = (
+    "Where one of a pair of aligned and misaligned scores is undefined, both are left out of their difference. A "
+    "network that failed has no scores at all."
+)
+
 
 def alignment_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
-    undefined = undefined_scores(evidence.run)
+    undefined = undefined_scores(evidence.run, conditions=conditions(evidence))
     files = closing.downloads(evidence, undefined.table)
     gallery = alignment_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
@@ -37,7 +43,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         _section("prediction", "Does the model still predict?", "Prediction", prediction(evidence)),
         _section("example", "The paper\u2019s example: Grad-CAM", "Grad-CAM", example(evidence)),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery}),
-        closing.gaps(evidence, undefined, ""),
+        closing.gaps(evidence, undefined, PAIRS, every_model=True),
         closing.record(evidence),
     )
     return StudyPage(

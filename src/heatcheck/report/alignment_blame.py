@@ -55,7 +55,7 @@ UNDER = {
     "foolable": Reading(
         "the method is foolable", "✕", "the map changed while the model\u2019s reliance did not: no evidence"
     ),
-    "unmoved": Reading("the map did not move", "○", "fine-tuning on new images changed the map little"),
+    "unmoved": Reading("the map did not move", "○", "on new patients the map did not change with the model"),
     "failed": Reading(
         "fine-tuning failed", "?", "the map did not even change on the images that the network learned from"
     ),
@@ -171,21 +171,22 @@ def _strip(
 
 
 def _counts(rows: Sequence[Blame]) -> Matrix:
-    """How often each reading was made, pipeline by pipeline."""
+    """How often each reading was made: in all, by method and by model."""
     kinds = [("before", key, each) for key, each in BEFORE.items()] + [
         ("under", key, each) for key, each in UNDER.items()
     ]
     counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
     kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
-    found: dict[str, list[Blame]] = {}
-    for row in rows:
-        found.setdefault(row.pipeline.label, []).append(row)
-    lines = [labelled(label, [_count(own, kind, key) for kind, key, _ in kinds]) for label, own in found.items()]
-    total = labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds])
+    groups = [("All", (labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds]),))]
+    for title, part in (("By method", "method"), ("By model", "base")):
+        found: dict[str, list[Blame]] = {}
+        for row in rows:
+            found.setdefault(getattr(row.pipeline, part).label, []).append(row)
+        lines = [labelled(label, [_count(own, kind, key) for kind, key, _ in kinds]) for label, own in found.items()]
+        groups += [(title, tuple(lines))] if len(lines) > 1 else []
     asides = {"before": "base model", "under": "under fine-tuning"}
     columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
-    groups = (("All", (total, *(lines if len(lines) > 1 else ()))),)
-    return Matrix("How many findings are read in which way", columns, groups, (), "Model · method")
+    return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Read as")
 
 
 def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:

@@ -78,7 +78,7 @@ def _weak(evidence: Evidence) -> str:
     weak = [f"{label} ({number(value, SCORE.rounded(2))})" for label, value in values.items() if value < WEAK]
     if not weak:
         return ""
-    return f"{few(weak)} hardly predicts the findings (AUROC): whatever its maps show, it explains a guess."
+    return f"Hardly better than guessing (AUROC): {few(weak)}. Whatever such a model\u2019s maps show explains a guess."
 
 
 def _lost(evidence: Evidence) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import count
 
@@ -117,6 +117,16 @@ def floor_of(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
 def human_of(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
     """The readers' mean, where there are readers."""
     return evidence.under(arm="human").find("mean", metric, finding, HUMAN)
+
+
+def conditions(evidence: Evidence) -> list[str]:
+    """The conditions of all scores on evaluation images."""
+    through = _through(evidence)
+    made = [condition(arm=arm) for arm in ("base", "floor", "human")]
+    for seed in seeds_of(evidence):
+        made += [condition(arm=arm, seed=seed) for arm in ("control", *TUNED)]
+        made += [condition(arm=arm, seed=seed, through=through) for arm in TUNED]
+    return made
 
 
 def _through(evidence: Evidence) -> str:

@@ -17,7 +17,7 @@ from heatcheck.report.numbers import SCORE, count
 MOST = 12_000  # points of all plots together
 COLOURS = 6
 _WIDTH, _HEIGHT = 240.0, 236.0
-_LEFT, _TOP, _RIGHT, _BOTTOM = 34.0, 8.0, 232.0, 196.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 44.0, 8.0, 232.0, 196.0
 
 
 def scatter(evidence: Evidence, scores: ImageScores) -> Mapping[str, object] | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.alignment_blame import Blame, blames
-from heatcheck.report.alignment_facts import Pipeline, blame_metric, of_arm, pipelines
+from heatcheck.report.alignment_facts import Pipeline, blame_metric, of_arm, of_network, pipelines
 from heatcheck.report.alignment_robustness import push
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, count, few, interval, listed, number
+from heatcheck.report.numbers import MISSING, SCORE, count, few, interval, listed, number
 from heatcheck.report.verdict import Verdict
 
 _UNIT = SCORE.rounded(2)
@@ -54,39 +54,53 @@ def verdict(evidence: Evidence) -> Verdict:
 def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
     metric = blame_metric(evidence)
     what = WHAT.get(metric, f"the score ({metric})")
-    if not any(each.surely for each in made):
+    first = next((each for each in made if each.surely), None)
+    if first is None:
         return (
             f"Changing the model alone did not surely move {what}: of {count(len(made), 'pair')} of model and method, "
-            f"none has an interval above 0 (the furthest is {_named(made[0])})."
+            f"none has an interval above 0; the furthest moved by {_named(made[0])}."
         )
-    first = next(each for each in made if each.surely)
-    ends = [of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS)) for arm in ("misalign", "align")]
-    low, high = (number(row.value if row else math.nan, _UNIT) for row in ends)
-    text = (
-        f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
-        f"{first.pipeline.base.label} (difference {_with_interval(first.row)})"
+    low, high = (
+        _value(of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS))) for arm in ("misalign", "align")
     )
-    return f"{text}{_least(made, first)}."
+    return (
+        f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
+        f"{first.pipeline.base.label} (difference {_with_interval(first.row)}{_auroc(evidence, first)})"
+        f"{_least(made, first)}."
+    )
+
+
+def _auroc(evidence: Evidence, first: Pushed) -> str:
+    """What both networks still predict, so that the distance is not taken for that of a broken model."""
+    what = ("auroc", "auroc", ALL_FINDINGS)
+    low, high = (_value(of_network(evidence, first.pipeline, arm, what)) for arm in ("misalign", "align"))
+    return f"; AUROC of the two networks {low} and {high}" if MISSING not in {low, high} else ""
 
 
 def _least(made: Sequence[Pushed], first: Pushed) -> str:
-    """The pipeline that moved least, and how sure it is that it is not the first."""
+    """The pipeline that moved least, where it is sure that it moved less than the first."""
     last = made[-1]
-    if last is first or len(made) == 1:
+    if last is first:
         return ""
     if math.isnan(last.row.high) or last.row.high >= first.row.low:
-        return f"; the other {count(len(made) - 1, 'pair')} of model and method cannot all be told apart from it"
-    moved = "least, but surely," if last.surely else "not surely"
-    return f", and {moved} with {_named(last)}"
+        others = len(made) - 1
+        one = "the other pair of model and method does not surely differ from it"
+        return f"; {one if others == 1 else f'the other {others} pairs of model and method do not all surely differ from it'}"
+    return f", but {'only' if last.surely else 'not surely, and only'} by {_named(last)}"
 
 
 def _named(each: Pushed) -> str:
-    return f"{each.pipeline.method.label} on {each.pipeline.base.label} ({_with_interval(each.row)})"
+    return f"{_with_interval(each.row, brackets=True)} with {each.pipeline.method.label} on {each.pipeline.base.label}"
 
 
-def _with_interval(row: Estimate) -> str:
+def _with_interval(row: Estimate, *, brackets: bool = False) -> str:
     between = interval(row.low, row.high, _UNIT)
-    return number(row.value, _UNIT) + (f", 95 % interval {between}" if between else ", no interval")
+    told = f"95 % interval {between}" if between else "no interval"
+    return f"{number(row.value, _UNIT)} ({told})" if brackets else f"{number(row.value, _UNIT)}, {told}"
+
+
+def _value(row: Estimate | None) -> str:
+    return number(row.value if row else math.nan, _UNIT)
 
 
 def _fault(rows: Sequence[Blame]) -> str:

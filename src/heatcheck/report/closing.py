@@ -15,13 +15,17 @@ _SHARED = ("metric", "reason", "undefined", "of")
 SHOWN = 100  # rows of a list of gaps on the page; the download has all
 
 
-def gaps(evidence: Evidence, scores: UndefinedScores, hint: str) -> Section:
-    """Cases that failed and scores that are undefined; the hint says which of these are no failure."""
+def gaps(evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model: bool = False) -> Section:
+    """Cases that failed and scores that are undefined; the hint says which of these are no failure.
+
+    The scores are those of the primary model unless they are of `every_model`.
+    """
+    one_of_several = len(evidence.models) > 1 and not every_model
     failed, undefined = failed_cases(evidence.run), scores.table
     joined = _joined(undefined, evidence)
     content = {
         "undefined": joined[:SHOWN],
-        "model": f"{evidence.models[0].label} and the readers" if len(evidence.models) > 1 else "",
+        "model": f"{evidence.models[0].label} and the readers" if one_of_several else "",
         "n_undefined": int(undefined["undefined"].sum()),
         "n_scores": scores.n_scores,
         "more_undefined": max(0, len(joined) - SHOWN),
@@ -50,7 +54,7 @@ def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, objec
 def _named(methods: Sequence[str], labels: Mapping[str, str]) -> str:
     if len(methods) > 1 and set(methods) == set(labels):
         return "every method"
-    every = {**labels, READERS.name: READERS.label}
+    every = {**labels, READERS.name: READERS.label, "": "the model itself"}
     return listed([every.get(name, name) for name in methods])
 
 

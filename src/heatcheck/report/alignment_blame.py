@@ -177,7 +177,8 @@ def _counts(rows: Sequence[Blame]) -> Matrix:
     ]
     counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
     kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
-    groups = [("All", (labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds]),))]
+    total = (labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds]),)
+    groups: list[tuple[str, tuple[Row, ...]]] = [("All", total)]
     for title, part in (("By method", "method"), ("By model", "base")):
         found: dict[str, list[Blame]] = {}
         for row in rows:
@@ -191,7 +192,7 @@ def _counts(rows: Sequence[Blame]) -> Matrix:
 
 def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
     n = sum(getattr(row, kind) == key for row in rows)
-    return Cell(str(n) if n else "0")
+    return Cell(f"{n:,}")
 
 
 def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:

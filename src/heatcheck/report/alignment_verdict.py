@@ -84,8 +84,8 @@ def _least(made: Sequence[Pushed], first: Pushed) -> str:
         return ""
     if math.isnan(last.row.high) or last.row.high >= first.row.low:
         others = len(made) - 1
-        one = "the other pair of model and method does not surely differ from it"
-        return f"; {one if others == 1 else f'the other {others} pairs of model and method do not all surely differ from it'}"
+        which = "pair of model and method does not" if others == 1 else f"{others} pairs of model and method do not all"
+        return f"; the other {which} surely differ from it"
     return f", but {'only' if last.surely else 'not surely, and only'} by {_named(last)}"
 
 

@@ -8,9 +8,12 @@ import pytest
 import yaml
 
 from heatcheck.cli.main import app
+from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing
-from heatcheck.runs.spec import shipped_specs
+from heatcheck.report.alignment_blame import BEFORE, UNDER
+from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
+from heatcheck.studies.alignment_spec import AlignmentBody
 from heatcheck.studies.explain_models import FACTS
 from heatcheck.studies.localization import LocalizationBody
 
@@ -59,6 +62,27 @@ def test_the_how_to_of_training_shows_a_valid_study_of_what_was_trained():
     checked = LocalizationBody.model_validate(body)
     assert [model.key for model in checked.models] == ["ensemble", "single"]
     assert checked.validation
+
+
+def test_the_how_to_of_alignment_shows_a_valid_spec_and_names_what_is_there():
+    text = (ROOT / "docs" / "how-to" / "alignment.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    body = {key: value for key, value in yaml.safe_load(block).items() if key not in Envelope.model_fields}
+    checked = AlignmentBody.model_validate(body)
+    usual = AlignmentBody.model_validate({key: body[key] for key in ("finetune", "evaluation", "models", "methods")})
+    for name in ("alpha", "seeds", "fit"):  # it shows the defaults
+        assert getattr(checked, name) == getattr(usual, name)
+    assert checked.selection == pytest.approx(usual.selection, abs=1e-4)
+    for part in (*checked.methods, *checked.judged):
+        assert METHODS[part["name"]].differentiable == (part in checked.methods)
+    networks = len(checked.findings) * checked.seeds * (1 + 2 * len(checked.methods))
+    assert f"that is {networks} a model" in text
+    assert set(re.findall(r"heatcheck run (\S+)", text)) | set(re.findall(r"--from ([\w-]+)", text)) <= set(
+        shipped_specs()
+    )
+    for reading in (*BEFORE.values(), *UNDER.values()):  # the report's own words
+        words = reading.words.replace("\u2019", "'")
+        assert f"\n| {words} |" in text
 
 
 def test_the_how_to_of_chexlocalize_names_what_is_there():

@@ -102,3 +102,13 @@ def test_fused_attention_can_be_differentiated_twice(name):
         slopes.append(torch.autograd.grad((maps**2).sum(), module.qkv.weight)[0])
     assert slopes[0].abs().max() > 0
     torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-3, atol=1e-5 * slopes[0].abs().max().item())
+
+
+def test_a_frozen_trunk_leaves_what_the_head_can_learn():
+    classifier = smooth_classifier()
+    trunk, head = classifier.module[:4], classifier.module[-1]
+    for weight in trunk.parameters():
+        weight.requires_grad_(False)
+    images, targets = torch.rand(1, 1, 6, 6).double(), torch.tensor([[0]])
+    maps = build_method("grad_cam", {})(classifier, images, targets, [1], create_graph=True).values
+    assert torch.autograd.grad(maps.square().sum(), head.weight)[0].abs().max() > 0

@@ -73,7 +73,7 @@ def activations_and_gradients(
         if call != chosen.call:
             return answer
         watch.over = True
-        if create_graph:  # the answer itself must stay: autograd may need it as it is, as after a ReLU in place
+        if create_graph and answer.requires_grad:  # it must stay: autograd may need it, as after a ReLU in place
             captured.append(answer.clone())
             places.append(get_gradient_edge(answer))
             return answer

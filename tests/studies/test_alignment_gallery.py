@@ -156,6 +156,12 @@ def test_a_score_that_is_not_known_is_nan(tmp_path):
     assert math.isnan(items[0]["maps"][0]["probability"])
 
 
+def test_a_run_that_shows_no_case_has_an_empty_gallery(tmp_path):
+    folder = made_run(tmp_path, {"Mass": [KEYS[1]]})
+    make_alignment_gallery(folder, RULE, Films(), {"Mass": [], "Fluid": []}, 0, Silent())
+    assert json.loads((folder.path / "gallery" / "index.json").read_text()) == {"items": []}
+
+
 def test_kept_maps_are_small():
     kept = for_gallery(np.random.default_rng(1).random((2000, 1000)))
     assert kept.shape == (224, 112)

@@ -125,6 +125,8 @@ def _told(folder: RunFolder, planned: Sequence[Choice]) -> dict[tuple[str, ...],
     """What the networks said of the cases to be shown, and how their maps scored, by all that tells them apart."""
     cases = sorted({choice.key.case for choice in planned})
     values: dict[tuple[str, ...], float] = {}
+    if not cases:  # a filter cannot be empty
+        return values
     for table, columns, value, wanted in (
         ("predictions", ["model", "finding", "case"], "probability", []),
         ("scores", ["model", "finding", "case", "method", "condition", "metric"], "value", [("metric", "in", SHOWN)]),

@@ -130,6 +130,11 @@ def test_before_in_words(changed, before, words):
         ({"aligned_reliance": (0.05, -0.1, 0.2)}, "foolable", "even though it followed the model the other way: by"),
         ({"aligned_reliance": (-0.3, -0.5, -0.2)}, "foolable", "while reliance went the other way (−0.30"),
         ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is not clear (−0.10"),
+        (
+            {"control": (0.8, 0.79, 0.81), "aligned_reliance": (0.04, 0.02, 0.06)},
+            "undecided",
+            "and reliance hardly more than where nothing is (+0.040, 95\u00a0% +0.020 to +0.060)",
+        ),
         ({"misaligned_reliance": None}, "undecided", "and what reliance did is not known"),
         ({"misaligned": None}, "undecided", "away from them, what the map's score did is not known"),
         (

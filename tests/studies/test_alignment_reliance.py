@@ -116,6 +116,34 @@ def test_an_image_without_a_mask_has_no_drops(tiny_classifier, tiny_images):
     assert "no room" in reliance(full, 1.0).reason
 
 
+@pytest.mark.parametrize("shape", [(20, 16), (12, 8, 9)])
+def test_shifted_regions_lie_on_the_picture_and_not_in_what_pads_it(shape):
+    """A change outside the picture hardly counts: the outlined area would seem to matter more than it does."""
+    pixels = torch.full((1, 1, *shape), -2.0)
+    pixels[:, :, 4:-4] = torch.rand(pixels[:, :, 4:-4].shape, generator=torch.Generator().manual_seed(2))
+    mask = square(shape, [4] * len(shape), 2)
+    padding = np.ones(shape, bool)
+    padding[4:-4] = False
+    for seed in range(5):
+        (seen,) = drops(classifier_of(padding, mask), 0, pixels, [mask], [seed], RelianceSettings(shifts=8))
+        np.testing.assert_array_equal(seen.elsewhere, seen.whole)
+
+
+def test_a_mask_that_fills_the_picture_is_shifted_into_what_pads_it():
+    pixels = torch.full((1, 1, 12, 12), -2.0)
+    pixels[:, :, 4:-4] = torch.rand(1, 1, 4, 12, generator=torch.Generator().manual_seed(2))
+    mask = np.zeros((12, 12), bool)
+    mask[4:-4] = True
+    (seen,) = drops(classifier_of(mask, ~mask), 0, pixels, [mask], [1], SETTINGS)
+    assert len(seen.elsewhere) == 2  # above and below
+
+
+def test_a_blank_image_has_shifted_regions_too():
+    mask = square((9, 9), (1, 1))
+    (seen,) = drops(classifier_of(mask, ~mask), 0, torch.zeros(1, 1, 9, 9), [mask], [1], SETTINGS)
+    assert seen.elsewhere.shape == (4, 3)
+
+
 def test_a_mask_on_another_grid_is_refused(tiny_classifier, tiny_images):
     with pytest.raises(ValueError, match="share the model's grid"):
         drops(tiny_classifier, 0, tiny_images[:1], [np.ones((3, 3), bool)], [1], SETTINGS)

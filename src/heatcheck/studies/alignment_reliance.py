@@ -24,6 +24,7 @@ FILLS = ("blur", "mean", "noise")  # what is seen instead of a region
 BLUR = 0.1  # standard deviation of the blur, as a share of each side: no detail is left
 
 OneImage = Float[Tensor, "channel *space"]
+Window = tuple[slice, ...]
 
 __all__ = ["BLUR", "FILLS", "Drops", "RelianceSettings", "drops", "fills_of"]
 
@@ -65,7 +66,32 @@ def _regions(image: OneImage, mask: Mask, seed: int, shifts: int) -> list[Mask]:
             f"image and mask must share the model's grid, got {tuple(image.shape[1:])} and {mask.shape}; "
             "call mask_to_grid first"
         )
-    return [mask, *shifted_masks(mask, shifts, generator_for(seed, "shifts"))] if mask.any() else []
+    if not mask.any():
+        return []
+    generator = generator_for(seed, "shifts")
+    return [mask, *(_shifted(mask, _picture(image), shifts, generator) or shifted_masks(mask, shifts, generator))]
+
+
+def _picture(image: OneImage) -> Window:
+    """The part of the grid without empty edges: a film that was padded, or one with a blank border."""
+    first = image[(slice(None), *[slice(0, 1)] * (image.ndim - 1))]
+    drawn = (image != first).any(0).cpu().numpy()
+    if not drawn.any():
+        return tuple(slice(None) for _ in drawn.shape)
+    return tuple(slice(int(at.min()), int(at.max()) + 1) for at in np.nonzero(drawn))
+
+
+def _shifted(mask: Mask, window: Window, count: int, generator: np.random.Generator) -> list[Mask]:
+    """Shifted regions within a part of the grid, where replacing something can matter; none if the mask leaves it."""
+    inner = mask[window]
+    if inner.sum() < mask.sum():
+        return []
+    found = []
+    for region in shifted_masks(inner, count, generator):
+        whole = np.zeros_like(mask)
+        whole[window] = region
+        found.append(whole)
+    return found
 
 
 def _copies(image: OneImage, regions: Sequence[Mask], seed: int) -> Iterator[OneImage]:

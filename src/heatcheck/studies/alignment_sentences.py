@@ -38,6 +38,7 @@ _RELIANCE = {
     "held": "while reliance held ({change})",
     "turned": "while reliance went the other way ({change})",
     "unclear": "and whether reliance did is not clear ({change})",
+    "slight": "and reliance hardly more than where nothing is ({change})",
     "unknown": "and what reliance did is not known",
 }
 
@@ -116,10 +117,16 @@ def _arm(seen: ArmReading, arm: Arm) -> str:
     change = _interval(arm.score, signed=True)
     reliance = _interval(arm.reliance, signed=True)
     if seen.score in ("far", "moved"):
-        return f"the map's score {rose} ({change}) {_RELIANCE[seen.reliance].format(change=reliance)}"
+        return f"the map's score {rose} ({change}) {_RELIANCE[_shade(seen, arm)].format(change=reliance)}"
     told = f"the map's score {fell}" if seen.score == "other way" else "the map's score did not clearly move"
     moved = {"followed": rose, "turned": fell}.get(seen.reliance, "")
     return f"{told} ({change})" + (f", although reliance {moved} ({reliance})" if moved else "")
+
+
+def _shade(seen: ArmReading, arm: Arm) -> str:
+    """How reliance moved; a change that is beyond 0 and still unclear is one that has no weight."""
+    slight = seen.reliance == "unclear" and arm.reliance.low * arm.reliance.high > 0
+    return "slight" if slight else seen.reliance
 
 
 def _verdict(told: Told) -> str:

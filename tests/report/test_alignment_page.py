@@ -28,7 +28,9 @@ def test_page_is_well_formed_and_loads_nothing_from_elsewhere(alignment_text, va
     for tag, facts in parsed.elements:
         for name in ("src", "href", "srcset", "action"):
             assert re.match(r"data:|#", facts.get(name) or "#"), f"{tag} {name} leaves the page"
-    assert not re.search(r"\bnan\b|None(?!: | so far)", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text.split("</style>")[1]))
+    assert not re.search(
+        r"\bnan\b|None(?!: | so far)", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text.split("</style>")[1])
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -22,6 +22,13 @@ BASE_TRAINING = {"epochs": 10, "batch_size": 128, "learning_rate": 1e-4, "weight
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
+class AlignmentModel(StudyModel):
+    """A model; one that comes with weights may say how those began."""
+
+    initialisation: str = "given"
+    pretrained: bool = False  # on other data, before its own training
+
+
 class InitialisationPart(BaseModel):
     """With which weights the training of a base begins."""
 
@@ -42,6 +49,7 @@ class BasePart(BaseModel):
     uncertainty: str = "zeros"
     blank: Literal["unknown", "zero"] = "zero"
     fit: FitPart = FitPart(**BASE_TRAINING)
+    cache: bool = True  # keep prepared images on disk
 
 
 class ReliancePart(BaseModel):
@@ -57,7 +65,7 @@ class AlignmentBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     finetune: dict[str, Any]  # the data that models are fine-tuned on
     evaluation: dict[str, Any]  # other patients' data, on which everything is measured
-    models: tuple[StudyModel, ...] = Field(min_length=1)
+    models: tuple[AlignmentModel, ...] = Field(min_length=1)
     initialisations: tuple[InitialisationPart, ...] = ()  # of models without weights
     base: BasePart | None = None  # how those are trained
     size: tuple[int, ...] | None = None  # of their input; the network's usual one where nothing is said
@@ -116,6 +124,8 @@ class AlignmentBody(BaseModel):
             raise ValueError("`initialisations` and `base` go together: with what a base begins, and how it is trained")
         if len(self.fit.rates) > 1:
             raise ValueError("`fit.learning_rate` must be one number: networks are compared with each other")
+        if self.fit.rotate:
+            raise ValueError("`fit.rotate` would turn images and leave their masks; only `base.fit` may have it")
         return self
 
     @property

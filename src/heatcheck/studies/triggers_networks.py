@@ -6,22 +6,22 @@ is never trained again.
 
 import copy
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
 from heatcheck.metrics.recovery import attacked, clean_correct
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
 from heatcheck.models.starting import start_from
-from heatcheck.runs.tables import replaced
+from heatcheck.studies.best_network import BestNetwork
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.threads import repeatable
 from heatcheck.studies.train_spec import FitPart
@@ -37,8 +37,7 @@ from heatcheck.studies.triggers_attack import (
 )
 from heatcheck.studies.triggers_images import GridImages
 from heatcheck.studies.triggers_spec import TriggersBody
-from heatcheck.training import Check, FitSettings, Job, LabelObjective, Machine, fit, steps_done
-from heatcheck.training.selection import best_checks
+from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, steps_done
 from heatcheck.triggers import Trigger
 
 BASELINE = "baseline"
@@ -66,26 +65,6 @@ class Network:
     def file(self) -> str:
         """The name of its file."""
         return f"{self.name}-seed{self.seed}.safetensors"
-
-
-@dataclass(frozen=True)
-class _BestNetwork:
-    """Keeps the weights of the check with the lowest validation loss."""
-
-    path: Path
-    model: str
-    contract: Preprocessing
-    by: tuple[str, ...] = ()
-
-    def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:  # noqa: ARG002 - the loss says enough
-        """Nothing: the loss ranks."""
-        return {}
-
-    def keep(self, history: Sequence[Check], module: nn.Module) -> None:
-        """Store the newest weights if they are the best."""
-        if best_checks(history, self.by, 1)[:1] == [history[-1]]:
-            with replaced(self.path) as temporary:
-                save_classifier(NetworkClassifier(self.model, module, self.contract), temporary)
 
 
 @dataclass(frozen=True)
@@ -182,7 +161,7 @@ class Workshop:
             PoisonedExamples(self.splits.validation, self.contract, self.target, validation),
             fit_settings(part, self.seed_of(network)),
             self.state(network),
-            _BestNetwork(self.path(network), self.model, self.contract),
+            BestNetwork(self.path(network), self.model, self.contract),
         )
         done = steps_done(job.state_file)
         self.watcher.start(f"training {network.label}", job.steps, done)

@@ -1,0 +1,215 @@
+"""The images of an alignment study: read once, kept on disk as each network wants them, with the experts' masks."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.geometry import Placement, mask_to_grid, place
+from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
+from heatcheck.models import Preprocessing
+from heatcheck.models.classifier import prepared
+from heatcheck.runs.tables import replaced
+from heatcheck.studies.cases import digest_of, failure, read_cases
+from heatcheck.studies.progress import Watcher
+
+FOLDER = "images"  # within the run, while it is under way
+READ = "read.json"
+MASKS = "masks.npz"
+
+
+@dataclass(frozen=True)
+class Images:
+    """One split's images that could be read, row by row, with labels and masks."""
+
+    folder: Path
+    keys: Sequence[CaseKey]  # of the rows
+    shapes: Sequence[tuple[int, ...]]  # of the images themselves
+    failed: tuple[CaseRecord, ...]
+    _open: dict[str, np.ndarray] = field(default_factory=dict)  # memory maps
+
+    def prepared(self, rows: Sequence[int], contract: Preprocessing) -> Float[Tensor, "batch channel *space"]:
+        """The images of these rows as a network of that contract wants them."""
+        name = file_of(contract)
+        if name not in self._open:
+            self._open[name] = np.load(self.folder / name, mmap_mode="r")
+        stored = self._open[name]
+        images = torch.from_numpy(np.stack([stored[row] for row in rows]))
+        return images.expand(-1, contract.channels, *images.shape[2:])
+
+    def placement(self, row: int, contract: Preprocessing) -> Placement:
+        """Where the image of a row lies on the model's grid."""
+        return place(self.shapes[row], contract.size, contract.fit)
+
+    def label(self, row: int, finding: str) -> float:
+        """1 present, 0 absent, −1 uncertain, NaN unknown."""
+        return self.keys[row].labels.get(finding, np.nan)
+
+    def mask(self, row: int, finding: str) -> Mask | None:
+        """Where the finding is, on the image's own grid; None where nobody drew it."""
+        name = _mask_name(row, finding)
+        if name not in self._masks:
+            return None
+        shape = self.shapes[row]
+        bits = np.unpackbits(self._masks[name], count=int(np.prod(shape)))
+        return np.asarray(bits.reshape(shape).astype(bool))
+
+    def mask_on(self, row: int, finding: str, contract: Preprocessing, grid: tuple[int, ...] = ()) -> Mask | None:
+        """The mask on a grid over the model's field of view; on its input's without one."""
+        mask = self.mask(row, finding)
+        return None if mask is None else mask_to_grid(mask, self.placement(row, contract), grid or contract.size)
+
+    def positives(self, finding: str) -> list[int]:
+        """The rows in which the finding is present and outlined."""
+        rows = range(len(self.keys))
+        return [row for row in rows if self.label(row, finding) == 1 and self.is_outlined(row, finding)]
+
+    def is_outlined(self, row: int, finding: str) -> bool:
+        """Whether somebody drew the finding."""
+        return _mask_name(row, finding) in self._masks
+
+    @cached_property
+    def _masks(self) -> Mapping[str, np.ndarray]:
+        return np.load(self.folder / MASKS, allow_pickle=False)
+
+    def records(self) -> list[CaseRecord]:
+        """What became of every case."""
+        read = (
+            CaseRecord(key.case, key.patient, "ok", shape="×".join(map(str, shape)), annotated=1)
+            for key, shape in zip(self.keys, self.shapes, strict=True)
+        )
+        return [*read, *self.failed]
+
+
+@dataclass
+class _Writer:
+    """Fills the files of one split."""
+
+    folder: Path
+    contracts: Sequence[Preprocessing]
+    total: int
+    findings: Sequence[str]
+    masks: dict[str, np.ndarray] = field(default_factory=dict)
+    files: dict[str, np.memmap] = field(default_factory=dict)
+
+    def write(self, row: int, case: Case) -> None:
+        """Put the case into the row of every file."""
+        for contract in self.contracts:
+            name = file_of(contract)
+            image = prepared(case.image, as_stored(contract, len(case.image))).numpy()
+            if name not in self.files:
+                shape = (self.total, *image.shape)
+                self.files[name] = np.lib.format.open_memmap(self.folder / name, "w+", np.float32, shape)
+            self.files[name][row] = image
+        for finding, mask in case.truth.items():
+            if finding in self.findings and mask.any():
+                self.masks[_mask_name(row, finding)] = np.packbits(mask)
+
+    def close(self) -> None:
+        """Everything on disk."""
+        for file in self.files.values():
+            file.flush()
+        with replaced(self.folder / MASKS) as temporary, temporary.open("wb") as opened:
+            np.savez_compressed(opened, allow_pickle=False, **self.masks)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be read of a split, and for whom."""
+
+    source: Source
+    findings: tuple[str, ...]
+    contracts: tuple[Preprocessing, ...]
+    workers: int
+
+    @property
+    def origin(self) -> str:
+        """What the files depend on."""
+        facts = {
+            "data": self.source.stamp(),
+            "cases": digest_of(self.source.index()),
+            "findings": list(self.findings),
+            "files": sorted({file_of(contract) for contract in self.contracts}),
+        }
+        return json.dumps(facts, sort_keys=True)
+
+
+def images_of(wanted: Wanted, folder: Path, name: str, watcher: Watcher) -> Images:
+    """The images of a split, read unless an earlier call did it."""
+    target = folder / FOLDER / name
+    told = target / READ
+    if not (told.exists() and json.loads(told.read_text())["origin"] == wanted.origin):
+        told.unlink(missing_ok=True)  # before the images change: it must never speak of others
+        target.mkdir(parents=True, exist_ok=True)
+        facts = _read(wanted, target, f"reading {name}", watcher)
+        with replaced(told) as temporary:
+            temporary.write_text(json.dumps({"origin": wanted.origin, **facts}))
+    facts = json.loads(told.read_text())
+    by_case = {key.case: key for key in wanted.source.index()}
+    return Images(
+        target,
+        [by_case[case] for case in facts["cases"]],
+        [tuple(shape) for shape in facts["shapes"]],
+        tuple(CaseRecord(**record) for record in facts["failed"]),
+    )
+
+
+def _read(wanted: Wanted, target: Path, what: str, watcher: Watcher) -> dict[str, list[object]]:
+    keys = wanted.source.index()
+    writer = _Writer(target, wanted.contracts, len(keys), wanted.findings)
+    cases: list[object] = []
+    shapes: list[object] = []
+    failed: list[object] = []
+    watcher.start(what, len(keys))
+    for key, read in zip(keys, read_cases(wanted.source, keys, wanted.workers), strict=True):
+        watcher.advance()
+        try:
+            if isinstance(read, CaseRecord):
+                failed.append(_plain(read))
+                continue
+            writer.write(len(cases), read)
+        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
+            failed.append(_plain(failure(key, error)))
+            continue
+        cases.append(key.case)
+        shapes.append(list(read.image.shape[1:]))
+    writer.close()
+    return {"cases": cases, "shapes": shapes, "failed": failed}
+
+
+def _plain(record: CaseRecord) -> dict[str, object]:
+    return {name: getattr(record, name) for name in CaseRecord.__dataclass_fields__}
+
+
+def _mask_name(row: int, finding: str) -> str:
+    return f"{row}/{finding}"
+
+
+def as_stored(contract: Preprocessing, channels: int) -> Preprocessing:
+    """The contract with the image's own channels where the network's are copies of one."""
+    alike = len(set(contract.mean)) == 1 and len(set(contract.std)) == 1
+    if channels != 1 or not alike:
+        return contract
+    return contract.model_copy(update={"channels": 1, "mean": contract.mean[:1], "std": contract.std[:1]})
+
+
+def file_of(contract: Preprocessing) -> str:
+    """The name of the file that holds images for that contract; contracts that differ in copies of grey share one."""
+    alike = len(set(contract.mean)) == 1 and len(set(contract.std)) == 1
+    pixels = (contract.mean[:1], contract.std[:1]) if alike else (contract.mean, contract.std, contract.channels)
+    facts = json.dumps([contract.size, contract.fit, *pixels])
+    return f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.npy"
+
+
+def batches(rows: Sequence[int], size: int) -> Iterator[list[int]]:
+    """The rows in groups of that size."""
+    for start in range(0, len(rows), size):
+        yield list(rows[start : start + size])

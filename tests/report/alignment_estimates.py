@@ -2,6 +2,7 @@
 
 import math
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +30,7 @@ PAIRS = (
     ("mass_align", "rank_align"), ("mass_misalign", "rank_misalign"), ("mass_align", "mass_misalign"),
     ("rank_align", "rank_misalign"), ("rank_align", "mass_misalign"), ("mass_align", "rank_misalign"),
 )  # fmt: skip
+ONE_SEED = "one seed: the interval knows how images differ, not how trainings do"
 FAILED = "the loss is not a number after epoch 2"
 
 
@@ -83,9 +85,13 @@ def all_estimates(plan):
     for place, model, method in places(plan):
         rows += of_pair(plan, place, model, method)
     for i, model in enumerate(plan.models):
+        rows += [made("separation", "reliance", finding, "", model, 1.8, arm="base") for finding in plan.findings]
         rows += predictions(plan, model, "", dict.fromkeys(("base", "control"), 0.80 - 0.05 * i))
         rows += reliances(plan, model, "", {"base": RELIANCE[i % 2], "control": RELIANCE[i % 2] + 0.01})
-    return rows + regressions(plan) + correlations(plan)
+    rows += regressions(plan) + correlations(plan)
+    one = len(plan.seeds) == 1
+    return [replace(row, reason=ONE_SEED) if one and row.statistic in {"mean", "scaled", "robustness"} else row
+            for row in rows]  # fmt: skip
 
 
 def made(statistic, metric, finding, method, model, value, *, width=0.03, n=24, p_value=math.nan, **facts):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from alignment_material import VARIANTS
-from page_reading import outline, saved_tables
+from page_reading import outline, read, saved_tables, section_text
 
 from heatcheck.report.build import build_report
 from heatcheck.runs.store import RunFolder
@@ -76,3 +76,28 @@ def test_all_base_models_stand_in_the_subtitle_and_none_is_called_the_page_s_own
     text = alignment_text()
     assert "Models: DenseNet (random_1_channel) and ViT (radimagenet)" in text
     assert "the first one named" not in text
+
+
+def test_another_finding_adds_little_to_the_page(alignment_run):
+    few, more = (
+        build_report(alignment_run(findings=tuple(f"finding {i}" for i in range(n)), gallery=0)).stat().st_size
+        for n in (2, 6)
+    )
+    assert (more - few) / (4 * 4) < 20_000  # bytes for each model, method and finding, with its rows in the tables to download
+
+
+def test_sections_follow_each_other_and_are_left_out_where_there_is_nothing_to_show(alignment_text):
+    every = ["overview", "blame", "robustness", "images", "factors", "prediction", "example", "cases", "gaps", "record"]
+    assert read(alignment_text("one pair")).sections == [*every, "downloads"]
+    unfinished = read(alignment_text("unfinished")).sections
+    assert unfinished == ["overview", "images", "prediction", "cases", "gaps", "record", "downloads"]
+
+
+def test_overview_says_what_was_done(alignment_text):
+    text = section_text(alignment_text(), "overview")
+    assert (
+        "2 base models were fine-tuned for Atelectasis and Edema, through the maps of Gradient and Integrated" in text
+    )
+    assert "with 2 seeds." in text
+    assert "learned from 446 images, 222 more images picked the checkpoint, and every number here is from 234" in text
+    assert "25 epochs, batches of 16, learning rate 0.0001, the map’s loss weighted by α = 1" in text

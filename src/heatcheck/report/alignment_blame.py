@@ -1,6 +1,5 @@
 """Whose fault is a low score? By model, method and finding: what the map shows and what the model uses, in words."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,6 +122,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
         "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
         "fills": _fills(evidence),
+        "has_whole": any(_whole(evidence, row) for row in rows),
     }
 
 
@@ -146,7 +146,8 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[Shown]:
     """The rows with their strips, all on the same two axes."""
     scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
     score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
-    reliance_limits = strips.limits_of([each for row in reliances for each in row], (0.0, 0.2), _RELIANCE_ENDS)
+    wholes = [value for row in rows for value in _whole(evidence, row)]
+    reliance_limits = strips.limits_of([each for row in reliances for each in row], (0, 0.2, *wholes), _RELIANCE_ENDS)
     upper = "the mask" if against_truth(evidence) else "readers"
     made = []
     for row, score, reliance in zip(rows, scores, reliances, strict=True):
@@ -157,10 +158,16 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[Shown]:
                 BEFORE[row.before],
                 UNDER[row.under],
                 _strip(f"Map score: {where}", score, score_limits, {0.0: "random map", 1.0: upper}),
-                _strip(f"Reliance: {where}", reliance, reliance_limits, {0.0: "no reliance"}),
+                _strip(f"Reliance: {where}", reliance, reliance_limits, {0.0: "none", **_whole(evidence, row)}),
             )
         )
     return made
+
+
+def _whole(evidence: Evidence, row: Blame) -> dict[float, str]:
+    """How far the base model tells images with the finding from those without, where that is known and above 0."""
+    found = evidence.under(row.pipeline.base.name, arm="base").find("separation", "reliance", row.finding)
+    return {found.value: "all it tells"} if found and found.value > 0 else {}
 
 
 def _strip(
@@ -178,7 +185,7 @@ def _counts(rows: Sequence[Blame]) -> Matrix:
     counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
     kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
     total = (labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds]),)
-    groups: list[tuple[str, tuple[Row, ...]]] = [("All", total)]
+    groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
     for title, part in (("By method", "method"), ("By model", "base")):
         found: dict[str, list[Blame]] = {}
         for row in rows:
@@ -224,8 +231,3 @@ def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
     if found is None and against_truth(evidence):
         return Cell("1.00", title="by definition: the mask compared with itself")
     return cell_of(found, _UNIT, notes)
-
-
-def is_sure(row: Estimate | None) -> bool:
-    """Whether the interval leaves 0 out."""
-    return row is not None and not math.isnan(row.low) and (row.low > 0 or row.high < 0)

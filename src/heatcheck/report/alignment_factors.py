@@ -61,11 +61,10 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
 
 
 def _term(term: str, labels: Mapping[str, str]) -> str:
+    """The factor and its level; a factor with one level alone has only its own name."""
     kind, _, name = term.partition(":")
-    words = {"intercept": "Intercept", "pretrained": "Pretrained"}
-    if kind == "method":
-        return f"Method: {labels.get(name, name)}"
-    return f"Architecture: {name}" if kind == "architecture" else words.get(term, term)
+    label = f"{kind[:1].upper()}{kind[1:]}"
+    return f"{label}: {labels.get(name, name) if kind == 'method' else name}" if name else label
 
 
 def _coefficient(row: Estimate | None, notes: Footnotes) -> Cell:

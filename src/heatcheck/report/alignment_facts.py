@@ -1,16 +1,19 @@
 """What an alignment run says of itself: its base models, its arms, and its estimates by model, method and arm."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count
 
 ARMS = {"base": "base", "control": "control", "align": "aligned", "misalign": "misaligned"}
 TUNED = ("align", "misalign")  # the arms that are made for one method
 FLOOR = "random"  # the method whose maps are the floor
+ONE_SEED = "one seed: "  # how the note begins that intervals of one training have
 BLAME_METRIC = "mass"
 
 
@@ -38,6 +41,20 @@ class Pipeline:
     def label(self) -> str:
         """Both in one line."""
         return f"{self.base.label} · {self.method.label}"
+
+
+def noted_once(evidence: Evidence) -> Evidence:
+    """The evidence without the note that each interval of one training has: the page says it once, above all."""
+    if len(seeds_of(evidence)) != 1:
+        return evidence
+    slices = {at: {key: _without_note(row) for key, row in rows.items()} for at, rows in evidence.slices.items()}
+    return replace(evidence, slices=slices).under()
+
+
+def _without_note(row: Estimate) -> Estimate:
+    if not row.reason.startswith(ONE_SEED) or math.isnan(row.value) or lacks_interval(row):
+        return row
+    return replace(row, reason="; ".join(row.reason.split("; ")[1:]))
 
 
 def bases(evidence: Evidence) -> tuple[Base, ...]:

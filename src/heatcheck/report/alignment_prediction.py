@@ -147,7 +147,7 @@ def _counts(evidence: Evidence) -> Matrix | None:
         return None
     shown = {key: head for key, head in _COUNTED.items() if any(key in facts for facts in told.values())}
     same = str((evidence.run.manifest.get("source") or {}).get("name") or "") == "chexlocalize"
-    rows = [_count_row(finding, told.get(finding, {}), list(shown), published=same) for finding in told]
+    rows = [_count_row(finding, told.get(finding, {}), list(shown), published=same) for finding in evidence.findings]
     columns = [Column(*head) for head in shown.values()]
     if same:
         columns += [Column(f"Published: {part}", sign) for part in ("fine-tuning", "evaluation") for sign in ("+", "−")]

@@ -1,0 +1,123 @@
+"""What the alignment page says first: never more than its intervals allow."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from alignment_estimates import all_estimates
+from alignment_material import CELL, AlignmentPlan
+
+from heatcheck.report.alignment_caveats import caveats
+from heatcheck.report.alignment_verdict import verdict
+
+
+def changed(change, **plan):
+    return [change(row) for row in all_estimates(AlignmentPlan(**plan))]
+
+
+def told(evidence, words):
+    found = [sentence for sentence in caveats(evidence) if words in sentence]
+    assert len(found) < 2
+    return "".join(found)
+
+
+def test_verdict_names_the_furthest_and_the_least_pushed_with_their_intervals(alignment_evidence):
+    said = verdict(alignment_evidence())
+    assert said.first == (
+        "By changing the model alone, the share of a map’s heat that lies inside the experts’ outline can be pushed "
+        "from 0.12 to 0.80 with Integrated gradients on DenseNet (random_1_channel) (difference 0.68, 95 % interval "
+        "0.65–0.71; AUROC of the two networks 0.77 and 0.79), but only by 0.04 (95 % interval 0.01–0.07) with "
+        "Integrated gradients on ViT (radimagenet)."
+    )
+
+
+def test_verdict_counts_whose_fault_low_scores_are(alignment_evidence):
+    said = verdict(alignment_evidence())
+    assert said.second == (
+        "Of 8 combinations of model, method and finding, in 2 the method fails to show what the model uses, in 2 the "
+        "model hardly uses the region and the map says so, in 2 the map shows what the model uses and in 2 it cannot "
+        "be decided. Under fine-tuning, the map moved while the model did not in 2 (Integrated gradients: no "
+        "evidence), the map follows the model in 4 and the map did not move in 2."
+    )
+
+
+def test_pairs_whose_intervals_touch_are_not_told_apart(alignment_evidence):
+    rows = changed(lambda row: replace(row, low=row.value - 1, high=row.value + 1)
+                   if row.statistic == "robustness" and row.value < 0.6 else row)  # fmt: skip
+    said = verdict(alignment_evidence(rows=rows))
+    assert "the other 3 pairs of model and method do not all surely differ from it" in said.first
+    assert "but only by" not in said.first
+
+
+def test_distance_whose_interval_holds_0_is_not_called_a_push(alignment_evidence):
+    rows = changed(lambda row: replace(row, low=-0.1) if row.statistic == "robustness" else row)
+    said = verdict(alignment_evidence(rows=rows))
+    assert said.first.startswith("Changing the model alone did not surely move")
+    assert "of 4 pairs of model and method, none has an interval above 0" in said.first
+
+
+def test_distance_without_an_interval_is_not_called_a_push_either(alignment_evidence):
+    rows = changed(lambda row: replace(row, low=math.nan, high=math.nan) if row.statistic == "robustness" else row)
+    assert "did not surely move" in verdict(alignment_evidence(rows=rows)).first
+
+
+def test_least_pushed_that_may_not_have_moved_is_told_so(alignment_evidence):
+    rows = changed(lambda row: replace(row, low=-0.01) if row.statistic == "robustness" and row.value < 0.1 else row)
+    assert (
+        "but not surely, and only by 0.04 (95 % interval −0.01 to 0.07)" in verdict(alignment_evidence(rows=rows)).first
+    )
+
+
+def test_one_pair_alone_is_compared_with_nothing(alignment_evidence):
+    said = verdict(alignment_evidence(models=("densenet121",), methods=("grad_cam",)))
+    assert said.first.endswith("AUROC of the two networks 0.77 and 0.79).")
+    assert said.second.startswith("Of 2 combinations of model, method and finding, in 2 the method fails")
+
+
+def test_unfinished_run_has_no_verdict(alignment_evidence):
+    assert verdict(alignment_evidence(status="running")).first.startswith("There is no verdict yet")
+
+
+def test_run_without_defined_distances_has_no_verdict(alignment_evidence):
+    rows = changed(lambda row: replace(row, value=math.nan) if row.statistic == "robustness" else row)
+    assert verdict(alignment_evidence(rows=rows)).first.startswith("There is no verdict, because no score")
+
+
+def test_run_without_a_blame_table_says_so(alignment_evidence):
+    said = verdict(alignment_evidence(keep=lambda row: row.statistic != "blame"))
+    assert said.second == "Whose fault low scores are was not judged."
+
+
+def test_failed_networks_and_images_are_told_apart(alignment_evidence):
+    assert told(alignment_evidence(), "took no part").startswith("1 image could not be read, and took no part")
+    sentence = told(alignment_evidence(failed=(CELL,)), "took no part")
+    assert sentence.startswith("1 fine-tuned network failed and 1 image could not be read")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seeds": (1,)}, "fine-tuned once, with one seed"),
+        ({"source": "phantom_chest"}, "The images are drawn"),
+        (
+            {"facts": {"positives": {"Edema": {"evaluation": 3}}}},
+            "Fewer than 10 evaluation images stand behind Edema (3)",
+        ),
+    ],
+)
+def test_what_weakens_the_verdict_is_told_where_it_applies(alignment_evidence, changes, words):
+    assert told(alignment_evidence(**changes), words)
+    assert not told(alignment_evidence(), words)
+
+
+def test_base_that_guesses_and_networks_that_lost_prediction_are_named(alignment_evidence):
+    weak = changed(
+        lambda row: replace(row, value=0.55) if row.statistic == "auroc" and "base" in row.condition else row
+    )
+    assert "DenseNet (random_1_channel) (0.55)" in told(alignment_evidence(rows=weak), "Hardly better than guessing")
+    lost = changed(
+        lambda row: replace(row, value=0.6) if row.statistic == "auroc" and "misalign" in row.condition else row
+    )
+    sentence = told(alignment_evidence(rows=lost), "Tuning the maps cost prediction")
+    assert "DenseNet (random_1_channel) · Gradient, misaligned (−0.20)" in sentence
+    assert not told(alignment_evidence(), "Tuning the maps cost prediction")

@@ -23,7 +23,14 @@ READINGS = {(0, 0): ("method", "follows"), (0, 1): ("shows", "foolable"), (1, 0)
 SENTENCES = {
     ("method", "follows"): "The model relies on the region, but the map does not show it: the method’s fault.",
     ("shows", "foolable"): "The map moved while the model stayed as it was: do not trust it as evidence.",
-    ("model", "follows"): "The model hardly uses the region, and the map says so: the model’s fault.",
+    ("model", "follows"): (
+        "Hiding the outlined area lowers the model's score no more than hiding other places (reliance 0.03, 95 % −0.12 "
+        "to 0.18, out of 1.80), and the map does not mark it better than chance (mass accuracy +0.02, 95 % −0.01 to "
+        "+0.05 against random maps): a truthful map would look like this, so the low score is the model's. Fine-tuned "
+        "toward the outlines, the map's score rose (+0.38, 95 % +0.34 to +0.41) and reliance with it (+0.57, 95 % "
+        "+0.41 to +0.72); away from them, the map's score fell (−0.08, 95 % −0.12 to −0.05) and whether reliance did "
+        "is not clear (−0.01, 95 % −0.15 to +0.14). The map followed the model."
+    ),
     ("undecided", "unmoved"): "The intervals are too wide to tell.",
 }
 PAIRS = (

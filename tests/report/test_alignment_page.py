@@ -83,7 +83,9 @@ def test_another_finding_adds_little_to_the_page(alignment_run):
         build_report(alignment_run(findings=tuple(f"finding {i}" for i in range(n)), gallery=0)).stat().st_size
         for n in (2, 6)
     )
-    assert (more - few) / (4 * 4) < 20_000  # bytes for each model, method and finding, with its rows in the tables to download
+    assert (more - few) / (
+        4 * 4
+    ) < 20_000  # bytes for each model, method and finding, with its rows in the tables to download
 
 
 def test_sections_follow_each_other_and_are_left_out_where_there_is_nothing_to_show(alignment_text):
@@ -101,3 +103,9 @@ def test_overview_says_what_was_done(alignment_text):
     assert "with 2 seeds." in text
     assert "learned from 446 images, 222 more images picked the checkpoint, and every number here is from 234" in text
     assert "25 epochs, batches of 16, learning rate 0.0001, the map’s loss weighted by α = 1" in text
+
+
+def test_random_maps_are_recorded_as_a_floor_and_not_as_a_method(alignment_text):
+    section = section_text(alignment_text(), "record")
+    assert re.search(r'<th scope="row">Random map</th>\s*<td>floor</td>', section)
+    assert '<th scope="row">random</th>' not in section

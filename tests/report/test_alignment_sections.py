@@ -215,7 +215,9 @@ def test_more_findings_than_colours_get_another_shape(alignment_run):
 
 @pytest.mark.parametrize(("metric", "ours", "theirs"), [("Mass", "+0.400", "+0.024"), ("Rank", "+0.400", "+0.021")])
 def test_regressions_stand_beside_the_published_ones_with_both_kinds_of_errors(alignment_text, metric, ours, theirs):
-    rows = table(read(alignment_text()), "factors", f"{metric}: aligned minus misaligned, explained by")["rows"]
+    rows = table(read(alignment_text()), "factors", f"Coefficients of {metric.lower()}, aligned minus misaligned")[
+        "rows"
+    ]
     assert rows[0][1:] == [
         "This run|classical errors",
         "This run|clustered by patient",
@@ -230,7 +232,7 @@ def test_regressions_stand_beside_the_published_ones_with_both_kinds_of_errors(a
 
 def test_factor_with_one_level_is_a_dash_with_its_reason(alignment_text):
     text = alignment_text("one pair")
-    row = table(read(text), "factors", "Mass: aligned minus misaligned, explained by")["rows"][3]
+    row = table(read(text), "factors", "Coefficients of mass, aligned minus misaligned")["rows"][3]
     assert row[:3] == ["Architecture: ViT", "–^1", "–^1"]
     assert "every network has the same architecture" in section_text(text, "factors")
 

@@ -8,7 +8,7 @@ from heatcheck.report.alignment_caveats import caveats
 from heatcheck.report.alignment_density import densities
 from heatcheck.report.alignment_example import example
 from heatcheck.report.alignment_factors import factors
-from heatcheck.report.alignment_facts import conditions, noted_once
+from heatcheck.report.alignment_facts import conditions, prepared
 from heatcheck.report.alignment_gallery import alignment_gallery
 from heatcheck.report.alignment_overview import overview
 from heatcheck.report.alignment_prediction import prediction
@@ -31,7 +31,7 @@ PAIRS = (
 
 def alignment_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
-    evidence = noted_once(evidence)
+    evidence = prepared(evidence)
     undefined = undefined_scores(evidence.run, conditions=conditions(evidence))
     files = closing.downloads(evidence, undefined.table)
     gallery = alignment_gallery(evidence, room_for_pictures(evidence, files))

@@ -194,7 +194,7 @@ def _counts(rows: Sequence[Blame]) -> Matrix:
         groups += [(title, tuple(lines))] if len(lines) > 1 else []
     asides = {"before": "base model", "under": "under fine-tuning"}
     columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
-    return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Read as")
+    return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Model · method")
 
 
 def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:

@@ -56,7 +56,7 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
         Column("This run", "clustered by patient"),
         Column("Published", literature.SOURCE),
     )
-    name = f"{plain(evidence.measures[metric]).name}: aligned minus misaligned, explained by"
+    name = f"Coefficients of {plain(evidence.measures[metric]).name.lower()}, aligned minus misaligned"
     return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
 
 

@@ -13,6 +13,7 @@ from heatcheck.report.numbers import count
 ARMS = {"base": "base", "control": "control", "align": "aligned", "misalign": "misaligned"}
 TUNED = ("align", "misalign")  # the arms that are made for one method
 FLOOR = "random"  # the method whose maps are the floor
+RANDOM = Entrant(FLOOR, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance.")
 ONE_SEED = "one seed: "  # how the note begins that intervals of one training have
 BLAME_METRIC = "mass"
 
@@ -43,8 +44,15 @@ class Pipeline:
         return f"{self.base.label} · {self.method.label}"
 
 
-def noted_once(evidence: Evidence) -> Evidence:
-    """The evidence without the note that each interval of one training has: the page says it once, above all."""
+def prepared(evidence: Evidence) -> Evidence:
+    """The evidence with random maps as a floor, and without the note that each interval of one training has.
+
+    The page says that once, above all.
+    """
+    told = {str(facts["name"]) for facts in evidence.run.manifest.get("methods") or []}
+    if FLOOR not in told:
+        methods = tuple(method for method in evidence.methods if method.name != FLOOR)
+        evidence = replace(evidence, methods=methods, floors=(*evidence.floors, RANDOM))
     if len(seeds_of(evidence)) != 1:
         return evidence
     slices = {at: {key: _without_note(row) for key, row in rows.items()} for at, rows in evidence.slices.items()}

@@ -44,6 +44,9 @@ def test_the_paper_study_is_the_papers():
     assert (fit.epochs, fit.batch_size, fit.learning_rate, fit.weight_decay, fit.clip) == (25, 16, 1e-4, 0.01, 0.5)
     assert (fit.optimizer, fit.schedule, body.alpha, body.seeds) == ("adamw", "constant", 1.0, 3)
     assert body.pixels.mean == body.pixels.std == (0.5,)
+    base = body.base.fit
+    assert (base.batch_size, base.learning_rate, base.warm_up_steps, base.rotate) == (128, 1e-4, 2000, 15)
+    assert (base.optimizer, body.base.uncertainty) == ("adamw", "zeros")
     assert [part.channels for part in body.initialisations] == [1, 3, 3, 3]
     assert [bool(part.start) for part in body.initialisations] == [False, False, True, True]
     text = shipped_specs()["alignment-chexlocalize"].read_text()
@@ -86,4 +89,5 @@ def test_a_shipped_study_finds_the_data_in_the_current_folder(published, monkeyp
     few = {**body.base.training, "patients": [0, 0.9]}  # of 24 films two in a hundred are none
     source = open_source(few, spec.folder, spec.name)
     assert len(source.findings) == 14
+    assert set(body.findings) < set(source.findings)
     assert 0 < len(source.index()) < 24

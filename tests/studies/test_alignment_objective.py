@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from alignment_material import TRAINED, classifier_of, examples, learned, means_of, method_of, three_layers, written_out
+from objective_material import TRAINED, classifier_of, examples, learned, means_of, method_of, three_layers, written_out
 from torch import nn
 
 from heatcheck.core.errors import InputError, ModelError, SpecError

@@ -149,6 +149,11 @@ def test_before_in_words(changed, before, words):
             "away from them, the map's score rose (+0.20, 95\u00a0% +0.10 to +0.30), although reliance fell",
         ),
         (
+            {"misaligned": (0.2, 0.1, 0.3), "misaligned_reliance": (0.4, 0.25, 0.55)},
+            "follows",
+            "away from them, the map's score rose (+0.20, 95\u00a0% +0.10 to +0.30), and so did reliance (+0.40",
+        ),
+        (
             {"aligned": (0.02, -0.1, 0.14), "misaligned": (-0.01, -0.05, 0.03)},
             "unmoved",
             "rose on the images learned from (+0.40, 95\u00a0% +0.30 to +0.50), which does not carry over",

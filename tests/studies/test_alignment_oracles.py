@@ -22,7 +22,7 @@ COMMON = {
     "bootstrap_draws": 400,
 }
 STUDIES = (
-    {"models": ["ReadsMarker", "Gameable"], "methods": ["gradient"]},
+    {"models": ["ReadsMarker", "Gameable", "Teachable"], "methods": ["gradient"]},
     {"models": ["ReadsLesion"], "methods": ["gradient", HEAVY], "judged": ["random"]},
 )
 
@@ -84,3 +84,10 @@ def test_a_map_that_fine_tuning_moves_while_the_model_goes_by_the_same_is_foolab
     assert (before, under) == ("shows", "foolable")
     assert "while reliance held" in sentence
     assert "by itself it is no evidence" in sentence
+
+
+def test_a_map_that_moves_with_what_the_model_goes_by_follows_it(estimates):
+    """Without this, a table that calls every map foolable would pass."""
+    before, under, sentence = blamed(estimates, "Teachable", "gradient")
+    assert (before, under) == ("shows", "follows")
+    assert "and reliance with it" in sentence

@@ -119,6 +119,8 @@ def _arm(seen: ArmReading, arm: Arm) -> str:
     if seen.score in ("far", "moved"):
         return f"the map's score {rose} ({change}) {_RELIANCE[_shade(seen, arm)].format(change=reliance)}"
     told = f"the map's score {fell}" if seen.score == "other way" else "the map's score did not clearly move"
+    if (seen.score, seen.reliance) == ("other way", "turned"):
+        return f"{told} ({change}), and so did reliance ({reliance})"
     moved = {"followed": rose, "turned": fell}.get(seen.reliance, "")
     return f"{told} ({change})" + (f", although reliance {moved} ({reliance})" if moved else "")
 

@@ -10,6 +10,7 @@ from heatcheck.metrics.registry import Needs, study_metric
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, undefined
 
 NEIGHBOURS = 3
+ONE_OF_A_LABEL = "only one case has the finding, or only one has not"
 NOISE = 1e-10  # of the probabilities' spread: enough to part equal ones
 
 study_metric(
@@ -37,7 +38,7 @@ def mutual_information_label(labels: Cases, probabilities: Cases, generator: np.
     if not (labels == 0).any():
         return undefined(NO_NEGATIVE)
     defined = terms[~np.isnan(terms)]
-    return Measured(max(0.0, float(defined.mean()))) if len(defined) else undefined("one case of each label")
+    return Measured(max(0.0, float(defined.mean()))) if len(defined) else undefined(ONE_OF_A_LABEL)
 
 
 def information_terms(labels: Cases, probabilities: Cases, generator: np.random.Generator) -> Cases:
@@ -45,19 +46,16 @@ def information_terms(labels: Cases, probabilities: Cases, generator: np.random.
 
     A case asks how many others lie nearer to it than its third nearest of the same label; were labels telling
     nothing, there would be as many as that label's share of all cases makes expect. NaN where the label is not known,
-    and for a case that alone has its label.
+    and everywhere if a label has less than two cases (scikit-learn then leaves it out, and says 0).
     """
     if labels.shape != probabilities.shape or labels.ndim != 1:
         shapes = f"{labels.shape} and {probabilities.shape}"
         raise ValueError(f"labels and probabilities must be two lists of one length, got {shapes}")
-    counted = np.zeros(len(labels), bool)
-    for label in (0, 1):
-        own = labels == label
-        counted |= own & (np.count_nonzero(own) > 1)
+    counted = np.isin(labels, (0, 1))
     if np.isnan(probabilities[counted]).any():
         raise ValueError("a case with a known label has no probability (NaN); leave it out or record it as failed")
     terms = np.full(len(labels), np.nan)
-    if counted.any():
+    if min(np.count_nonzero(labels == label) for label in (0, 1)) > 1:
         terms[counted] = _terms(labels[counted] == 1, _parted(probabilities[counted], generator))
     return terms
 
@@ -74,11 +72,10 @@ def _terms(has_finding: Bool[np.ndarray, " cases"], values: Cases) -> Cases:
     """ψ(all) + ψ(neighbours) − ψ(cases of the label) − ψ(cases nearer than the last of the neighbours, and itself)."""
     radius, terms = np.empty(len(values)), np.full(len(values), digamma(len(values)))
     for own in (has_finding, ~has_finding):
-        if own.any():
-            count = int(np.count_nonzero(own))
-            neighbours = min(NEIGHBOURS, count - 1)
-            radius[own] = _distance_to(values[own], neighbours)
-            terms[own] += digamma(neighbours) - digamma(count)
+        count = int(np.count_nonzero(own))
+        neighbours = min(NEIGHBOURS, count - 1)
+        radius[own] = _distance_to(values[own], neighbours)
+        terms[own] += digamma(neighbours) - digamma(count)
     return np.asarray(terms - digamma(_nearer(values, radius)))
 
 

@@ -6,16 +6,8 @@ import pytest
 from scipy.stats import bootstrap
 
 from heatcheck.stats.bca import NO_VALUE, ONE_PATIENT, ONE_VALUE
-from heatcheck.stats.nested import (
-    NO_SEED,
-    ONE_SEED,
-    Design,
-    _components,
-    _drawn_means,
-    _macro,
-    _totals,
-    nested_means,
-)
+from heatcheck.stats.cells import Design, cell_totals, drawn_means, macro
+from heatcheck.stats.nested import NO_SEED, ONE_SEED, components_of, nested_means
 
 
 def laid_out(table):
@@ -52,14 +44,14 @@ def test_means_worked_by_hand():
 def test_draws_are_all_ways_to_take_two_seeds_and_two_images_with_replacement():
     table = np.array([[0.0, 1.0], [10.0, 31.0]])
     values, design = laid_out(table)
-    totals = _totals(values, design)
+    totals = cell_totals(values, design)
     generator = np.random.default_rng(0)
     seeds = np.array(list(itertools.product([0, 1], repeat=2)))
     expected = sorted(table[np.ix_(s, p)].mean() for s in seeds for p in seeds)
     n = 8000
-    means = _drawn_means(totals, n, generator)
+    means = drawn_means(totals, n, generator)
     weights = np.eye(2)[generator.integers(0, 2, (n, 2))].sum(1)
-    drawn = np.sort(_macro(means, weights, totals.cells)[:, 0])
+    drawn = np.sort(macro(means, weights, totals.cells)[:, 0])
     np.testing.assert_allclose(np.unique(drawn.round(9)), np.unique(np.round(expected, 9)))
     assert drawn.mean() == pytest.approx(np.mean(expected), abs=4 * np.std(expected) / math.sqrt(n))
     assert drawn.std() == pytest.approx(np.std(expected), rel=0.03)
@@ -67,7 +59,7 @@ def test_draws_are_all_ways_to_take_two_seeds_and_two_images_with_replacement():
 
 def test_components_are_those_of_a_two_way_analysis_of_variance():
     table = crossed(np.random.default_rng(3), 1, 2, 1, (4, 9))
-    found = _components(_totals(*laid_out(table)), 0)
+    found = components_of(cell_totals(*laid_out(table)))[0]
     rows, columns = table.mean(1, keepdims=True), table.mean(0, keepdims=True)
     mean_squares = {
         "seeds": 9 * np.sum((rows - table.mean()) ** 2) / 3,
@@ -81,7 +73,10 @@ def test_components_are_those_of_a_two_way_analysis_of_variance():
 
 def test_components_of_balanced_groups_are_those_of_their_means():
     table = np.random.default_rng(3).random((3, 4, 9))
-    together, apart = _components(_totals(*laid_out(table)), 0), _components(_totals(*laid_out(table.mean(0))), 0)
+    together, apart = (
+        components_of(cell_totals(*laid_out(table)))[0],
+        components_of(cell_totals(*laid_out(table.mean(0))))[0],
+    )
     for name in ("seeds", "patients", "rest", "n_seeds", "n_patients"):
         assert getattr(together, name) == pytest.approx(getattr(apart, name))
 

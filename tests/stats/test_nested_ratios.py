@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from heatcheck.stats.bca import NO_VALUE, ONE_PATIENT, ONE_VALUE
-from heatcheck.stats.nested import NO_SEED, ONE_SEED, Design, nested_means, nested_ratios
+from heatcheck.stats.cells import Design
+from heatcheck.stats.nested import NO_SEED, ONE_SEED, nested_means
+from heatcheck.stats.nested_ratios import nested_ratios
 
 
 def ratio(parts, wholes, draws=400, generator=None):

@@ -101,7 +101,8 @@ def test_a_network_that_failed_is_left_out_and_told_of(tmp_path):
         said("cnn", labels, good[1]),
     ]
     failed = [
-        CaseRecord(f"cnn · gradient · align · seed {seed} · Nodule", "", "failed", "training", "the loss turned NaN")
+        CaseRecord(f"cnn · gradient · {arm} · seed {seed} · {subject}", "", "failed", "training", why)
+        for arm, subject, why in (("align", "Nodule", "the loss turned NaN"), ("misalign", "2 findings", "as well"))
         for seed in (1, 2)
     ]
     found = estimated(tmp_path, RULE, predictions=predictions, failed=failed)
@@ -109,7 +110,7 @@ def test_a_network_that_failed_is_left_out_and_told_of(tmp_path):
     assert control.value == pytest.approx(roc_auc_score(*good))
     assert control.reason == "over 1 of 2 seeds"
     align, misalign = (asked(found, arm, method="gradient") for arm in ("align", "misalign"))
-    assert (align.reason, misalign.reason) == ("the loss turned NaN", NO_PREDICTIONS)
+    assert (align.reason, misalign.reason) == ("the loss turned NaN", "as well")
     assert math.isnan(align.value)
     assert asked(found, "align", method="gradient", **INFORMED).reason == "the loss turned NaN"
     assert asked(found, finding="Effusion").reason == NO_PREDICTIONS

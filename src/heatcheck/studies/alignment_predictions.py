@@ -73,7 +73,9 @@ class BaseAnswers:
         answers = [each for each in own if not np.isnan(each).all()]
         answered = np.array(answers).reshape(len(answers), len(self.patients))
         labels = np.where(np.isnan(answered).any(0), np.nan, self.labels[finding])
-        failure = next((failed[key] for network in networks if (key := f"{network} · {finding}") in failed), "")
+        subjects = (finding, f"{len(self.labels)} findings")  # it was made for one, or for all at once
+        failures = [failed.get(f"{network} · {subject}", "") for network in networks for subject in subjects]
+        failure = next(filter(None, failures), "")
         return Answers(finding, labels, answered, len(networks) - len(answered), failure)
 
 

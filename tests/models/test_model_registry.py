@@ -17,6 +17,7 @@ def test_label_says_what_the_network_is_and_nothing_of_weights(name):
     assert label
     assert not {"weights", "checkpoints", "trained", "training"} & set(label.replace(";", "").replace(",", "").split())
     assert MODELS["densenet_compact"].label == MODELS["phantom_chest_densenet"].label == "Compact DenseNet"
+    assert MODELS["vit_compact"].label == MODELS["phantom_chest_vit"].label == "Compact vision transformer"
 
 
 def test_unknown_model_is_met_with_a_suggestion():

@@ -7,6 +7,7 @@ from public_names import timm_vit
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier
+from heatcheck.studies.sources import open_source
 
 
 def test_logits_are_not_bounded():
@@ -36,6 +37,23 @@ def test_tokens_lie_on_the_grid_of_patches():
 
 def test_no_weight_is_left_unused():
     assert not [name for name in MODELS["vit_compact"].build(1, 2).state_dict() if "cross" in name]
+
+
+def test_trained_and_untrained_network_are_the_same_architecture():
+    assert MODELS["vit_compact"].make is MODELS["phantom_chest_vit"].make
+    assert not MODELS["vit_compact"].weights
+
+
+def test_the_trained_one_is_small_and_tells_the_phantoms_findings():
+    classifier = load_classifier(ModelSettings(name="phantom_chest_vit"))
+    assert sum(weight.numel() * weight.element_size() for weight in classifier.module.parameters()) < 5e6
+    films = open_source({"name": "phantom_chest", "patients": 40, "first": 4000000, "size": 160}, Path(), "test")
+    keys = films.index()
+    with torch.no_grad():
+        logits = classifier.logits(classifier.prepare([films.load(key).image for key in keys]))
+    effusion = logits[:, classifier.outputs.index("Pleural Effusion")]
+    there = torch.tensor([key.labels["Pleural Effusion"] == 1 for key in keys])
+    assert (effusion[there][:, None] > effusion[~there]).float().mean() > 0.85  # the AUROC, by its definition
 
 
 def test_public_transformer_of_another_size_loads(tmp_path):

@@ -145,3 +145,17 @@ MODELS.add(
         translate=from_timm,
     ),
 )
+MODELS.add(
+    "phantom_chest_vit",
+    ModelFacts(
+        "phantom_chest_vit",
+        vit_compact,
+        "Compact vision transformer trained on the chest phantom's ten findings; its weights come with heatcheck",
+        "ViT",
+        size=(96, 96),
+        channels=1,
+        smallest=8,
+        multiple=8,
+        weights="phantom_chest_vit.safetensors",
+    ),
+)

@@ -193,3 +193,15 @@ def test_lists_of_other_lengths_and_infinity_are_refused():
         nested_means(np.zeros((3, 1)), Design(np.zeros(4), np.zeros(4)), 100, np.random.default_rng(0))
     with pytest.raises(ValueError, match="finite, or NaN"):
         estimate([[np.inf, 1.0]])
+
+
+def test_columns_with_the_same_patients_but_other_images_do_not_touch_each_other():
+    generator = np.random.default_rng(9)
+    values = generator.random((24, 2))  # six patients with two images in each of two seeds
+    values[::5, 1] = math.nan
+    design = Design(np.repeat([1, 2], 12), np.tile(np.repeat(np.arange(6), 2), 2))
+    together = nested_means(values, design, 200, np.random.default_rng(0))
+    for column in (0, 1):
+        alone = nested_means(values[:, [column]], design, 200, np.random.default_rng(0))[0]
+        seen = together[column]
+        assert (seen.value, seen.low, seen.high) == pytest.approx((alone.value, alone.low, alone.high), abs=1e-12)

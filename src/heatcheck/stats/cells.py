@@ -97,9 +97,11 @@ def cell_totals(values: Float[np.ndarray, "cases columns"], design: Design) -> C
 
 def alike_columns(counts: Float[np.ndarray, "patients cells columns"]) -> Iterator[Int[np.ndarray, " some"]]:
     """The columns that have values of the same patients in the same cells, together: they share their draws."""
-    _, pattern_of = np.unique((counts > 0).reshape(-1, counts.shape[2]), axis=1, return_inverse=True)
-    for number in range(int(pattern_of.max(initial=-1)) + 1):
-        yield np.flatnonzero(pattern_of.ravel() == number)
+    together: dict[bytes, list[int]] = {}
+    for column, pattern in enumerate((counts > 0).reshape(-1, counts.shape[2]).T):
+        together.setdefault(pattern.tobytes(), []).append(column)
+    for columns in together.values():
+        yield np.array(columns)
 
 
 def drawn_macros(totals: CellTotals, draws: int, generator: np.random.Generator) -> Float[np.ndarray, "draws columns"]:

@@ -6,7 +6,7 @@ seed however many images.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +68,7 @@ def nested_means(
     for columns in alike_columns(totals.counts):
         estimates = _of_pattern(totals.only(columns), draws, np.random.default_rng(seed), level)
         found |= zip(columns.tolist(), estimates, strict=True)
-    return tuple(with_counts(_kept(found[column], within), totals, column) for column in sorted(found))
+    return with_counts({column: _kept(one, within) for column, one in found.items()}, totals)
 
 
 def _of_pattern(
@@ -199,13 +199,19 @@ def _kept(estimate: NestedEstimate, within: tuple[float, float]) -> NestedEstima
     return replace(estimate, low=float(low), high=float(high))
 
 
-def with_counts(estimate: NestedEstimate, totals: CellTotals, column: int) -> NestedEstimate:
-    """The same, with what it rests on."""
-    counts = totals.counts[:, :, column]
-    return replace(
-        estimate,
-        n_cases=int(counts.sum()),
-        n_patients=int(np.count_nonzero(counts.any(1))),
-        n_seeds=int(np.count_nonzero(counts.any(0) @ totals.cells.of_seed)),
-        n_undefined=totals.n_cases - int(counts.sum()),
+def with_counts(found: Mapping[int, NestedEstimate], totals: CellTotals) -> tuple[NestedEstimate, ...]:
+    """The estimates in the order of their columns, with what each rests on."""
+    has_value = totals.counts > 0
+    n_cases = totals.counts.sum((0, 1)).astype(int)
+    n_patients = has_value.any(1).sum(0)
+    n_seeds = (has_value.any(0).T @ totals.cells.of_seed > 0).sum(1)
+    return tuple(
+        replace(
+            found[column],
+            n_cases=int(n_cases[column]),
+            n_patients=int(n_patients[column]),
+            n_seeds=int(n_seeds[column]),
+            n_undefined=totals.n_cases - int(n_cases[column]),
+        )
+        for column in sorted(found)
     )

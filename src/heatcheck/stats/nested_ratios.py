@@ -43,7 +43,7 @@ def nested_ratios(
         both = totals.only(np.concatenate([columns, columns + n_columns]))
         estimates = _of_ratios(both, draws, np.random.default_rng(seed), whole)
         found |= zip(columns.tolist(), estimates, strict=True)
-    return tuple(with_counts(found[column], totals, column) for column in sorted(found))
+    return with_counts(found, totals)
 
 
 def _of_ratios(totals: CellTotals, draws: int, generator: np.random.Generator, whole: str) -> Iterator[NestedEstimate]:

@@ -117,14 +117,15 @@ def averaged(wide: Wide, made: Estimate, rule: AlignmentRule) -> Iterator[Estima
     within = (-math.inf, math.inf) if made.metric in RELIANCE else within
     for finding in (ALL,) if pooled else (*rule.findings, ALL):
         own = wide.table if finding == ALL else wide.of_finding(finding)
-        findings, seeds, patients = (own.index.get_level_values(name).to_numpy() for name in ("finding", *DRAWN))
+        findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
         design = Design(seeds, patients, None if pooled else findings)
+        trained = bool(own.index.get_level_values("seed").any())
         generator = rule.generator(made.statistic, made.metric, finding, made.condition)
         values = own.to_numpy(float)
         found = nested_means(values, design, rule.draws, generator, within=within)
         for column, one, scored in zip(wide.pairs, found, values.T, strict=True):
-            covered = len(set(findings[~np.isnan(scored)])) if finding == ALL else len(rule.findings)
-            reason = reason_of(one, rule, covered, wide.why_not(column, finding), trained=bool(seeds.any()))
+            covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(rule.findings)
+            reason = reason_of(one, rule, covered, wide.why_not(column, finding), trained=trained)
             yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Score, condition
@@ -47,6 +48,11 @@ class Wide:
         pairs = list(zip(columns, given, strict=True))
         reasons = {(*new, f): why for f in findings for new, old in pairs if (why := self.why_not(old, f))}
         return Wide(values, reasons)
+
+    @staticmethod
+    def labels(table: pd.DataFrame, level: str) -> Int[np.ndarray, " rows"]:
+        """What each row has of one of the KEYS, as the number of its name in sorted order."""
+        return np.asarray(pd.factorize(table.index.get_level_values(level), sort=True)[0])
 
     def of_finding(self, finding: str) -> pd.DataFrame:
         """One finding's rows."""

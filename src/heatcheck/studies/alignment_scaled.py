@@ -52,7 +52,8 @@ def _scaled(
         own = wide.of_finding(finding)
         images = _images(own)
         beneath, above = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
-        seeds, patients = (own.index.get_level_values(name).to_numpy() for name in DRAWN)
+        seeds, patients = (wide.labels(own, name) for name in DRAWN)
+        trained = bool(own.index.get_level_values("seed").any())
         values = own.to_numpy(float)
         found = nested_ratios(
             values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), rule.draws,
@@ -61,5 +62,5 @@ def _scaled(
         lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
         for column, one in zip(columns, found, strict=True):
             why_not = wide.why_not(column, finding) or (lacking if len(own) else "")
-            reason = reason_of(one, rule, len(rule.findings), why_not, trained=bool(seeds.any()))
+            reason = reason_of(one, rule, len(rule.findings), why_not, trained=trained)
             yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)

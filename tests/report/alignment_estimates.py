@@ -75,7 +75,7 @@ def all_scores(plan):
                         value = math.nan if failed else level + OFFSET[metric]
                         of = (finding, method, model, metric)
                         rows += scored(plan, of, under(arm, seed), value)
-                        rows += scored(plan, of, under(arm, seed, split="finetune"), value)
+                        rows += scored(plan, of, under(arm, seed, split="finetune"), value + 0.15)
     return rows
 
 

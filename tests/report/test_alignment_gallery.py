@@ -1,12 +1,16 @@
 """Cards of the same image under four networks."""
 
+import base64
+import io
 import json
 import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 from page_reading import outline, section_text
+from PIL import Image
 
 from heatcheck.report import budget
 from heatcheck.report.alignment_gallery import alignment_gallery
@@ -72,6 +76,18 @@ def test_picture_outside_the_gallery_is_never_read(alignment_run):
 def test_arm_of_which_no_map_was_kept_is_simply_missing(alignment_run):
     folder = changed(alignment_run(gallery=1), lambda items: items[0]["maps"].pop())
     assert [each.label for each in gallery(folder).cards[0].maps] == ["base", "control", "aligned"]
+
+
+def test_one_hot_pixel_does_not_hide_the_rest_of_a_map(alignment_run):
+    folder = alignment_run(gallery=1)
+    heat = np.full((96, 96), 10, np.uint8)
+    heat[30:40, 30:40], heat[0, 0] = 60, 255
+    Image.fromarray(heat).save(folder / "gallery" / "000-align.png")
+    picture = base64.b64decode(gallery(folder).cards[0].maps[2].uri.split(",")[1])
+    drawn = np.asarray(Image.open(io.BytesIO(picture)).convert("RGBA"))
+    assert (drawn[35, 35] == drawn[0, 0]).all()
+    assert drawn[35, 35, 3] == 255
+    assert drawn[80, 80, 3] < 30
 
 
 def test_run_without_pictures_says_so(alignment_text):

@@ -299,3 +299,10 @@ def test_note_of_one_seed_is_said_once_and_no_other_is_lost(alignment_text, alig
             for row in all_estimates(AlignmentPlan(seeds=(1,)))]  # fmt: skip
     text = build_report(alignment_run(rows=rows, seeds=(1,), gallery=0)).read_text()
     assert "<li>over 1 of 2 findings</li>" in text
+
+
+def test_example_of_other_findings_is_not_called_published(alignment_run):
+    folder = alignment_run(models=("densenet121",), methods=("grad_cam",), findings=("Edema", "nodule"), gallery=0)
+    text = section_text(build_report(folder).read_text(), "example")
+    assert "Rows marked" not in text
+    assert "which this run did not study" in text

@@ -35,9 +35,9 @@ def test_verdict_counts_whose_fault_low_scores_are(alignment_evidence):
     said = verdict(alignment_evidence())
     assert said.second == (
         "Of 8 combinations of model, method and finding, in 2 the method fails to show what the model uses, in 2 the "
-        "model hardly uses the region and the map says so, in 2 the map shows what the model uses and in 2 it cannot "
-        "be decided. Under fine-tuning, the map moved while the model did not in 2 (Integrated gradients: no "
-        "evidence), the map follows the model in 4 and the map did not move in 2."
+        "model hardly uses the region and the map says so, in 2 the map marks better than chance what the model uses "
+        "and in 2 it cannot be decided. Under fine-tuning, the map moved while the model did not in 2 (Integrated "
+        "gradients: no evidence), the map follows the model in 4 and the map did not move in 2."
     )
 
 

@@ -41,9 +41,13 @@ class Reading:
 
 UNDECIDED = Reading("undecided", "?", "the intervals are too wide to say, or a number is missing")
 BEFORE = {
-    "method": Reading("the method\u2019s fault", "✕", "the model relies on the region, but the map does not show it"),
+    "method": Reading(
+        "the method\u2019s fault", "✕", "the model relies on the region, but the map marks it no better than chance"
+    ),
     "model": Reading("the model\u2019s fault", "○", "the model hardly uses the region, and the map says so"),
-    "shows": Reading("map and model agree", "✓", "the model relies on the region, and the map shows it"),
+    "shows": Reading(
+        "no fault found", "✓", "the model relies on the region, and the map marks it better than a random map"
+    ),
     "looks_elsewhere": Reading(
         "the map flatters the model", "✕", "the map marks the region, although the model hardly uses it"
     ),

@@ -18,6 +18,7 @@ from heatcheck.report.words import plain
 _WIDTH, _HEIGHT = 190.0, 112.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
 _STEPS = 80
+_TALLEST = 4.0  # times the lowest peak: one needle must not flatten the other curves
 _NARROWEST = 0.02  # of the kernel: equal scores must not become a needle
 
 
@@ -68,7 +69,8 @@ def _draw(title: str, drawn: Sequence[Density]) -> Markup:
     places = np.linspace(0, 1, _STEPS + 1)
     heights = {density.arm: density.at(places) for density in drawn}
     across = Axis(0, 1, _LEFT, _RIGHT)
-    up = Axis(0, max(float(each.max()) for each in heights.values()), _BOTTOM, _TOP)
+    peaks = [float(each.max()) for each in heights.values()]
+    up = Axis(0, min(max(peaks), _TALLEST * min(peaks)), _BOTTOM, _TOP)
     parts = [svg.line(across.at(t), _TOP, across.at(t), _BOTTOM, "grid") for t in (0, 0.5, 1)]
     parts += [svg.words(across.at(t), _BOTTOM + 14, tick_label(t, SCORE), "tick", "middle") for t in (0, 0.5, 1)]
     for density in drawn:

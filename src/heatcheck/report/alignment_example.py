@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from heatcheck.report import alignment_literature as literature
+from heatcheck.report import published
 from heatcheck.report.alignment_facts import ARMS, Pipeline, of_arm, of_network, pipelines
 from heatcheck.report.alignment_prediction import AUROC, information
 from heatcheck.report.evidence import Evidence
@@ -22,7 +23,7 @@ def example(evidence: Evidence) -> Mapping[str, object] | None:
     if not tables or not evidence.findings:
         return None
     other = [pipeline.base.label for pipeline in own if pipeline.base.architecture != literature.EXAMPLE]
-    return {"tables": tables, "caveat": literature.caveat(), "other": other, "source": literature.SOURCE}
+    return {"tables": tables, "caveat": literature.caveat() if published.is_in(tables) else "", "other": other}
 
 
 def _findings(evidence: Evidence) -> list[str]:
@@ -33,14 +34,14 @@ def _findings(evidence: Evidence) -> list[str]:
 
 def _table(evidence: Evidence, pipeline: Pipeline) -> Matrix:
     notes = Footnotes()
-    groups, published = [], []
+    groups, printed = [], []
     for finding in _findings(evidence):
         rows = [labelled(WORDS[arm], _cells(evidence, pipeline, arm, finding, notes)) for arm in ARMS]
         groups.append((finding, tuple(rows)))
-        published += _published(finding, notes)
+        printed += _published(finding, notes)
     columns = tuple(Column(name) for name in COLUMNS.values())
     table = Matrix(pipeline.label, columns, tuple(groups), tuple(notes.reasons), "Network")
-    return with_rows(table, published, notes, literature.SOURCE)
+    return with_rows(table, printed, notes, literature.SOURCE)
 
 
 def _cells(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str, notes: Footnotes) -> list[Cell]:

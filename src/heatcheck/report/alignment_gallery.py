@@ -13,6 +13,8 @@ from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.outlines import Frame, frame_for, path_data
 from heatcheck.report.pictures import image_uri, map_uri
 
+TOP = 99.5  # the percentile of a map that gets the brightest colour: gradients have few, very hot pixels
+
 
 @dataclass(frozen=True, slots=True)
 class ArmMap:
@@ -90,7 +92,7 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Al
 def _map(facts: Mapping[str, Any], folder: Path) -> ArmMap:
     mass, rank = (number(_known(facts.get(name)), SCORE.rounded(2)) for name in ("mass", "rank"))
     chance = number(_known(facts.get("probability")), SHARE.rounded(0))
-    return ArmMap(ARMS[facts["arm"]], map_uri(folder, facts["file"]), chance, mass, rank)
+    return ArmMap(ARMS[facts["arm"]], map_uri(folder, facts["file"], TOP), chance, mass, rank)
 
 
 def _known(value: float | None) -> float:

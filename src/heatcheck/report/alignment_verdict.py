@@ -111,7 +111,7 @@ def _fault(rows: Sequence[Blame]) -> str:
     words = {
         "method": "the method fails to show what the model uses",
         "model": "the model hardly uses the region and the map says so",
-        "shows": "the map shows what the model uses",
+        "shows": "the map marks better than chance what the model uses",
         "looks_elsewhere": "the map marks a region that the model hardly uses",
         "undecided": "it cannot be decided",
     }

@@ -27,9 +27,15 @@ def image_uri(folder: Path, name: str) -> str:
     return _uri(image, "jpeg", quality=85, optimize=True)
 
 
-def map_uri(folder: Path, name: str) -> str:
-    """A grey map as a coloured overlay: cold parts are transparent, hot parts are bright."""
+def map_uri(folder: Path, name: str, top: float = 100.0) -> str:
+    """A grey map as a coloured overlay: cold parts are transparent, hot parts are bright.
+
+    The brightest colour is that of the percentile `top`: below 100, one hot pixel cannot hide all others.
+    """
     grey = np.asarray(_opened(folder, name, MAP_SIDE).convert("L"))
+    high = np.percentile(grey, top)
+    if 0 < high < grey.max():
+        grey = np.minimum(grey * (255 / high), 255)
     levels = Image.fromarray((grey.astype(np.uint16) * _LEVELS // 256).astype(np.uint8), mode="P")
     colours, alphas = _palette()
     levels.putpalette(colours)

@@ -53,6 +53,13 @@ def test_blame_strips_tell_every_number_with_its_interval(alignment_text):
     assert ("random map" in row, "the mask" in row, "all it tells" in row) == (True, True, True)
 
 
+def test_axis_of_a_strip_makes_room_for_scores_below_a_random_map(alignment_text):
+    row = one_blame(alignment_text(), "Gradient · Atelectasis")
+    start, end = (float(x) for x in re.findall(r'<line x1="([\d.]+)" [^>]*class="end-mark"', row)[:2])
+    mark = float(re.search(r'<path d="M([\d.]+) [^"]*" class="point arm-misalign"', row)[1])
+    assert 74 < mark < start < end
+
+
 def test_blame_has_one_row_a_model_method_and_finding_and_counts_them(alignment_text):
     text = alignment_text()
     assert section_text(text, "blame").count('<article class="blame">') == 8

@@ -7,6 +7,7 @@ import pytest
 from alignment_estimates import all_estimates
 from alignment_material import CELL, AlignmentPlan
 
+from heatcheck.core.records import condition
 from heatcheck.report.alignment_caveats import caveats
 from heatcheck.report.alignment_verdict import verdict
 
@@ -121,3 +122,18 @@ def test_base_that_guesses_and_networks_that_lost_prediction_are_named(alignment
     sentence = told(alignment_evidence(rows=lost), "Tuning the maps cost prediction")
     assert "DenseNet (random_1_channel) · Gradient, misaligned (−0.20)" in sentence
     assert not told(alignment_evidence(), "Tuning the maps cost prediction")
+
+
+def test_judged_floor_is_not_counted_and_is_held_against_the_readings_where_it_passes(alignment_evidence):
+    def judged(reading):
+        rows, under = all_estimates(AlignmentPlan()), condition(before=reading, under="unmoved")
+        own = [row for row in rows if row.statistic == "blame" and row.method == "gradient"]
+        extra = [replace(row, method="random", condition=under) for row in own]
+        return alignment_evidence(rows=rows + extra, judged=("random",))
+
+    passed = judged("shows")
+    assert verdict(passed).second.startswith("Of 8 combinations of model, method and finding, in 2 the method fails")
+    sentence = told(passed, "made without the model")
+    assert sentence.startswith("Random, made without the model, is read as marking the region")
+    assert "Atelectasis (DenseNet (random_1_channel)), Edema (DenseNet (random_1_channel)) and 2 more" in sentence
+    assert not told(judged("method"), "made without the model")

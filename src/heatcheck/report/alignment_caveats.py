@@ -7,7 +7,7 @@ from heatcheck.report.alignment_blame import blames
 from heatcheck.report.alignment_facts import ARMS, Pipeline, against_truth, of_network, pipelines, seeds_of
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SCORE, count, few, number
+from heatcheck.report.numbers import SCORE, count, few, listed, number
 
 FEW_POSITIVES = 10
 MOST_LOST = 0.05  # of AUROC, before a tuned network is called another model
@@ -23,6 +23,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _phantom(evidence),
         _weak(evidence),
         _lost(evidence),
+        _floors(evidence),
         _scale(evidence),
         smaller_settings(evidence),
     )
@@ -95,6 +96,20 @@ def _lost(evidence: Evidence) -> str:
     return (
         f"Tuning the maps cost prediction: the AUROC of {few(lost)} fell by more than {MOST_LOST:g}, so part of the "
         "distance is that of a worse model."
+    )
+
+
+def _floors(evidence: Evidence) -> str:
+    """Pictures made without the model that are read as if they showed something: then little was asked here."""
+    rows = [row for row in blames(evidence) if row.pipeline.method.kind == "floor"]
+    fooled = [row for row in rows if row.before in {"shows", "looks_elsewhere"} or row.under == "follows"]
+    if not fooled:
+        return ""
+    where = few(list(dict.fromkeys(f"{row.finding} ({row.pipeline.base.label})" for row in fooled)))
+    names = listed(list(dict.fromkeys(row.pipeline.method.label for row in fooled)))
+    return (
+        f"{names}, made without the model, is read as marking the region, or as following the model, on {where}: "
+        "there, a map whose score is just above chance proves nothing."
     )
 
 

@@ -42,7 +42,9 @@ def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say."""
     made = pushed(evidence)
     if made:
-        return Verdict(_distance(evidence, made), _fault(blames(evidence)))
+        # a picture made without the model is judged to try the criterion, not to be counted
+        own = [row for row in blames(evidence) if row.pipeline.method.kind != "floor"]
+        return Verdict(_distance(evidence, made), _fault(own))
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     return Verdict(

@@ -152,6 +152,16 @@ def test_a_learning_rate_that_is_far_too_high_ends_its_networks_and_not_the_run(
     assert by(read_run(tmp_path / "run").scores, arm="base").query("metric == 'mass'")["value"].notna().all()
 
 
+def test_networks_lost_in_their_only_step_do_not_end_the_run(tmp_path):
+    fit = {"epochs": 1, "batch_size": 16, "learning_rate": 1e30, "clip": None}  # the loss before the step is a number
+    spec = write_alignment(tmp_path, methods=["gradient"], seeds=1, judged=[], fit=fit)
+    outcome = run_study(spec, tmp_path / "run", TRUSTED)
+    assert outcome.n_failed == 2 * 3
+    lost = by(read_run(tmp_path / "run").scores, arm="control", seed=1)
+    assert lost["reason"].str.contains("never a number").all()
+    assert not list((tmp_path / "run" / "networks").glob("*"))
+
+
 def test_several_findings_can_be_aligned_at_once(tmp_path):
     spec = write_alignment(tmp_path, several=True, seeds=1, methods=["gradient"], judged=[])
     run_study(spec, tmp_path / "run", TRUSTED)

@@ -89,7 +89,8 @@ def fit(job: Job, machine: Machine, tick: Tick) -> list[Check]:
     job.objective.check(machine)
     history = [Check(**check) for check in carried_out(machine, _fit, job, tick)]
     if not best_checks(history, job.keeper.by, 1):
-        raise ModelError("the loss was never a number; lower the learning rate")
+        kind = DivergedError if job.objective.stops_at_nan else ModelError
+        raise kind("the loss was never a number; lower the learning rate")
     return history
 
 

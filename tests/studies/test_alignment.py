@@ -162,6 +162,18 @@ def test_networks_lost_in_their_only_step_do_not_end_the_run(tmp_path):
     assert not list((tmp_path / "run" / "networks").glob("*"))
 
 
+def test_a_network_that_was_lost_late_is_not_kept(tmp_path, monkeypatch):
+    def diverging(job, machine, tick):
+        job.keeper.path.write_bytes(b"the weights of the first epoch")
+        job.state_file.write_bytes(b"and its state")
+        raise DivergedError("the loss was no longer a number in step 9; lower the learning rate")
+
+    monkeypatch.setattr(alignment_networks, "fit", diverging)
+    spec = write_alignment(tmp_path, methods=["gradient"], seeds=1, judged=[], keep_networks=True)
+    run_study(spec, tmp_path / "run", TRUSTED)
+    assert not list((tmp_path / "run" / "networks").glob("*"))
+
+
 def test_several_findings_can_be_aligned_at_once(tmp_path):
     spec = write_alignment(tmp_path, several=True, seeds=1, methods=["gradient"], judged=[])
     run_study(spec, tmp_path / "run", TRUSTED)

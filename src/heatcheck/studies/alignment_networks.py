@@ -100,9 +100,15 @@ class Workshop:
 
     def forget(self, cell: Cell) -> None:
         """Remove what only the making needed; the weights too, unless they are asked for."""
+        if self.body.keep_networks:
+            self.state(cell).unlink(missing_ok=True)
+        else:
+            self.discard(cell)
+
+    def discard(self, cell: Cell) -> None:
+        """Remove everything of a network."""
         self.state(cell).unlink(missing_ok=True)
-        if not self.body.keep_networks:
-            self.path(cell).unlink(missing_ok=True)
+        self.path(cell).unlink(missing_ok=True)
 
     def _train(self, cell: Cell, base: NetworkClassifier) -> None:
         self.path(cell).parent.mkdir(exist_ok=True)

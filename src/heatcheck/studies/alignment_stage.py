@@ -52,7 +52,7 @@ class CellsStage:
         try:
             classifier = self.workshop.made(cell)
         except DivergedError as error:
-            self.workshop.forget(cell)
+            self.workshop.discard(cell)
             return self._lost(cell, str(error))
         spent = Timing(shard, "training", cell.method or cell.arm, 1, time.perf_counter() - begun, cell.base)
         return self._measured(shard, cell, classifier, spent)

@@ -35,14 +35,14 @@ class Ends:
     def scores(self) -> Iterator[Score]:
         """The floor of every outlined finding, and the readers' scores where the source has readers."""
         most = self.measuring.limit
-        outlined = {row for finding in self.findings for row in self.images.positives(finding)[:most]}
-        keys = [self.images.keys[row] for row in sorted(outlined)]
-        for read in read_cases(self.source, keys, self.workers):
+        outlined = {finding: set(self.images.positives(finding)[:most]) for finding in self.findings}
+        rows = sorted(set().union(*outlined.values()))
+        keys = [self.images.keys[row] for row in rows]
+        for row, read in zip(rows, read_cases(self.source, keys, self.workers), strict=True):
             if isinstance(read, CaseRecord):
                 continue  # it was read before; what is wrong with it now concerns only these ends
             for finding in self.findings:
-                mask = read.truth.get(finding)
-                if read.key.labels.get(finding) == 1 and mask is not None and mask.any():
+                if row in outlined[finding]:
                     yield from self._floor(read, finding)
                     yield from self._human(read, finding)
 

@@ -21,7 +21,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment_bases import Bench, PlannedBase, base_outputs, fresh, planned_bases
 from heatcheck.studies.alignment_blame import blame_rows, separation_rows
-from heatcheck.studies.alignment_cells import Cell, cells_of
+from heatcheck.studies.alignment_cells import Cell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment_ends import Ends
 from heatcheck.studies.alignment_estimates import alignment_estimates
 from heatcheck.studies.alignment_facts import alignment_run_facts, data_facts
@@ -121,7 +121,13 @@ class AlignmentPlan:
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
-        """The bases that are to be trained; then every network, fine-tuned and measured."""
+        """The bases that are to be trained; then every network, fine-tuned and measured.
+
+        Images are read before anything is trained: what is wrong with them should not be known after days.
+        """
+        finetune, evaluation = self._images(folder, "finetune", watcher), self._images(folder, "evaluation", watcher)
+        self._require_readable(finetune, evaluation)
+        self._require_filled(finetune)
         machine = Machine(self.options.device)
         bench = Bench(self.bases, self.spec, self.options, folder.path / NETWORKS)
         if self.body.base is not None:
@@ -129,8 +135,6 @@ class AlignmentPlan:
             workers = replace(machine, workers=self.options.workers)
             seed = self.envelope.seed
             yield BasesStage(self.body.base, bench, sources, folder.path, seed, workers, watcher)
-        finetune, evaluation = self._images(folder, "finetune", watcher), self._images(folder, "evaluation", watcher)
-        self._require_readable(finetune, evaluation)
         folder.record(**data_facts(self, finetune, evaluation))
         workshop = Workshop(
             self.body,
@@ -162,6 +166,19 @@ class AlignmentPlan:
                         f"{self.spec.name}: no image of `{name}` with an outlined {finding!r} can be read; "
                         "check the source"
                     )
+
+    def _require_filled(self, finetune: Images) -> None:
+        """Refuse images of which too few are learned from to fill a batch; how patients are drawn decides that."""
+        size = self.body.fit.batch_size
+        for cell in self.cells:
+            if cell.base != self.bases[0].key or cell.arm != "control":
+                continue  # the parts are the same for all bases, methods and arms
+            parts = parts_of(finetune, cell.findings, self.body.selection, seed_of(self.envelope.seed, cell))
+            if len(parts.learned) < size:
+                raise SpecError(
+                    f"{self.spec.name}: {len(parts.learned)} of the {len(finetune.keys)} fine-tuning images that can "
+                    f"be read are learned from, and a batch has {size}; lower `fit.batch_size`, or `selection`"
+                )
 
     def _shown(self, evaluation: Images) -> dict[str, list[CaseKey]]:
         """The cases to be looked at, by finding."""

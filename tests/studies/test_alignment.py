@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import yaml
 from PIL import Image
-from squares_material import FINDINGS, write_alignment
+from squares_material import FINDINGS, write_alignment, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
 from heatcheck.core.records import condition
-from heatcheck.studies import alignment_networks
+from heatcheck.studies import alignment_networks, alignment_training
 from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
@@ -185,6 +185,14 @@ def test_several_findings_can_be_aligned_at_once(tmp_path):
     }  # fmt: skip
 
 
+def test_what_a_network_leaves_behind_is_looked_for_once(tmp_path, monkeypatch):
+    """A grid has thousands of networks, and each of them comes after all that are finished."""
+    discarded = []
+    monkeypatch.setattr(alignment_networks.Workshop, "discard", lambda _, cell: discarded.append(cell))
+    run_study(write_alignment(tmp_path, seeds=1, judged=[]), tmp_path / "run", TRUSTED)
+    assert len(discarded) == len(set(discarded)) == 1 + 2 * (1 + 2 * 2)
+
+
 def test_networks_are_kept_where_that_is_asked_for(tmp_path):
     spec = write_alignment(tmp_path, keep_networks=True, seeds=1, methods=["gradient"], judged=[])
     run_study(spec, tmp_path / "run", TRUSTED)
@@ -224,6 +232,20 @@ def test_with_a_limit_so_many_outlined_images_are_explained(tmp_path):
     run_study(spec, tmp_path / "run", RunOptions(trust_code=True, limit=2, workers=1))
     mass = read_run(tmp_path / "run").scores.query("metric == 'mass'")
     assert (by(mass, arm="align", seed=1).groupby("finding").size() == 2).all()
+
+
+def test_with_a_limit_random_maps_are_scored_on_the_same_images(tmp_path):
+    spec = write_alignment(tmp_path, seeds=1, methods=["gradient"], judged=[])
+    table = pd.read_csv(tmp_path / "evaluation.csv", dtype={FINDINGS[0]: "Int64"})
+    table.loc[1, FINDINGS[0]] = pd.NA  # the third lesion then has a pneumothorax that is the fourth one
+    table.to_csv(tmp_path / "evaluation.csv", index=False)
+    run_study(spec, tmp_path / "run", RunOptions(trust_code=True, limit=3, workers=1))
+    mass = read_run(tmp_path / "run").scores.query("metric == 'mass'")
+    floor, base = (
+        set(zip(rows["finding"], rows["case"], strict=True)) for rows in (by(mass, arm="floor"), by(mass, arm="base"))
+    )
+    assert floor == base
+    assert len(base) == 2 * 3
 
 
 def test_pseudonyms_hide_every_name(tmp_path):
@@ -288,6 +310,23 @@ def test_a_finding_without_positives_is_refused(tmp_path):
     table[FINDINGS[0]] = 0
     table.to_csv(tmp_path / "finetune.csv", index=False)
     with pytest.raises(InputError, match="no positive case"):
+        run_study(path, tmp_path / "run", TRUSTED)
+
+
+def test_images_that_do_not_fill_a_batch_are_refused_before_a_base_is_trained(tmp_path, monkeypatch):
+    def never(*_):
+        raise StoppedError
+
+    monkeypatch.setattr(alignment_training, "fit", never)
+    base = {name: write_films(tmp_path, name, 8) for name in ("training", "validation")}
+    path = write_alignment(
+        tmp_path, models=["densenet_compact"], size=[32, 32], initialisations=[{"name": "random"}],
+        base={**base, "fit": {"epochs": 1, "batch_size": 4}}, methods=["gradient"], judged=[],
+        fit={"epochs": 1, "batch_size": 16},
+    )  # fmt: skip
+    for number in (1, 2):
+        (tmp_path / "finetune" / f"finetune00{number}.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match="14 of the 22 fine-tuning images that can be read are learned from"):
         run_study(path, tmp_path / "run", TRUSTED)
 
 

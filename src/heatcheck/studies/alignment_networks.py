@@ -75,6 +75,7 @@ class Workshop:
     machine: Machine
     watcher: Watcher
     _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    _gone: set[Cell] = field(default_factory=set)
 
     def parts(self, cell: Cell) -> Parts:
         """The images that a network learns from, and those that choose its checkpoint."""
@@ -99,7 +100,13 @@ class Workshop:
         return self.path(cell).with_suffix(".ckpt")
 
     def forget(self, cell: Cell) -> None:
-        """Remove what only the making needed; the weights too, unless they are asked for."""
+        """Remove what only the making needed; the weights too, unless they are asked for.
+
+        Each once: a run that goes on forgets all networks before it at every step, and they are thousands.
+        """
+        if cell in self._gone:
+            return
+        self._gone.add(cell)
         if self.body.keep_networks:
             self.state(cell).unlink(missing_ok=True)
         else:

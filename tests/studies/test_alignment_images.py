@@ -5,6 +5,7 @@ from heatcheck.core.errors import CaseError
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.studies.alignment_bases import Bench, PlannedBase
 from heatcheck.studies.alignment_cells import Cell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment_images import Wanted, images_of
 from heatcheck.studies.alignment_rule import AlignmentRule, Base
@@ -125,3 +126,24 @@ def test_a_base_and_a_control_show_every_method_and_an_aligned_network_its_own()
     assert list(methods_on(Cell("one", "base", FINDINGS), rule())) == ["gradient", "grad_cam", "random"]
     assert methods_on(Cell("one", "align", FINDINGS, 1, "gradient"), rule()) == {"gradient": "", "random": "gradient"}
     assert methods_on(Cell("one", "align", FINDINGS, 1, "grad_cam"), rule()) == {"grad_cam": ""}
+
+
+def test_networks_whose_names_differ_in_letters_that_no_file_has_do_not_share_one():
+    findings = [Cell("cnn", "control", (name,), 1).file for name in ("结节", "气胸", "Lung Lesion")]
+    assert len(set(findings)) == 3
+    assert findings[2] == "cnn-Lung_Lesion-control-seed1"
+    bases = [Cell(name, "control", ("Edema",), 1).file for name in ("a/b-c", "a-b/c", "a/b/c", "a b/c", "a:b/c")]
+    assert len(set(bases)) == 5
+
+
+def test_bases_whose_names_are_alike_but_for_a_dash_do_not_share_their_weights(tmp_path):
+    bases = [called(name) for name in ("a/b-c", "a-b/c", "densenet_compact/random_1_channel")]
+    bench = Bench(tuple(bases), None, None, tmp_path)
+    files = [bench.path(base).name for base in bases]
+    assert len(set(files)) == 3
+    assert files[2] == "densenet_compact-random_1_channel.safetensors"
+
+
+def called(key):
+    """A base of that name, of which nothing else is known."""
+    return PlannedBase(Base(key, "densenet_compact", "DenseNet", "", pretrained=False), None, None)

@@ -15,6 +15,7 @@ from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing,
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
 from heatcheck.models.starting import start_from
 from heatcheck.runs.spec import Spec
+from heatcheck.studies.alignment_cells import file_name
 from heatcheck.studies.alignment_rule import Base
 from heatcheck.studies.alignment_spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
 from heatcheck.studies.registry import RunOptions
@@ -160,7 +161,7 @@ class Bench:
 
     def path(self, base: PlannedBase) -> Path:
         """Where a base that is trained here lies."""
-        return self.folder / f"{base.key.replace('/', '-')}.safetensors"
+        return self.folder / f"{file_name(*base.key.split('/'))}.safetensors"
 
     def copy(self, key: str) -> nn.Module:
         """A network of its own with the base's weights."""

@@ -3,6 +3,7 @@
 Each is a cell of the grid that knows nothing of the others, so that any of them can be made first, or again.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,8 +48,7 @@ class Cell:
     def file(self) -> str:
         """A name for its files."""
         about = self.findings[0] if len(self.findings) == 1 else "all"
-        parts = (self.base, about, self.method, self.arm, f"seed{self.seed}")
-        return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "_", part) for part in parts if part)
+        return file_name(*self.base.split("/"), about, self.method, self.arm, f"seed{self.seed}")
 
     def conditions(self, through: str = "") -> dict[str, str | int]:
         """The facts of its scores; `through` says by which method it was aligned where another's maps are scored."""
@@ -64,6 +64,14 @@ class Cell:
     def learned_condition(self, through: str = "") -> str:
         """The condition of scores on images that it learned from."""
         return condition(**self.conditions(through), split=FINETUNE)
+
+
+def file_name(*parts: str) -> str:
+    """The parts in one name for a file; where letters must be left out of it, a digest keeps it apart from others."""
+    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", part) for part in parts if part]
+    if [part.replace(" ", "_") for part in parts if part] != plain:
+        plain.append(hashlib.sha256("/".join(parts).encode()).hexdigest()[:8])
+    return "-".join(plain)
 
 
 def cells_of(rule: AlignmentRule, *, several: bool) -> Iterator[Cell]:

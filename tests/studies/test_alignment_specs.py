@@ -56,6 +56,21 @@ def test_the_paper_study_is_the_papers():
         assert told in text
 
 
+def test_what_a_spec_does_not_say_of_a_fit_is_the_papers():
+    part = {"training": {}, "validation": {}, "fit": {"epochs": 4}}
+    body = {
+        "finetune": {},
+        "evaluation": {},
+        "models": ["densenet_compact"],
+        "methods": ["gradient"],
+        "fit": {"epochs": 5},
+    }
+    found = AlignmentBody.model_validate({**body, "base": part, "initialisations": [{"name": "random"}]})
+    assert (found.fit.epochs, found.fit.batch_size, found.fit.learning_rate, found.fit.clip) == (5, 16, 1e-4, 0.5)
+    base = found.base.fit
+    assert (base.epochs, base.batch_size, base.learning_rate) == (4, 128, 1e-4)
+
+
 def test_the_papers_first_table_is_two_findings_and_grad_cam():
     body = body_of("alignment-table1")
     assert [model.name for model in body.models] == ["densenet121"]

@@ -51,6 +51,11 @@ class BasePart(BaseModel):
     fit: FitPart = FitPart(**BASE_TRAINING)
     cache: bool = True  # keep prepared images on disk
 
+    @field_validator("fit", mode="before")
+    @classmethod
+    def _usual_fit(cls, value: object) -> object:
+        return {**BASE_TRAINING, **value} if isinstance(value, dict) else value
+
 
 class ReliancePart(BaseModel):
     """How it is asked what the model itself relies on."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -172,6 +173,22 @@ def test_a_network_that_was_lost_late_is_not_kept(tmp_path, monkeypatch):
     spec = write_alignment(tmp_path, methods=["gradient"], seeds=1, judged=[], keep_networks=True)
     run_study(spec, tmp_path / "run", TRUSTED)
     assert not list((tmp_path / "run" / "networks").glob("*"))
+
+
+def test_masks_that_fill_the_coarse_grid_of_a_map_are_told_and_not_taken_for_a_failed_fit(tmp_path):
+    spec = write_alignment(tmp_path, seeds=1, methods=["gradient", "grad_cam"], judged=[], findings=[FINDINGS[0]])
+    nearly_all = np.full((24, 24), 255, np.uint8)
+    nearly_all[0, 0] = 0
+    for file in (tmp_path / "finetune-masks" / FINDINGS[0]).glob("*.png"):
+        Image.fromarray(nearly_all).save(file)
+    outcome = run_study(spec, tmp_path / "run", TRUSTED)
+    assert outcome.n_failed == 2
+    run = read_run(tmp_path / "run")
+    reasons = run.cases[run.cases["status"] == "failed"]["reason"]
+    assert reasons.str.contains("covers the whole grid of grad_cam's maps \\(8×8\\)").all()
+    aligned = by(run.scores, arm="align", seed=1)
+    assert aligned.query("method == 'gradient' and metric == 'mass'")["value"].notna().all()
+    assert aligned.query("method == 'grad_cam' and metric == 'mass'")["value"].isna().all()
 
 
 def test_several_findings_can_be_aligned_at_once(tmp_path):

@@ -1,5 +1,6 @@
 import importlib
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -90,6 +91,24 @@ def test_fit_killed_while_it_stores_weights_continues_to_the_same(tmp_path, monk
     assert same(
         fitted(tmp_path / "stopped", check_every=3, most=2)[0], fitted(tmp_path / "w", check_every=3, most=2)[0]
     )
+
+
+def test_a_fit_that_is_seldom_saved_begins_where_it_was_and_ends_alike(tmp_path):
+    def stop(step, *_):
+        if step == 9:
+            raise KeyboardInterrupt
+
+    seldom = replace(job(tmp_path, most=9), save_every=3600.0)
+    with pytest.raises(KeyboardInterrupt):
+        fit(seldom, Machine(), stop)
+    assert not seldom.state_file.exists()
+    assert len(seldom.keeper.states()) == 2  # weights of checks that will be done again
+    again = replace(job(tmp_path, most=9), save_every=3600.0)
+    history = fit(again, Machine(), lambda *_: None)
+    whole, expected = fitted(tmp_path / "whole", most=9)
+    assert same(again.keeper.states(), whole)
+    assert history == expected
+    assert steps_done(again.state_file) == 12
 
 
 def test_finished_fit_is_not_done_again(tmp_path):

@@ -5,7 +5,8 @@ HeatcheckError
 │   ├── SpecError         a study description that cannot be carried out
 │   ├── UnknownNameError  a name no registry holds
 │   ├── ModelError        weights or a classifier that do not fit
-│   │   └── DivergedError a fit whose loss is no longer a number
+│   │   └── UntrainedError a fit that came to nothing
+│   │       └── DivergedError  its loss is no longer a number
 │   └── RunFolderError    an output folder that must not be written
 └── CaseError             one case that cannot be used: recorded, and the run goes on
 """
@@ -31,7 +32,11 @@ class ModelError(InputError):
     """A model or its weights do not fit the study."""
 
 
-class DivergedError(ModelError):
+class UntrainedError(ModelError):
+    """A fit came to nothing."""
+
+
+class DivergedError(UntrainedError):
     """The loss of a fit is no longer a number."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import torch
@@ -97,8 +98,12 @@ class _Writer:
     contracts: Sequence[Preprocessing]
     total: int
     findings: Sequence[str]
-    masks: dict[str, np.ndarray] = field(default_factory=dict)
     files: dict[str, np.memmap] = field(default_factory=dict)
+
+    @cached_property
+    def masks(self) -> ZipFile:
+        """A file of arrays to which one is added at a time: together they may be large."""
+        return ZipFile(self.folder / MASKS, "w", ZIP_DEFLATED)
 
     def write(self, row: int, case: Case) -> None:
         """Put the case into the row of every file."""
@@ -111,14 +116,14 @@ class _Writer:
             self.files[name][row] = image
         for finding, mask in case.truth.items():
             if finding in self.findings and mask.any():
-                self.masks[_mask_name(row, finding)] = np.packbits(mask)
+                with self.masks.open(f"{_mask_name(row, finding)}.npy", "w") as opened:
+                    np.lib.format.write_array(opened, np.packbits(mask), allow_pickle=False)
 
     def close(self) -> None:
         """Everything on disk."""
         for file in self.files.values():
             file.flush()
-        with replaced(self.folder / MASKS) as temporary, temporary.open("wb") as opened:
-            np.savez_compressed(opened, allow_pickle=False, **self.masks)
+        self.masks.close()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
+from heatcheck.core.errors import UntrainedError
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
 from heatcheck.studies.alignment_bases import Bench
@@ -22,6 +23,7 @@ from heatcheck.studies.threads import repeatable
 from heatcheck.training import FitSettings, Job, Machine, fit, steps_done
 
 FOLDER = "networks"
+SAVE_EVERY = 60.0  # seconds: there are thousands of networks, and saving each after every epoch wears disks out
 
 
 class MaskedExamples(Dataset[tuple[Tensor, ...]]):
@@ -55,6 +57,17 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
         outlined = flat.any(1) & ~flat.all(1) & (labels == 1)
         image = self.images.prepared([row], self.contract)[0]
         return image, labels, masks.float(), outlined, torch.tensor(row)
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether there is a mask to learn from."""
+        return any(
+            self.images.label(int(self.rows[place]), finding) == 1
+            and self.images.is_outlined(int(self.rows[place]), finding)
+            and bool(self[place][3].any())
+            for place in range(len(self))
+            for finding in self.findings
+        )
 
     def _mask(self, row: int, finding: str) -> Tensor:
         found = self.images.mask_on(row, finding, self.contract, self.grid)
@@ -126,14 +139,21 @@ class Workshop:
             **part.model_dump(exclude={"learning_rate"}), learning_rate=part.rates[0], seed=seed_of(self.seed, cell)
         )
         classifier = NetworkClassifier(cell.key, self.bench.copy(cell.base), contract)
+        learned = MaskedExamples(self.finetune, parts.learned, contract, cell.findings, grid)
+        if cell.method and not learned.shows_something:
+            raise UntrainedError(
+                f"every mask that could be learned from covers the whole grid of {cell.method}'s maps "
+                f"({'×'.join(map(str, grid))}); name a layer with a finer grid, or leave the finding out"
+            )
         job = Job(
             classifier.module,
             self._objective(cell, classifier),
-            MaskedExamples(self.finetune, parts.learned, contract, cell.findings, grid),
+            learned,
             MaskedExamples(self.finetune, parts.choosing, contract, cell.findings, grid),
             settings,
             self.state(cell),
             BestNetwork(self.path(cell), self.bench.base(cell.base).settings.name, contract),
+            save_every=SAVE_EVERY,
         )
         self.watcher.start(cell.label, job.steps, steps_done(job.state_file))
         with repeatable(None):

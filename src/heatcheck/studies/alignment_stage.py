@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from heatcheck.core.errors import DivergedError
+from heatcheck.core.errors import UntrainedError
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing
 from heatcheck.models import NetworkClassifier
 from heatcheck.studies.alignment_cells import Cell, methods_on
@@ -51,7 +51,7 @@ class CellsStage:
         begun = time.perf_counter()
         try:
             classifier = self.workshop.made(cell)
-        except DivergedError as error:
+        except UntrainedError as error:
             self.workshop.discard(cell)
             return self._lost(cell, str(error))
         spent = Timing(shard, "training", cell.method or cell.arm, 1, time.perf_counter() - begun, cell.base)

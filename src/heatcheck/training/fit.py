@@ -5,6 +5,7 @@ and the number of the step, so that nothing else needs to be remembered.
 """
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -74,6 +75,7 @@ class Job:
     settings: FitSettings
     state_file: Path
     keeper: Keeper
+    save_every: float = 0.0  # seconds between two savings of the state, which is three times as large as the network
 
     @property
     def steps(self) -> int:
@@ -132,6 +134,7 @@ class _Loop:
         self.pace = settings.pace(job.steps)
         self.losses: list[float] = []  # since the last check
         self.lost = 0
+        self.saved = time.monotonic()
         self.history = self._resumed()
 
     def _resumed(self) -> list[Check]:
@@ -221,11 +224,18 @@ class _Loop:
         self.history.append(reached)
         if self.fabric.is_global_zero:
             self.job.keeper.keep(self.history, self.job.module)
+        waited = time.monotonic() - self.saved >= self.job.save_every
+        if waited or step == self.pace.steps or self.fabric.world_size > 1:  # clocks of several processes differ
+            self._save()
+
+    def _save(self) -> None:
+        """Remember everything; a fit that is stopped before the next time does those checks again, and alike."""
         temporary = self.job.state_file.with_suffix(".tmp")
         self.fabric.save(temporary, self._state(self.history))
         if self.fabric.is_global_zero:
             temporary.replace(self.job.state_file)
         self.fabric.barrier()
+        self.saved = time.monotonic()
 
     @torch.no_grad()
     def _judged(self, step: int) -> dict[str, Any]:

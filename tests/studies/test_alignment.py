@@ -221,7 +221,10 @@ def test_a_base_without_weights_is_trained_first(tmp_path):
     changes = {
         "models": ["densenet_compact"],
         "size": [32, 32],
-        "initialisations": [{"name": "random_1_channel", "channels": 1}, {"name": "random_3_channels", "channels": 3}],
+        "initialisations": [
+            {"name": "random_1_channel", "channels": 1, "fine_tune": False},
+            {"name": "random_3_channels", "channels": 3},
+        ],
         "base": {
             "training": training,
             "validation": {**training, "patients": 6, "first": 200},
@@ -238,8 +241,14 @@ def test_a_base_without_weights_is_trained_first(tmp_path):
     spec = write_alignment(tmp_path, **changes)
     run_study(spec, tmp_path / "run", TRUSTED)
     run = read_run(tmp_path / "run")
-    bases = {"densenet_compact/random_1_channel", "densenet_compact/random_3_channels"}
-    assert bases <= set(run.predictions["model"])
+    alone, tuned = "densenet_compact/random_1_channel", "densenet_compact/random_3_channels"
+    assert {alone, tuned} <= set(run.predictions["model"])
+    assert not run.predictions["model"].str.startswith(f"{alone} ").any()  # it is there for its AUROC
+    assert run.predictions["model"].str.startswith(f"{tuned} · gradient").any()
+    blame = run.estimates[run.estimates["statistic"] == "blame"]
+    assert set(blame["model"]) == {tuned}
+    auroc = run.estimates[run.estimates["statistic"] == "auroc"]
+    assert {alone, tuned} == set(auroc[auroc["condition"] == condition(arm="base")]["model"])
     assert {model["initialisation"] for model in run.manifest["models"]} == {"random_1_channel", "random_3_channels"}
     assert len(list((tmp_path / "run" / "networks").glob("*.safetensors"))) == 2
 

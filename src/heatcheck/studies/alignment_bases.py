@@ -14,11 +14,12 @@ from heatcheck.core.seeds import seed_for
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
 from heatcheck.models.starting import start_from
-from heatcheck.runs.spec import Spec
+from heatcheck.runs.spec import Spec, checked
 from heatcheck.studies.alignment_cells import file_name
 from heatcheck.studies.alignment_rule import Base
 from heatcheck.studies.alignment_spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
 from heatcheck.studies.registry import RunOptions
+from heatcheck.studies.train_spec import FitPart
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,12 @@ class PlannedBase:
     contract: Preprocessing
     weights_hash: str = ""  # of the weights it comes with, or begins with
     start: Path | None = None  # weights with which its training begins
-    trained: bool = False  # here
+    fit: FitPart | None = None  # how it is trained here
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is trained here."""
+        return self.fit is not None
 
     @property
     def key(self) -> str:
@@ -55,6 +61,10 @@ def _of_model(
 ) -> Iterator[PlannedBase]:
     spec, options = asked
     if comes_with_weights(model):
+        if model.fit:
+            raise SpecError(
+                f"{spec.name}: model {model.key} comes with weights and is not trained; leave out its `fit`"
+            )
         yield _given(model, spec, options)
         return
     MODELS[model.name]  # raises with a suggestion
@@ -63,8 +73,10 @@ def _of_model(
             f"{spec.name}: model {model.name} comes without weights; name `weights`, or say under `initialisations` "
             "and `base` how it is trained first"
         )
+    changed = {**body.base.fit.model_dump(exclude_unset=True), **model.fit}
+    fit = checked(FitPart, changed, f"{spec.name}: fit of model {model.key}")
     for part in body.initialisations:
-        yield _to_train(model, part, body, (spec.folder, tuple(outputs)))
+        yield replace(_to_train(model, part, body, (spec.folder, tuple(outputs))), fit=fit)
 
 
 def comes_with_weights(model: AlignmentModel) -> bool:
@@ -118,8 +130,8 @@ def _to_train(
         start_from(start, facts.build(contract.channels, contract.answers, size), model.name)
         digest = read_weights(start).digest
     pretrained = part.start != "" if part.pretrained is None else part.pretrained
-    base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained)
-    return PlannedBase(base, model, contract, digest, start, trained=True)
+    base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained, part.fine_tune)
+    return PlannedBase(base, model, contract, digest, start)
 
 
 def base_outputs(part: BasePart | None, training: Source | None) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _ZERO = 1e-12  # as near as rounding comes
 def separation_rows(folder: Path, rule: AlignmentRule) -> list[Estimate]:
     """How far each base, and the controls of each on average, tell images with a finding from those without."""
     wanted: dict[tuple[str, str], list[str]] = {}
-    for base in rule.bases:
+    for base in rule.fine_tuned:
         wanted[base.key, "base"] = [network_key(base.key, "base")]
         wanted[base.key, "control"] = [network_key(base.key, "control", seed) for seed in rule.seeds]
     keys = sorted({key for own in wanted.values() for key in own})
@@ -71,7 +71,7 @@ def blame_rows(estimates: Sequence[Estimate], rule: AlignmentRule) -> list[Estim
     table = _Table.of(estimates)
     return [
         _Place(table, rule, base.key, method, finding).row()
-        for base in rule.bases
+        for base in rule.fine_tuned
         for method in (*rule.methods, *rule.judged)
         for finding in rule.findings
     ]

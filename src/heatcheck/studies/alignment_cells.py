@@ -79,7 +79,7 @@ def cells_of(rule: AlignmentRule, *, several: bool) -> Iterator[Cell]:
     subjects = [rule.findings] if several else [(finding,) for finding in rule.findings]
     for base in rule.bases:
         yield Cell(base.key, "base", rule.findings)
-        for findings in subjects:
+        for findings in subjects if base.fine_tuned else ():
             for seed in rule.seeds:
                 yield Cell(base.key, "control", findings, seed)
                 for method in rule.methods:

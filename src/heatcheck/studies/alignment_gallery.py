@@ -82,7 +82,7 @@ def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[Choice]:
     in_turn = [
         (key, finding) for turn in range(rounds) for finding, keys in cases.items() for key in keys[turn : turn + 1]
     ]
-    models, methods = [base.key for base in rule.bases], rule.methods
+    models, methods = [base.key for base in rule.fine_tuned], rule.methods
     together = math.lcm(len(models), len(methods))  # after so many steps a pair would come again
     return [
         Choice(key, finding, models[turn % len(models)], methods[(turn + turn // together) % len(methods)])

@@ -42,7 +42,7 @@ def columns_of(metric: str, at: str, rule: AlignmentRule) -> list[Column]:
         methods = rule.judged
     else:
         methods = (*rule.methods, *rule.judged) if arm in SHARED and "split" not in facts else rule.methods
-    return [(base.key, method) for base in rule.bases for method in methods]
+    return [(base.key, method) for base in rule.fine_tuned for method in methods]
 
 
 def mean_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:

@@ -113,7 +113,7 @@ def prediction_rows(folder: Path, rule: AlignmentRule) -> Iterator[Estimate]:
             (arm, method): [
                 network_key(base.key, arm, seed, method) for seed in ((0,) if arm == "base" else rule.seeds)
             ]
-            for arm in ARMS
+            for arm in (ARMS if base.fine_tuned else ARMS[:1])
             for method in (("",) if arm in {"base", "control"} else rule.methods)
         }
         answers = read_answers(folder, [key for own in networks.values() for key in own], rule)

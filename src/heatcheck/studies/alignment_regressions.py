@@ -44,7 +44,7 @@ def regression_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[E
 def _regression(apart: Wide, metric: str, rule: AlignmentRule) -> Iterator[Estimate]:
     differences = apart.table.groupby(["finding", "case", "patient"]).mean()
     n_images, columns = len(differences), apart.pairs
-    bases = {base.key: base for base in rule.bases}
+    bases = {base.key: base for base in rule.fine_tuned}
     kinds = {
         "pretrained": ["yes" if bases[model].pretrained else "no" for model, _ in columns],
         "architecture": [bases[model].family for model, _ in columns],
@@ -52,7 +52,7 @@ def _regression(apart: Wide, metric: str, rule: AlignmentRule) -> Iterator[Estim
     }
     levels = {
         "pretrained": ("no", "yes"),
-        "architecture": _in_order("architecture", [base.family for base in rule.bases]),
+        "architecture": _in_order("architecture", [base.family for base in rule.fine_tuned]),
         "method": _in_order("method", list(rule.methods)),
     }
     factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]

@@ -26,6 +26,7 @@ class Base:
     family: str  # DenseNet, ViT, Swin: the regression's levels
     initialisation: str  # where its weights began
     pretrained: bool  # whether they began with other data than the base's own
+    fine_tuned: bool = True  # else only its own answers are of interest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class AlignmentRule:
     seed: int
     human: Literal["readers", "truth"]  # readers' marks, or the mask itself, which scores 1
     blame_metric: str = "mass"
+
+    @property
+    def fine_tuned(self) -> tuple[Base, ...]:
+        """The bases from which networks are made."""
+        return tuple(base for base in self.bases if base.fine_tuned)
 
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate: adding another estimate does not change it."""

@@ -27,6 +27,7 @@ class AlignmentModel(StudyModel):
 
     initialisation: str = "given"
     pretrained: bool = False  # on other data, before its own training
+    fit: dict[str, Any] = Field(default_factory=dict)  # what of `base.fit` is different for this model
 
 
 class InitialisationPart(BaseModel):
@@ -37,6 +38,7 @@ class InitialisationPart(BaseModel):
     channels: PositiveInt | None = None  # a grey image fills them all; the network's usual number where nothing is said
     start: str = ""  # a file of weights, with {model} in place of the model's name; none: random ones
     pretrained: bool | None = None  # what the regression calls it; by itself, whether there is a file
+    fine_tune: bool = True  # else such bases are trained for their AUROC alone
 
 
 class BasePart(BaseModel):
@@ -125,6 +127,8 @@ class AlignmentBody(BaseModel):
             twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
             if twice:
                 raise ValueError(f"two of `{what}` are called {twice!r}; give one of them a name of its own")
+        if self.initialisations and not any(part.fine_tune for part in self.initialisations):
+            raise ValueError("none of `initialisations` is fine-tuned; set `fine_tune: true` for one of them")
         if bool(self.initialisations) != bool(self.base):
             raise ValueError("`initialisations` and `base` go together: with what a base begins, and how it is trained")
         if len(self.fit.rates) > 1:

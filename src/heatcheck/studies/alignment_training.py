@@ -76,7 +76,7 @@ class BasesStage:
             self._examples(source, base.contract, name)
             for source, name in zip(self.sources, ("training", "validation"), strict=True)
         )
-        fit_part = self.part.fit
+        fit_part = base.fit or self.part.fit
         settings = FitSettings(
             **fit_part.model_dump(exclude={"learning_rate"}),
             learning_rate=fit_part.rates[0],

@@ -170,6 +170,11 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
         module = factory()
     except Exception as error:
         what = f"{type(error).__name__}: {briefly(error)}"
+        if isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]:
+            raise ModelError(
+                f"model {name}: there is no {error.name}.py beside the spec or here, nor a package of that name; "
+                "correct the name"
+            ) from error
         raise ModelError(f"model {name}: {what}; see the whole trace with --debug") from error
     finally:
         sys.path[:] = before

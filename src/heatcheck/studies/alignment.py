@@ -33,7 +33,7 @@ from heatcheck.studies.alignment_networks import Workshop
 from heatcheck.studies.alignment_reliance import RelianceSettings
 from heatcheck.studies.alignment_rule import AlignmentRule
 from heatcheck.studies.alignment_scores import Measuring
-from heatcheck.studies.alignment_spec import METRICS, AlignmentBody, findings_of, require_known_through
+from heatcheck.studies.alignment_spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment_stage import CellsStage
 from heatcheck.studies.alignment_training import BasesStage
 from heatcheck.studies.cases import digest_of as digest_of_cases
@@ -43,7 +43,6 @@ from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.readiness import try_out
 from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
-from heatcheck.studies.sources import open_source
 from heatcheck.studies.train_spec import require_apart
 from heatcheck.training import Machine
 
@@ -219,16 +218,11 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     body = spec.checked_body(AlignmentBody)
     trained = built_methods(body.methods, spec.name)
     judged = built_methods(body.judged, spec.name)
-    for method in trained.values():
-        differentiable(method)  # refused here if it cannot be learned through
-    require_known_through(body, trained, judged)
+    require_roles(body, trained, judged, spec.name)
     parts = {"finetune": body.finetune, "evaluation": body.evaluation}
     if body.base is not None:
         parts |= {"training": body.base.training, "validation": body.base.validation}
-    sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
-    for name, source in sources.items():
-        if not source.index():
-            raise SpecError(f"{spec.name}: the {name} source has no cases")
+    sources = open_sources(parts, spec)
     require_apart(sources, spec.name)
     findings = findings_of(body, sources, spec.name)
     _require_batch(body, len(sources["finetune"].index()), spec.name)
@@ -293,7 +287,9 @@ def _require_slope(name: str, method: Method, classifier: NetworkClassifier) -> 
     ).values
     weights = [weight for weight in classifier.module.parameters() if weight.requires_grad]
     if not weights:
-        raise SpecError(f"model {classifier.name} has no weights that can be trained")
+        raise SpecError(
+            f"model {classifier.name} has no weights that can be trained; set requires_grad of those that may change"
+        )
     slopes = torch.autograd.grad(made.square().sum(), weights, allow_unused=True) if made.requires_grad else ()
     if not any(slope is not None and bool(slope.isfinite().all()) for slope in slopes):
         raise SpecError(f"networks cannot be trained through {name} on model {classifier.name}; use another method")

@@ -6,13 +6,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from heatcheck.core.contracts import Method, Source
-from heatcheck.core.errors import CaseError, SpecError
+from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.methods import METHODS
+from heatcheck.methods.differentiable import differentiable
+from heatcheck.runs.spec import Spec
 from heatcheck.studies.explainers import StudyModel
 from heatcheck.studies.method_parts import by_name
+from heatcheck.studies.sources import open_source
 from heatcheck.studies.train_spec import FitPart, PixelsPart
 
 MODEL = "{model}"  # stands for the model's name in the path of an initialisation's weights
@@ -143,16 +146,38 @@ class AlignmentBody(BaseModel):
         return self.through or str(self.methods[0].get("name", ""))
 
 
-def require_known_through(body: AlignmentBody, trained: Mapping[str, Method], judged: Mapping[str, Method]) -> None:
-    """Refuse methods that are named twice, and a `through` that is not trained."""
+def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Mapping[str, Method], where: str) -> None:
+    """Refuse methods that cannot have the part they were given, and a `through` that is not trained."""
+    for method in trained.values():
+        try:
+            differentiable(method)
+        except SpecError as error:
+            raise SpecError(f"{where}: {error}, or name it under `judged`") from error
     both = [name for name in judged if name in trained]
     if both:
-        raise SpecError(f"{both[0]} is under `methods` and under `judged`; networks are trained through it or not")
+        raise SpecError(f"{where}: {both[0]} is under `methods` and under `judged`; leave it out of one of them")
     if body.through_method not in trained:
-        raise SpecError(f"`through` {body.through!r} is none of `methods`; {suggest(body.through, list(trained))}")
+        near = suggest(body.through, list(trained))
+        raise SpecError(f"{where}: `through` {body.through!r} is none of `methods`; {near}")
     for name in judged:
         if METHODS[name].wants_priors or METHODS[name].wants_donors:
-            raise SpecError(f"`judged` method {name} needs other patients' data, which this study does not hand out")
+            raise SpecError(
+                f"{where}: `judged` method {name} needs other patients' data, which this study does not hand out; "
+                "leave it out"
+            )
+
+
+def open_sources(parts: Mapping[str, Mapping[str, Any]], spec: Spec) -> dict[str, Source]:
+    """The sources by their keys in the spec, each with cases."""
+    sources = {}
+    for name, part in parts.items():
+        try:
+            sources[name] = open_source(part, spec.folder, spec.name)
+        except InputError as error:
+            raise SpecError(f"`{name}`: {error}") from error
+        if not sources[name].index():
+            raise SpecError(f"{spec.name}: the {name} source has no cases; check its paths")
+    return sources
 
 
 def findings_of(body: AlignmentBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
@@ -189,7 +214,10 @@ def _require_masks(source: Source, name: str, finding: str, needed: int, where: 
             "misalign with. Leave the finding out, or draw where it is"
         )
     if not found:
-        raise SpecError(f"{where}: no positive case of {finding!r} in `{name}` has a mask; leave the finding out")
+        raise SpecError(
+            f"{where}: no positive case of {finding!r} in `{name}` has a mask; name where its masks lie in `{name}` "
+            "(a folder source takes `masks` or `truth`), or leave the finding out"
+        )
     raise SpecError(
         f"{where}: {finding!r} has masks of {len(found)} patient in `{name}`; at least {needed} are needed, "
         "one to learn from and one to choose the checkpoint by"

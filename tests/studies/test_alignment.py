@@ -14,6 +14,7 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
 from heatcheck.core.records import condition
 from heatcheck.studies import alignment_networks, alignment_training
+from heatcheck.studies.compare import compare_runs
 from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
@@ -86,6 +87,16 @@ def test_estimates_and_report_speak_of_every_pair(finished):
     robustness = run.estimates[run.estimates["statistic"] == "robustness"]
     assert {"mass", "rank", "hit", "iou"} <= set(robustness["metric"])
     assert "Grad-CAM" in (finished / "run" / "report.html").read_text()
+
+
+def test_two_runs_are_compared_arm_by_arm(finished):
+    compared = compare_runs(finished / "run", finished / "run", draws=100)
+    mass = {row.method: row for row in compared.rows if row.metric == "mass" and row.finding == FINDINGS[0]}
+    methods = ("gradient", "grad_cam")
+    expected = {f"{method} · {arm}" for method in methods for arm in ("base", "control", "align", "misalign")}
+    assert set(mass) == {*expected, "random · base", "random · control"}
+    assert all(row.difference == 0 for row in mass.values())
+    assert mass["gradient · align"].n_cases == 2 * mass["gradient · base"].n_cases == 16  # two seeds
 
 
 def test_counts_of_the_data_are_recorded(finished):

@@ -89,18 +89,34 @@ def _scores(run: Run) -> pd.DataFrame:
     """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
     shown = [metric["name"] for metric in run.manifest["metrics"]]
     models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
-    seeds = [condition(seed=seed) for seed in run.manifest.get("seeds") or []]  # of a study that trains networks
-    return pq.read_table(
+    arms = _arms(run.manifest)
+    table = pq.read_table(
         run.path / "scores.parquet",
         columns=[*_KEYS, "value"],
         filters=[
             ("metric", "in", shown),
-            ("condition", "in", [condition(), *seeds]),
+            ("condition", "in", list(arms)),
             ("model", "in", models),
             ("other_method", "==", ""),  # what two methods have in common is no method's own score
         ],
         read_dictionary=_KEYS,
     ).to_pandas()
+    if not any(arms.values()):
+        return table
+    # a method has scores of its own on every kind of network
+    named = table["method"].astype(str) + table["condition"].astype(str).map(arms)
+    return table.assign(method=named.str.removeprefix(" · "))  # what is asked of the model has no method
+
+
+def _arms(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The conditions whose scores are compared, each with what tells its networks from others in a method's name."""
+    seeds = manifest.get("seeds") or []
+    if manifest["study"] != "alignment":
+        return dict.fromkeys([condition(), *(condition(seed=seed) for seed in seeds)], "")
+    of_seeds = {
+        condition(arm=arm, seed=seed): f" · {arm}" for arm in ("control", "align", "misalign") for seed in seeds
+    }
+    return {condition(arm="base"): " · base", **of_seeds}
 
 
 def _sentences(runs: list[Run], shared: int) -> Iterator[str]:

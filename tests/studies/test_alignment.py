@@ -261,6 +261,7 @@ def test_a_base_without_weights_is_trained_first(tmp_path):
     auroc = run.estimates[run.estimates["statistic"] == "auroc"]
     assert {alone, tuned} == set(auroc[auroc["condition"] == condition(arm="base")]["model"])
     assert {model["initialisation"] for model in run.manifest["models"]} == {"random_1_channel", "random_3_channels"}
+    assert {model["name"]: model["fine_tuned"] for model in run.manifest["models"]} == {alone: False, tuned: True}
     assert len(list((tmp_path / "run" / "networks").glob("*.safetensors"))) == 2
 
 

@@ -16,6 +16,7 @@ FLOOR = "random"  # the method whose maps are the floor
 RANDOM = Entrant(FLOOR, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance.")
 ONE_SEED = "one seed: "  # how the note begins that intervals of one training have
 BLAME_METRIC = "mass"
+GIVEN = "given"  # the initialisation of weights of which nothing was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class Base:
     family: str = ""
     initialisation: str = ""
     pretrained: bool = False
+    fine_tuned: bool = True  # else it was trained for its own answers alone
+
+    @property
+    def start_known(self) -> bool:
+        """Whether the run says how its weights began; of weights that were given it may say nothing."""
+        return self.pretrained or self.initialisation not in {"", GIVEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,13 @@ def bases(evidence: Evidence) -> tuple[Base, ...]:
 
 def _base(name: str, label: str, facts: Mapping[str, Any]) -> Base:
     words = {key: str(facts.get(key) or "") for key in ("description", "architecture", "family", "initialisation")}
-    return Base(name, label, **words, pretrained=bool(facts.get("pretrained")))
+    pretrained, tuned = bool(facts.get("pretrained")), bool(facts.get("fine_tuned", True))
+    return Base(name, label, **words, pretrained=pretrained, fine_tuned=tuned)
+
+
+def tuned_bases(evidence: Evidence) -> tuple[Base, ...]:
+    """The base models from which networks were fine-tuned."""
+    return tuple(base for base in bases(evidence) if base.fine_tuned)
 
 
 def methods_of(evidence: Evidence) -> tuple[Entrant, ...]:
@@ -95,9 +108,9 @@ def judged(evidence: Evidence) -> tuple[str, ...]:
 
 
 def pipelines(evidence: Evidence, *, every: bool = False) -> tuple[Pipeline, ...]:
-    """Each base model with each method that was trained through it; with `every`, with the judged ones too."""
+    """Each fine-tuned base with each method that was trained through it; with `every`, with the judged ones too."""
     names = {*trained(evidence), *(judged(evidence) if every else ())}
-    return tuple(Pipeline(base, method) for base in bases(evidence) for method in methods_of(evidence)
+    return tuple(Pipeline(base, method) for base in tuned_bases(evidence) for method in methods_of(evidence)
                  if method.name in names)  # fmt: skip
 
 

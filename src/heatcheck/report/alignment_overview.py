@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from heatcheck.report.alignment_facts import Base, bases, judged, methods_of, seeds_of, trained
+from heatcheck.report.alignment_facts import Base, bases, judged, methods_of, seeds_of, trained, tuned_bases
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 
@@ -37,14 +37,18 @@ def _what(evidence: Evidence) -> str:
     labels = {method.name: method.label for method in methods_of(evidence)}
     through, only = ([labels[name] for name in names] for names in (trained(evidence), judged(evidence)))
     seeds = len(seeds_of(evidence))
-    models = len(bases(evidence))
+    models, others = len(tuned_bases(evidence)), len(bases(evidence)) - len(tuned_bases(evidence))
     text = f"{count(models, 'base model')} {'was' if models == 1 else 'were'} fine-tuned"
     text += f" for {_findings(evidence)}" if evidence.findings else ""
     text += f", through the maps of {listed(through)}" if through else ""
     text += f", with {count(seeds, 'seed')}" if seeds else ""
     if only:
         text += f"; {listed(only)} cannot be trained through and only looked at the same networks"
-    return f"{text}."
+    text += "."
+    if others:
+        whose = f"{count(others, 'more base model')} {'was' if others == 1 else 'were'}"
+        text += f" {whose} only trained, so that {'its' if others == 1 else 'their'} AUROC can be compared."
+    return text
 
 
 def _findings(evidence: Evidence) -> str:
@@ -75,5 +79,6 @@ def _fit(evidence: Evidence) -> str:
 
 
 def _described(base: Base) -> str:
-    words = [base.description, "pretrained" if base.pretrained else "not pretrained"]
+    start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
+    words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: its AUROC alone is compared"]
     return ", ".join(word for word in words if word)

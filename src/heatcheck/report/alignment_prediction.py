@@ -5,7 +5,7 @@ from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import alignment_literature as literature
-from heatcheck.report.alignment_facts import ARMS, TUNED, Base, bases, methods_of, trained
+from heatcheck.report.alignment_facts import ARMS, TUNED, Base, bases, methods_of, trained, tuned_bases
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -78,7 +78,7 @@ def _networks(evidence: Evidence, statistics: Sequence[Statistic]) -> Matrix:
     """Every network over all findings."""
     notes = Footnotes()
     groups = []
-    for base in bases(evidence):
+    for base in tuned_bases(evidence):
         rows = [
             labelled(row[0], [cell_of(_of(evidence, base, row, (*each, ALL_FINDINGS)), SCORE, notes)
                               for each in statistics])
@@ -94,7 +94,7 @@ def _by_finding(evidence: Evidence, statistic: Statistic) -> Matrix:
     positives = evidence.run.manifest.get("positives") or {}
     names = (ALL_FINDINGS, *evidence.findings)
     groups = []
-    for base in bases(evidence):
+    for base in tuned_bases(evidence):
         rows = []
         for row in _rows_of(evidence):
             found = [_of(evidence, base, row, (*statistic, name)) for name in names]

@@ -79,6 +79,8 @@ def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
 
 def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
     base = pipeline.base
+    if not base.start_known:  # the published table tells pretrained models from others
+        return None
     return literature.robustness(base.architecture, pipeline.method.name, quantity, pretrained=base.pretrained)
 
 

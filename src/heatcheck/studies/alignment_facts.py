@@ -86,6 +86,7 @@ def _model(base: PlannedBase, *, first: bool) -> dict[str, Any]:
         "family": base.facts.family,
         "initialisation": base.facts.initialisation,
         "pretrained": base.facts.pretrained,
+        "fine_tuned": base.facts.fine_tuned,
         "kind": "single",
         "members": 1,
         "weights_hash": base.weights_hash,

@@ -101,7 +101,10 @@ def test_overview_says_what_was_done(alignment_text):
         "2 base models were fine-tuned for Atelectasis and Edema, through the maps of Gradient and Integrated" in text
     )
     assert "with 2 seeds." in text
-    assert "learned from 446 images, 222 more images picked the checkpoint, and every number here is from 234" in text
+    assert (
+        "learned from 446 images, 222 more images picked the checkpoint, and what they predict was measured on 234"
+        in text
+    )
     assert "25 epochs, batches of 16, learning rate 0.0001, the map’s loss weighted by α = 1" in text
 
 

@@ -7,8 +7,9 @@ import pytest
 from alignment_estimates import all_estimates
 from alignment_material import CELL, AlignmentPlan
 
-from heatcheck.core.records import condition
+from heatcheck.core.records import ALL_FINDINGS, condition
 from heatcheck.report.alignment_caveats import caveats
+from heatcheck.report.alignment_overview import overview, size_of
 from heatcheck.report.alignment_verdict import verdict
 
 
@@ -57,9 +58,36 @@ def test_distance_whose_interval_holds_0_is_not_called_a_push(alignment_evidence
     assert "of 4 pairs of model and method, none has an interval above 0" in said.first
 
 
-def test_distance_without_an_interval_is_not_called_a_push_either(alignment_evidence):
-    rows = changed(lambda row: replace(row, low=math.nan, high=math.nan) if row.statistic == "robustness" else row)
-    assert "did not surely move" in verdict(alignment_evidence(rows=rows)).first
+def without_interval(row, reason):
+    return replace(row, low=math.nan, high=math.nan, reason=reason)
+
+
+def test_distance_without_an_interval_is_neither_called_a_push_nor_none(alignment_evidence):
+    rows = changed(
+        lambda row: without_interval(row, "fewer than two patients") if row.statistic == "robustness" else row
+    )
+    said = verdict(alignment_evidence(rows=rows)).first
+    assert said.startswith("Whether changing the model alone moves the share")
+    assert "because no interval could be computed (fewer than two patients): of 4 pairs" in said
+    assert "did not surely move" not in said
+
+
+def test_pairs_without_an_interval_are_told_from_those_whose_interval_holds_0(alignment_evidence):
+    def change(row):
+        if row.statistic != "robustness":
+            return row
+        return without_interval(row, "all draws agree") if row.method == "gradient" else replace(row, low=-0.1)
+
+    said = verdict(alignment_evidence(rows=changed(change))).first
+    assert "none has an interval above 0, and for 2 none could be computed (all draws agree); the furthest" in said
+
+
+def test_ends_of_an_interval_that_would_print_alike_get_another_digit(alignment_evidence):
+    rows = changed(lambda row: replace(row, low=row.value - 0.001, high=row.value + 0.001)
+                   if row.statistic == "robustness" and row.value < 0.1 else row)  # fmt: skip
+    said = verdict(alignment_evidence(rows=rows)).first
+    assert "but only by 0.040 (95 % interval 0.039–0.041)" in said
+    assert "difference 0.68, 95 % interval 0.65–0.71" in said
 
 
 def test_least_pushed_that_may_not_have_moved_is_told_so(alignment_evidence):
@@ -102,8 +130,13 @@ def test_failed_networks_and_images_are_told_apart(alignment_evidence):
         ({"source": "phantom_chest"}, "The images are drawn"),
         (
             {"facts": {"positives": {"Edema": {"evaluation": 3}}}},
-            "Fewer than 10 evaluation images stand behind Edema (3)",
+            "fewer than 10 images have, or lack, the finding: Edema (3 with it)",
         ),
+        (
+            {"facts": {"positives": {"Edema": {"evaluation_positives": 30, "evaluation_negatives": 4}}}},
+            "have, or lack, the finding: Edema (4 without it)",
+        ),
+        ({"facts": {"limit": 2}}, "cut short on purpose (--limit 2): at most 2 images of each finding were explained"),
     ],
 )
 def test_what_weakens_the_verdict_is_told_where_it_applies(alignment_evidence, changes, words):
@@ -111,17 +144,49 @@ def test_what_weakens_the_verdict_is_told_where_it_applies(alignment_evidence, c
     assert not told(alignment_evidence(), words)
 
 
-def test_base_that_guesses_and_networks_that_lost_prediction_are_named(alignment_evidence):
-    weak = changed(
-        lambda row: replace(row, value=0.55) if row.statistic == "auroc" and "base" in row.condition else row
-    )
-    assert "DenseNet (random_1_channel) (0.55)" in told(alignment_evidence(rows=weak), "Hardly better than guessing")
-    lost = changed(
-        lambda row: replace(row, value=0.6) if row.statistic == "auroc" and "misalign" in row.condition else row
-    )
-    sentence = told(alignment_evidence(rows=lost), "Tuning the maps cost prediction")
-    assert "DenseNet (random_1_channel) · Gradient, misaligned (−0.20)" in sentence
+def of_auroc(change, arm, finding=""):
+    """The estimates with some networks' AUROC changed, while that of all findings is undefined."""
+
+    def made(row):
+        if row.statistic != "auroc":
+            return row
+        if row.finding == ALL_FINDINGS:
+            return replace(row, value=math.nan, low=math.nan, high=math.nan)
+        return replace(row, **change) if f'"arm":"{arm}"' in row.condition and finding in row.finding else row
+
+    return changed(made)
+
+
+def test_base_that_guesses_is_named_with_the_finding_even_where_no_mean_is_defined(alignment_evidence):
+    weak = alignment_evidence(rows=of_auroc({"value": 0.55}, "base", "Edema"))
+    sentence = told(weak, "Not surely better than guessing")
+    assert "Edema (DenseNet (random_1_channel), 0.55) and Edema (ViT (radimagenet), 0.55)." in sentence
+    unsure = alignment_evidence(rows=of_auroc({"value": 0.75, "low": 0.45}, "base", "Edema"))
+    assert "0.75" in told(unsure, "Not surely better than guessing")
+    assert not told(alignment_evidence(), "better than guessing")
+
+
+def test_networks_that_predict_worse_than_their_control_are_named(alignment_evidence):
+    lost = alignment_evidence(rows=of_auroc({"value": 0.6}, "misalign", "Edema"))
+    sentence = told(lost, "Tuning the maps cost prediction")
+    assert "DenseNet (random_1_channel) · Gradient, misaligned, Edema (−0.22)" in sentence
+    assert "below that of the control" in sentence
+    fell_with_control = alignment_evidence(rows=of_auroc({"value": 0.99}, "base"))
+    assert not told(fell_with_control, "Tuning the maps cost prediction")  # fine-tuning did, not the map's loss
     assert not told(alignment_evidence(), "Tuning the maps cost prediction")
+
+
+def test_images_are_counted_where_maps_were_scored_and_a_limit_is_said_first(alignment_evidence):
+    rows = changed(lambda row: replace(row, n_cases=2) if row.statistic == "mean" else row)
+    evidence = alignment_evidence(rows=rows, facts={"limit": 2})
+    assert caveats(evidence)[0].startswith("This run was cut short on purpose (--limit 2)")
+    assert told(evidence, "stand behind Atelectasis (2) and Edema (2): read those rows as anecdotes")
+    assert not told(alignment_evidence(), "stand behind")
+    sentence = overview(evidence)["sentences"][1]
+    assert "what they predict was measured on 234 other images of other patients." in sentence
+    assert "Map scores and reliance are from 2 images of each finding among them (no more were asked" in sentence
+    assert size_of(evidence) == "234 images evaluated, maps of 2 a finding"
+    assert size_of(alignment_evidence()) == "234 images evaluated, maps of 24 a finding"
 
 
 def test_judged_floor_is_not_counted_and_is_held_against_the_readings_where_it_passes(alignment_evidence):

@@ -10,7 +10,7 @@ from heatcheck.report.alignment_example import example
 from heatcheck.report.alignment_factors import factors
 from heatcheck.report.alignment_facts import conditions, prepared
 from heatcheck.report.alignment_gallery import alignment_gallery
-from heatcheck.report.alignment_overview import overview
+from heatcheck.report.alignment_overview import overview, size_of
 from heatcheck.report.alignment_prediction import prediction
 from heatcheck.report.alignment_robustness import robustness
 from heatcheck.report.alignment_scatter import scatter
@@ -54,6 +54,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
+        size=size_of(evidence),
     )
 
 

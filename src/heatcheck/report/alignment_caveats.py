@@ -1,33 +1,56 @@
 """What a careful reader should hold against an alignment study's verdict, one plain sentence each."""
 
+import itertools
 import math
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import Estimate
 from heatcheck.report.alignment_blame import blames
-from heatcheck.report.alignment_facts import ARMS, Pipeline, against_truth, of_network, pipelines, seeds_of
+from heatcheck.report.alignment_facts import (
+    ARMS,
+    TUNED,
+    Pipeline,
+    against_truth,
+    images_behind,
+    limit_of,
+    of_network,
+    pipelines,
+    seeds_of,
+)
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, count, few, listed, number
 
 FEW_POSITIVES = 10
 MOST_LOST = 0.05  # of AUROC, before a tuned network is called another model
-WEAK = 0.6
+WEAK, GUESS = 0.6, 0.5  # AUROC
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
     made = (
+        _limited(evidence),
         _failed(evidence),
         _one_seed(evidence),
         _few_positives(evidence),
         _phantom(evidence),
         _weak(evidence),
+        _rough(evidence),
         _lost(evidence),
         _floors(evidence),
         _scale(evidence),
         smaller_settings(evidence),
     )
     return tuple(sentence for sentence in made if sentence)
+
+
+def _limited(evidence: Evidence) -> str:
+    limit = limit_of(evidence)
+    if not limit:
+        return ""
+    return (
+        f"This run was cut short on purpose (--limit {limit}): at most {count(limit, 'image')} of each finding "
+        f"{'was' if limit == 1 else 'were'} explained, and every map score and reading rests on so few."
+    )
 
 
 def _failed(evidence: Evidence) -> str:
@@ -53,9 +76,7 @@ def _one_seed(evidence: Evidence) -> str:
 
 
 def _few_positives(evidence: Evidence) -> str:
-    told = evidence.run.manifest.get("positives") or {}
-    rare = [f"{finding} ({facts['evaluation']})" for finding, facts in told.items()
-            if facts.get("evaluation") is not None and facts["evaluation"] < FEW_POSITIVES]  # fmt: skip
+    rare = [f"{finding} ({n})" for finding, n in images_behind(evidence).items() if n < FEW_POSITIVES]
     if not rare:
         return ""
     return f"Fewer than {FEW_POSITIVES} evaluation images stand behind {few(rare)}: read those rows as anecdotes."
@@ -68,34 +89,62 @@ def _phantom(evidence: Evidence) -> str:
     return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
 
 
-def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str) -> float:
-    row = of_network(evidence, pipeline, arm, ("auroc", "auroc", ALL_FINDINGS))
-    return row.value if row else math.nan
+def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Estimate | None:
+    row = of_network(evidence, pipeline, arm, ("auroc", "auroc", finding))
+    return None if row is None or math.isnan(row.value) else row
 
 
 def _weak(evidence: Evidence) -> str:
-    """Base models that hardly predict: what such a model relies on is a poor measure of any map."""
-    values = {pipeline.base.label: _auroc(evidence, pipeline, "base") for pipeline in pipelines(evidence)}
-    weak = [f"{label} ({number(value, SCORE.rounded(2))})" for label, value in values.items() if value < WEAK]
+    """Base models that may guess, finding by finding: what such a model relies on is a poor measure of any map."""
+    found: dict[tuple[str, str], float] = {}
+    for pipeline in pipelines(evidence):
+        for finding in evidence.findings:
+            row = _auroc(evidence, pipeline, "base", finding)
+            if row and (row.value < WEAK or row.low <= GUESS):
+                found[finding, pipeline.base.label] = row.value
+    worst = sorted(found.items(), key=lambda each: each[1])
+    weak = [f"{finding} ({label}, {number(value, SCORE.rounded(2))})" for (finding, label), value in worst]
     if not weak:
         return ""
-    return f"Hardly better than guessing (AUROC): {few(weak)}. Whatever such a model\u2019s maps show explains a guess."
+    return (
+        f"Not surely better than guessing (AUROC below {WEAK:g}, or an interval that reaches {GUESS:g}): {few(weak)}. "
+        "A map of such a model explains a guess, whatever it marks."
+    )
+
+
+def _rough(evidence: Evidence) -> str:
+    """Findings of which it is hardly known whether any network predicts them."""
+    told = evidence.run.manifest.get("positives") or {}
+    rare = []
+    for finding in evidence.findings:
+        facts = told.get(finding, {})
+        sizes = {"with": facts.get("evaluation_positives", facts.get("evaluation")),
+                 "without": facts.get("evaluation_negatives")}  # fmt: skip
+        short = [f"{n} {side}" for side, n in sizes.items() if n is not None and n < FEW_POSITIVES]
+        rare += [f"{finding} ({' and '.join(short)} it)"] if short else []
+    if not rare:
+        return ""
+    return (
+        f"How well any network predicts is hardly known where fewer than {FEW_POSITIVES} images have, or lack, the "
+        f"finding: {few(rare)}. Such an AUROC is no part of \u201cAll findings\u201d."
+    )
 
 
 def _lost(evidence: Evidence) -> str:
-    """Networks that lost prediction while their maps were tuned: the comparison is then not of like with like."""
-    lost = []
+    """Networks that predict worse than their control: what the map's loss, not fine-tuning as such, has cost."""
+    found: dict[str, float] = {}
     for pipeline in pipelines(evidence):
-        base = _auroc(evidence, pipeline, "base")
-        for arm in ("align", "misalign"):
-            fall = base - _auroc(evidence, pipeline, arm)
-            if fall > MOST_LOST:
-                lost.append(f"{pipeline.label}, {ARMS[arm]} ({number(-fall, SCORE.rounded(2))})")
-    if not lost:
+        for arm, finding in itertools.product(TUNED, evidence.findings):
+            control, tuned = (_auroc(evidence, pipeline, each, finding) for each in ("control", arm))
+            if control and tuned and control.value - tuned.value > MOST_LOST:
+                found[f"{pipeline.label}, {ARMS[arm]}, {finding}"] = tuned.value - control.value
+    if not found:
         return ""
+    lost = sorted(found.items(), key=lambda each: each[1])
+    told = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in lost])
     return (
-        f"Tuning the maps cost prediction: the AUROC of {few(lost)} fell by more than {MOST_LOST:g}, so part of the "
-        "distance is that of a worse model."
+        f"Tuning the maps cost prediction: the AUROC of {told} lies more than {MOST_LOST:g} below that of the control, "
+        "which was tuned without maps, so part of the distance is that of a worse model."
     )
 
 

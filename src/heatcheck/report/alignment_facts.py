@@ -157,6 +157,23 @@ def human_of(evidence: Evidence, metric: str, finding: str) -> Estimate | None:
     return evidence.under(arm="human").find("mean", metric, finding, HUMAN)
 
 
+def images_behind(evidence: Evidence) -> dict[str, int]:
+    """How many images the map scores of each finding rest on: the fewest of any base and method."""
+    found: dict[str, int] = {}
+    for finding in evidence.findings:
+        what = ("mean", blame_metric(evidence), finding)
+        rows = [of_arm(evidence, pipeline, "base", what) for pipeline in pipelines(evidence)]
+        told = [row.n_cases for row in rows if row]
+        if told:
+            found[finding] = min(told)
+    return found
+
+
+def limit_of(evidence: Evidence) -> int:
+    """How many images of a finding were explained at most; 0 when all were."""
+    return int(evidence.run.manifest.get("limit") or 0)
+
+
 def conditions(evidence: Evidence) -> list[str]:
     """The conditions of all scores on evaluation images."""
     through = _through(evidence)

@@ -3,9 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from heatcheck.report.alignment_facts import Base, bases, judged, methods_of, seeds_of, trained, tuned_bases
+from heatcheck.report.alignment_facts import (
+    Base,
+    bases,
+    images_behind,
+    judged,
+    limit_of,
+    methods_of,
+    seeds_of,
+    trained,
+    tuned_bases,
+)
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, listed
+from heatcheck.report.numbers import count, listed, spread
 
 ARMS = (
     ("Base", "the model as it came, before any fine-tuning."),
@@ -63,9 +73,28 @@ def _images(evidence: Evidence) -> str:
         return ""
     middle = f", {count(int(picked), 'more image')} picked the checkpoint" if picked else ""
     return (
-        f"The networks learned from {count(int(learned), 'image')}{middle}, and every number here is from "
-        f"{count(int(seen), 'other image')} of other patients."
+        f"The networks learned from {count(int(learned), 'image')}{middle}, and what they predict was measured on "
+        f"{count(int(seen), 'other image')} of other patients.{_outlined(evidence)}"
     )
+
+
+def _outlined(evidence: Evidence) -> str:
+    """How many of the evaluated images the map scores rest on."""
+    told = list(images_behind(evidence).values())
+    if not told:
+        return ""
+    limit = limit_of(evidence)
+    why = f"no more were asked for, --limit {limit}" if limit else "those on which it is outlined"
+    noun = "image" if max(told) == 1 else "images"
+    return f" Map scores and reliance are from {spread(told)} {noun} of each finding among them ({why})."
+
+
+def size_of(evidence: Evidence) -> str:
+    """What the numbers rest on, for the header: images learned from are not among them."""
+    seen, told = evidence.run.manifest.get("n_evaluation"), list(images_behind(evidence).values())
+    if seen is None or not told:
+        return ""
+    return f"{count(int(seen), 'image')} evaluated, maps of {spread(told)} a finding"
 
 
 def _fit(evidence: Evidence) -> str:

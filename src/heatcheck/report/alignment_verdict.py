@@ -10,10 +10,12 @@ from heatcheck.report.alignment_blame import Blame, blames
 from heatcheck.report.alignment_facts import Pipeline, blame_metric, of_arm, of_network, pipelines
 from heatcheck.report.alignment_robustness import push
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import MISSING, SCORE, count, few, interval, listed, number
+from heatcheck.report.footnotes import lacks_interval
+from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import Verdict
 
 _UNIT = SCORE.rounded(2)
+MOST_DECIMALS = 4
 WHAT = {"mass": "the share of a map\u2019s heat that lies inside the experts\u2019 outline"}
 
 
@@ -58,10 +60,7 @@ def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
     what = WHAT.get(metric, f"the score ({metric})")
     first = next((each for each in made if each.surely), None)
     if first is None:
-        return (
-            f"Changing the model alone did not surely move {what}: of {count(len(made), 'pair')} of model and method, "
-            f"none has an interval above 0; the furthest moved by {_named(made[0])}."
-        )
+        return _unmoved(made, what)
     low, high = (
         _value(of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS))) for arm in ("misalign", "align")
     )
@@ -69,6 +68,23 @@ def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
         f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
         f"{first.pipeline.base.label} (difference {_with_interval(first.row)}{_auroc(evidence, first)})"
         f"{_least(made, first)}."
+    )
+
+
+def _unmoved(made: Sequence[Pushed], what: str) -> str:
+    """No interval above 0: for want of an effect, or for want of intervals."""
+    without = [each for each in made if lacks_interval(each.row)]
+    pairs = f"of {count(len(made), 'pair')} of model and method"
+    why = next((f" ({each.row.reason})" for each in without if each.row.reason), "")
+    if len(without) == len(made):
+        return (
+            f"Whether changing the model alone moves {what} cannot be told, because no interval could be computed"
+            f"{why}: {pairs}, the furthest moved by {_named(made[0])}."
+        )
+    some = f", and for {len(without)} none could be computed{why}" if without else ""
+    return (
+        f"Changing the model alone did not surely move {what}: {pairs}, none has an interval above 0{some}; the "
+        f"furthest moved by {_named(made[0])}."
     )
 
 
@@ -96,9 +112,16 @@ def _named(each: Pushed) -> str:
 
 
 def _with_interval(row: Estimate, *, brackets: bool = False) -> str:
-    between = interval(row.low, row.high, _UNIT)
+    unit = _telling(row)
+    between = interval(row.low, row.high, unit)
     told = f"95 % interval {between}" if between else "no interval"
-    return f"{number(row.value, _UNIT)} ({told})" if brackets else f"{number(row.value, _UNIT)}, {told}"
+    return f"{number(row.value, unit)} ({told})" if brackets else f"{number(row.value, unit)}, {told}"
+
+
+def _telling(row: Estimate) -> Unit:
+    """As few decimals as tell the two ends of the interval apart."""
+    units = [_UNIT, *(_UNIT.rounded(decimals) for decimals in range(_UNIT.decimals + 1, MOST_DECIMALS + 1))]
+    return next((unit for unit in units if number(row.low, unit) != number(row.high, unit)), _UNIT)
 
 
 def _value(row: Estimate | None) -> str:

@@ -34,6 +34,7 @@ class StudyPage:
     speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
+    size: str = ""  # what the numbers rest on, where the count of all cases would mislead
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def subtitle(evidence: Evidence, page: StudyPage) -> str:
     model = f"Model: {page.speaks_of}" if page.speaks_of else description(evidence, "model")
     if len(evidence.models) > 1 and not page.speaks_of:
         model = f"Models: {few([each.label for each in evidence.models])}"
-    parts = [description(evidence, "source"), model, count(cases, "case") if cases else ""]
+    size = page.size or (count(cases, "case") if cases else "")
+    parts = [description(evidence, "source"), model, size]
     return " · ".join(part for part in parts if part)
 
 

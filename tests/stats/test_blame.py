@@ -15,9 +15,12 @@ PLACEBO = Interval(0.0, -0.05, 0.05)
 SCORE = Interval(0.3, 0.2, 0.4)  # of the control
 UP = {  # differences of the map's score and of reliance, aligned less control
     "far": Interval(0.3, 0.2, 0.4),
-    "moved": Interval(0.05, 0.02, 0.08),
+    "moved": Interval(0.15, 0.05, 0.25),
+    "slight": Interval(0.05, 0.02, 0.08),
     "still": Interval(0.02, -0.05, 0.09),
-    "other way": Interval(-0.1, -0.2, -0.05),
+    "back": Interval(-0.15, -0.25, -0.05),
+    "far back": Interval(-0.3, -0.4, -0.2),
+    "unclear": Interval(0.05, -0.05, 0.15),
     "unknown": UNKNOWN,
 }
 RELIED = {
@@ -104,8 +107,11 @@ def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
 OUTCOMES = {
     "far": {"followed": "follows", "held": "foolable", "turned": "foolable"},
     "moved": {"followed": "follows"},
-    "still": dict.fromkeys(RELIED, "still"),
-    "other way": dict.fromkeys(RELIED, "still"),
+    "slight": {"held": "still"},
+    "still": {"followed": "missed", "turned": "missed", "held": "still", "unclear": "still", "unknown": "still"},
+    "back": {"turned": "follows"},
+    "far back": {"turned": "follows", "held": "foolable", "followed": "foolable"},
+    "unclear": {},
     "unknown": {},
 }
 
@@ -124,6 +130,11 @@ MADE = {
     "foolable": ("far", "held"),
     "undecided": ("far", "unclear"),
     "still": ("still",),
+    "still, reliance unclear": ("still", "unclear"),
+    "missed": ("still", "followed"),
+    "missed, turned": ("still", "turned"),
+    "followed back": ("far back", "turned"),
+    "fooled back": ("far back", "held"),
 }
 
 
@@ -140,6 +151,21 @@ MADE = {
         ("undecided", "undecided", "undecided"),
         ("undecided", "still", "undecided"),
         ("still", "still", "failed"),
+        ("still, reliance unclear", "still, reliance unclear", "failed"),
+        ("follows", "still, reliance unclear", "undecided"),
+        ("follows", "missed", "undecided"),
+        ("follows", "missed, turned", "undecided"),
+        ("foolable", "missed", "foolable"),
+        ("undecided", "missed", "undecided"),
+        ("missed", "missed", "unmoved"),
+        ("missed", "missed, turned", "unmoved"),
+        ("missed", "still", "unmoved"),
+        ("missed", "still, reliance unclear", "unmoved"),
+        ("followed back", "follows", "follows"),
+        ("followed back", "still", "follows"),
+        ("followed back", "missed", "undecided"),
+        ("fooled back", "follows", "foolable"),
+        ("fooled back", "still", "foolable"),
     ],
 )
 def test_two_arms_in_either_order(one, other, under):
@@ -169,9 +195,48 @@ def test_where_nothing_moved_the_images_learned_from_say_why(learned, under):
     assert read(evidence(learned=learned)).under == under
 
 
-def test_a_score_that_fell_on_unseen_patients_while_it_rose_on_those_learned_from_does_not_carry_over():
-    arms = (arm("align", "other way"), arm("misalign", "still"))
-    assert read(evidence(arms=arms, learned=Interval(0.4, 0.3, 0.5))).under == "unmoved"
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize(
+    ("reliance", "under"),
+    [("held", "foolable"), ("followed", "foolable"), ("turned", "follows"), ("unclear", "undecided")],
+)
+def test_a_map_that_moved_far_against_the_arm_is_never_one_that_did_not_move(reliance, under, judged):
+    back = Arm("misalign", Interval(0.62, 0.57, 0.66), RELIED[reliance].toward("misalign"))
+    learned = UNKNOWN if judged else Interval(0.4, 0.3, 0.5)
+    seen = read(evidence(arms=(arm("align", "still"), back), judged=judged, learned=learned))
+    assert (seen.arms[1].score, seen.under) == ("far back", under)
+
+
+def test_a_map_is_still_only_where_both_ends_of_its_change_stay_within_the_controls_interval():
+    for ends in ((-0.05, 0.15), (-0.15, 0.05), (-0.15, 0.15)):
+        for direction in ("align", "misalign"):
+            (seen,) = read(evidence(arms=(Arm(direction, Interval(0.0, *ends), NONE),))).arms
+            assert (seen.score, seen.outcome) == ("unclear", "undecided")
+
+
+def test_a_map_that_stood_still_while_reliance_changed_clearly_does_not_follow_the_model():
+    """Nor did fine-tuning fail where it changed what the model goes by."""
+    missed = Arm("misalign", Interval(0.001, -0.004, 0.006), Interval(-1.07, -1.22, -0.91))
+    assert read(evidence(arms=(arm("align", "far", "followed"), missed))).under == "undecided"
+    for learned in (NONE, UNKNOWN, Interval(0.4, 0.3, 0.5)):
+        assert read(evidence(arms=(arm("align", "still"), missed), learned=learned)).under == "unmoved"
+
+
+def test_foolable_is_not_decided_by_a_hair():
+    """The value leaves the control's interval, but the change may be less: with one seed, another may come out so."""
+    control = Interval(0.2829, 0.2429, 0.3229)
+    for change, under in (
+        (Interval(0.0402, 0.0200, 0.0600), "undecided"),
+        (Interval(0.0602, 0.0402, 0.0800), "foolable"),
+    ):
+        for direction in ("align", "misalign"):
+            own = Arm(direction, change.toward(direction), NONE)
+            assert read(evidence(arms=(own,), control_score=control)).under == under
+
+
+def test_without_an_interval_of_the_controls_score_no_map_is_still_or_far():
+    for score, seen in (("far", "moved"), ("far back", "back"), ("still", "unclear"), ("slight", "moved")):
+        assert read(evidence(arms=(arm("align", score),), control_score=UNKNOWN)).arms[0].score == seen
 
 
 def test_without_an_aligned_arm_nothing_is_known_of_what_was_learned():
@@ -205,6 +270,8 @@ def test_reliance_does_not_hold_where_its_interval_reaches_beyond_the_controls()
     """With few patients the difference may be anything: that it covers 0 is no sign that nothing happened."""
     few = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.5, 0.3))
     assert read(evidence(arms=(few,))).under == "undecided"
+    either = Arm("misalign", UP["far"].toward("misalign"), Interval(0.1, -0.1, 0.5))
+    assert read(evidence(arms=(either,))).under == "undecided"
     many = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.25, 0.05))
     assert read(evidence(arms=(many,))).under == "foolable"
 

@@ -45,6 +45,8 @@ NUMBERS = {  # statistic, metric, method, model: condition and (value, low, high
     "random misaligned": ("difference", "mass", "random", "net", {**MISALIGN, "through": "gradient"}, (0.0,)),
 }
 
+STILL = {"aligned": (0.02, -0.05, 0.09), "misaligned": (-0.01, -0.05, 0.03)}
+
 
 def estimates(reasons=None, **changed):
     """Rows as a run has them; `changed` are numbers by name, None leaves a row out."""
@@ -139,29 +141,69 @@ def test_before_in_words(changed, before, words):
         ({"misaligned": None}, "undecided", "away from them, what the map's score did is not known"),
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
-            "follows",
-            "did not clearly move (−0.010, 95\u00a0% −0.050 to +0.030), alt",
+            "undecided",
+            "did not move (−0.010, 95\u00a0% −0.050 to +0.030), although reliance fell (−0.40, 95\u00a0% −0.55",
         ),
-        ({"misaligned": (-0.01, -0.05, 0.03)}, "follows", "Where the map moved, the model had moved."),
         (
-            {"aligned": (0.02, -0.1, 0.14), "misaligned": (0.2, 0.1, 0.3)},
-            "unmoved",
-            "away from them, the map's score rose (+0.20, 95\u00a0% +0.10 to +0.30), although reliance fell",
+            {"misaligned": (-0.01, -0.05, 0.03)},
+            "undecided",
+            "The map followed the model one way and missed its change the other way: whether it tells",
+        ),
+        (
+            {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.05, -0.2, 0.1)},
+            "follows",
+            "+0.10). The map followed the model, and stood still where the model's reliance held.",
+        ),
+        (
+            {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.1, -0.5, 0.3)},
+            "undecided",
+            "and whether reliance moved is not clear (−0.10, 95\u00a0% −0.50 to +0.30). What that says",
+        ),
+        (
+            {"misaligned": (-0.05, -0.08, -0.02)},
+            "undecided",
+            "hardly fell (−0.050, 95\u00a0% −0.080 to −0.020), and rel",
+        ),
+        ({"misaligned": (0.05, 0.02, 0.08)}, "undecided", "away from them, the map's score hardly rose (+0.050"),
+        (
+            {"misaligned": (-0.05, -0.2, 0.1)},
+            "undecided",
+            "whether the map's score moved is not clear (−0.05, 95\u00a0% −0.20 to +0.10), and reliance fell",
+        ),
+        (
+            {"aligned": (0.02, -0.05, 0.09), "misaligned": (0.2, 0.15, 0.3)},
+            "foolable",
+            "rose nevertheless (+0.20, 95\u00a0% +0.15 to +0.30) while reliance went the other way (−0.40",
+        ),
+        (
+            {"misaligned": (0.2, 0.15, 0.3), "misaligned_reliance": (-0.05, -0.2, 0.1)},
+            "foolable",
+            "rose nevertheless (+0.20, 95\u00a0% +0.15 to +0.30) while reliance held (−0.05",
         ),
         (
             {"misaligned": (0.2, 0.1, 0.3), "misaligned_reliance": (0.4, 0.25, 0.55)},
             "follows",
-            "away from them, the map's score rose (+0.20, 95\u00a0% +0.10 to +0.30), and so did reliance (+0.40",
+            "rose nevertheless (+0.20, 95\u00a0% +0.10 to +0.30) and reliance with it (+0.40",
         ),
         (
-            {"aligned": (0.02, -0.1, 0.14), "misaligned": (-0.01, -0.05, 0.03)},
+            {"aligned": (0.1, -0.1, 0.3), "misaligned": (-0.01, -0.05, 0.03)},
+            "undecided",
+            "Where the map stood still, it missed a change of the model; what the rest says of it cannot be decided.",
+        ),
+        (
+            STILL,
+            "unmoved",
+            "The model changed and the map did not: it missed that change.",
+        ),
+        (
+            {**STILL, "aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)},
             "unmoved",
             "rose on the images learned from (+0.40, 95\u00a0% +0.30 to +0.50), which does not carry over",
         ),
         (
-            {"aligned": (0.02, -0.1, 0.14), "misaligned": (-0.01, -0.05, 0.03), "learned": (0.0, -0.1, 0.1)},
+            {**STILL, "aligned_reliance": None, "misaligned_reliance": None, "learned": (0.0, -0.1, 0.1)},
             "failed",
-            "Nor did it rise on the images learned from (0.00, 95\u00a0% −0.10 to +0.10): fine-tuning failed",
+            "not known. Nor did it rise on the images learned from (0.00, 95\u00a0% −0.10 to +0.10): fine-tuning f",
         ),
     ],
 )
@@ -191,10 +233,21 @@ def test_a_judged_method_is_read_on_the_networks_of_the_other_method():
     row = blame_rows(estimates(), RULE)[1]
     assert (row.method, json.loads(row.condition)) == ("random", {"before": "method", "under": "unmoved"})
     assert (
-        "Fine-tuned through Gradient toward the outlines, the map's score did not clearly move (0.00 on every image), "
+        "Fine-tuned through Gradient toward the outlines, the map's score did not move (0.00 on every image), "
         "although reliance rose (+0.40, 95\u00a0% +0.25 to +0.55)" in row.reason
     )
-    assert row.reason.endswith("The map stands still whatever this does to the model.")
+    assert row.reason.endswith("The model changed and the map did not: it missed that change.")
+    held = {"aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)}
+    assert blame_rows(estimates(**held), RULE)[1].reason.endswith("The map stood still, and so did the model.")
+    held["aligned_reliance"] = (0.2, -0.1, 0.5)
+    assert blame_rows(estimates(**held), RULE)[1].reason.endswith("The map stood still.")
+
+
+def test_a_judged_map_that_rose_where_networks_were_trained_away_from_the_outlines_moved():
+    changed = {"random_misaligned": (0.62, 0.57, 0.66), "misaligned_reliance": (-0.05, -0.2, 0.1)}
+    row = blame_rows(estimates(**changed), RULE)[1]
+    assert json.loads(row.condition)["under"] == "foolable"
+    assert "away from them, the map's score rose nevertheless (+0.62, 95\u00a0% +0.57 to +0.66)" in row.reason
 
 
 def test_readers_are_the_top_of_the_scale_where_there_are_readers():

@@ -56,7 +56,7 @@ BEFORE = {
 UNDER = {
     "follows": Reading("the map follows the model", "✓", "map and reliance changed together"),
     "foolable": Reading(
-        "the method is foolable", "✕", "the map changed while the model\u2019s reliance did not: no evidence"
+        "the method is foolable", "✕", "the map changed without the model\u2019s reliance, or against it: no evidence"
     ),
     "unmoved": Reading("the map did not move", "○", "on new patients the map did not change with the model"),
     "failed": Reading(

@@ -18,35 +18,48 @@ map's score less its floor is read in the same way, and its whole is the human's
 | unknown | any | undecided |
 | any | unknown | undecided |
 
-Under fine-tuning, in each arm (aligned or misaligned, against the control). The map moved where its difference lies
-beyond 0 in the arm's direction, and moved far where it left the interval of the control's score, too. Reliance
-followed where its difference lies beyond 0 in that direction, and beyond the control's placebo (what reliance is where
-nothing is: paired differences are so exact that a change of no weight can lie beyond 0). It turned where it did the
-same the other way: the map then moved against the model. It held where it did neither, and even the far end of its
-difference stays within the interval of the control's reliance, which must be high or low to be of use. Else it is
-unclear: where patients or seeds are few, a change that cannot be seen is not one that did not happen.
+Under fine-tuning, in each arm (aligned or misaligned, against the control), the map's change lies beyond 0 in the
+arm's direction (moved), beyond 0 the other way (back), or around 0. It is far, or far back, where even its near end
+leaves the interval of the control's score: its value alone may do so by a hair, most of all with one seed, whose
+interval knows nothing of other trainings. So both doubts, of the change and of the control, must be overcome one after
+the other. The map is still where both ends of a change around 0 stay within that interval, and no more than slight
+where both ends of a change beyond 0 do, either way: paired differences are so exact that a change of no weight can lie
+beyond 0. It is unclear where a change around 0 reaches out of that interval, and unknown where there is no interval.
+
+Reliance followed where its difference lies beyond 0 in the arm's direction, and beyond the control's placebo (what
+reliance is where nothing is). It turned where it did the same the other way. It held where it did neither, and both
+ends of its difference stay within the interval of the control's reliance, which must be high or low to be of use. Else
+it is unclear: where patients or seeds are few, a change that cannot be seen is not one that did not happen.
 
 | map | reliance | arm |
 |---|---|---|
-| moved | followed | follows |
-| moved far | held or turned | foolable |
+| moved or far | followed | follows |
+| back or far back | turned | follows: the arm failed, but the map went where the model went |
+| far | held or turned | foolable: the map moved without the model, or against it |
+| far back | held or followed | foolable, for the same reason |
 | moved, but not far | held or turned | undecided |
-| moved | unclear | undecided |
-| not moved, or the other way | any | still |
-| unknown | any | undecided |
+| back, but not far | held or followed | undecided |
+| still | followed or turned | missed: the model changed, and the map did not tell |
+| still | held, unclear or unknown | still |
+| slight | held | still |
+| slight | not held | undecided: too little to follow the model, too sure to have missed it |
+| moved or back, far or not | unclear or unknown | undecided |
+| unclear or unknown | any | undecided |
 
 | arms | under |
 |---|---|
 | any foolable | foolable: one map that moved without the model is enough, whatever the other arm did |
 | any undecided, none foolable | undecided: that arm could overturn what the other one shows |
-| follows, and the other follows or is still | follows |
+| follows, and the other follows, or is still where reliance held | follows |
+| follows, and the other missed a change, or is still where reliance may not have held | undecided |
+| missed, and the other missed or is still | unmoved: the model changed and the map did not, whatever was learned |
+| all still, judged on networks aligned through another method | unmoved |
 | all still, score rose on the fine-tuning images by more than it can have on others | unmoved: it does not carry over |
-| all still, score held on the fine-tuning images, too | failed: the optimisation did not work |
-| all still and held, judged on networks aligned through another method | unmoved |
+| all still, score did not rise on the fine-tuning images either | failed: the optimisation did not work |
 | all still, neither of these | undecided |
 | none | undecided |
 
-A score held, as reliance does, where even the far end of its difference stays within the interval of the control's.
+A score did not rise where its difference reaches 0 and its high end stays within the interval of the control's.
 """
 
 import math
@@ -57,9 +70,9 @@ Before = Literal["method", "model", "shows", "looks_elsewhere", "undecided"]
 Under = Literal["follows", "foolable", "unmoved", "failed", "undecided"]
 Level = Literal["high", "low", "unknown"]
 Direction = Literal["align", "misalign"]
-MapMove = Literal["far", "moved", "still", "other way", "unknown"]
+MapMove = Literal["far", "moved", "slight", "still", "back", "far back", "unclear", "unknown"]
 RelianceMove = Literal["followed", "held", "turned", "unclear", "unknown"]
-Outcome = Literal["follows", "foolable", "still", "undecided"]
+Outcome = Literal["follows", "foolable", "missed", "still", "undecided"]
 Why = Literal["", "undefined", "no scale", "too wide"]
 
 _BEFORE: dict[tuple[Level, Level], Before] = {
@@ -67,6 +80,22 @@ _BEFORE: dict[tuple[Level, Level], Before] = {
     ("low", "low"): "model",
     ("high", "high"): "shows",
     ("low", "high"): "looks_elsewhere",
+}
+_OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # else undecided
+    ("moved", "followed"): "follows",
+    ("far", "followed"): "follows",
+    ("back", "turned"): "follows",
+    ("far back", "turned"): "follows",
+    ("far", "held"): "foolable",
+    ("far", "turned"): "foolable",
+    ("far back", "held"): "foolable",
+    ("far back", "followed"): "foolable",
+    ("still", "followed"): "missed",
+    ("still", "turned"): "missed",
+    ("still", "held"): "still",
+    ("still", "unclear"): "still",
+    ("still", "unknown"): "still",
+    ("slight", "held"): "still",
 }
 
 
@@ -175,19 +204,22 @@ def level(seen: Interval, floor: float, whole: float) -> Found:
 
 
 def _arm(arm: Arm, evidence: Evidence) -> ArmReading:
-    score, reliance = _map_move(arm, evidence), _reliance_move(arm, evidence.control)
-    return ArmReading(arm.direction, score, reliance, _outcome(score, reliance))
+    score, reliance = _map_move(arm, evidence.control_score), _reliance_move(arm, evidence.control)
+    return ArmReading(arm.direction, score, reliance, _OUTCOMES.get((score, reliance), "undecided"))
 
 
-def _map_move(arm: Arm, evidence: Evidence) -> MapMove:
-    change, control = arm.score.toward(arm.direction), evidence.control_score.toward(arm.direction)
+def _map_move(arm: Arm, control_score: Interval) -> MapMove:
+    change, control = arm.score.toward(arm.direction), control_score.toward(arm.direction)
     if not change.known:
         return "unknown"
-    if change.high < 0:
-        return "other way"
-    if change.low <= 0:
-        return "still"
-    return "far" if control.value + change.value > control.high else "moved"
+    beyond = change.low > 0 or change.high < 0
+    if _within(change, control):
+        return "slight" if beyond else "still"
+    if not beyond:
+        return "unclear"
+    if change.low > 0:
+        return "far" if control.value + change.low > control.high else "moved"
+    return "far back" if control.value + change.high < control.low else "back"
 
 
 def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
@@ -200,16 +232,8 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
         return "followed"
     if change.high < 0 and change.value < nothing.low:
         return "turned"
-    within = _within(arm.reliance, control.reliance, arm.direction)
+    within = _within(arm.reliance, control.reliance)
     return "held" if within and used(control).level != "unknown" else "unclear"
-
-
-def _outcome(score: MapMove, reliance: RelianceMove) -> Outcome:
-    if score in ("still", "other way"):
-        return "still"
-    if score in ("moved", "far") and reliance == "followed":
-        return "follows"
-    return "foolable" if score == "far" and reliance in ("held", "turned") else "undecided"
 
 
 def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
@@ -218,24 +242,23 @@ def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
         return "foolable"
     if "undecided" in outcomes or not outcomes:
         return "undecided"
-    return "follows" if "follows" in outcomes else _where_nothing_moved(evidence)
+    if "follows" in outcomes:
+        agreed = all(arm.outcome == "follows" or arm.reliance == "held" for arm in arms)
+        return "follows" if agreed else "undecided"
+    return "unmoved" if "missed" in outcomes or evidence.judged else _where_nothing_moved(evidence)
 
 
 def _where_nothing_moved(evidence: Evidence) -> Under:
-    """Why no arm's map moved on unseen patients."""
-    control = evidence.control_score
-    if evidence.judged:
-        held = all(_within(arm.score, control, arm.direction) for arm in evidence.arms)
-        return "unmoved" if held else "undecided"
+    """Why no arm's map moved on unseen patients, where networks were trained to move it."""
     if not evidence.learned.known:
         return "undecided"
+    control = evidence.control_score
     if evidence.learned.low <= 0:
-        return "failed" if _within(evidence.learned, control, "align") else "undecided"
+        return "failed" if control.value + evidence.learned.high <= control.high else "undecided"
     unseen = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
     return "unmoved" if unseen and max(unseen) < evidence.learned.value else "undecided"
 
 
-def _within(change: Interval, control: Interval, direction: Direction) -> bool:
-    """Whether even the far end of a change stays within what the control is known to be."""
-    moved, before = change.toward(direction), control.toward(direction)
-    return before.value + moved.high <= before.high
+def _within(change: Interval, control: Interval) -> bool:
+    """Whether both ends of a change stay within what the control is known to be."""
+    return control.low <= control.value + change.low and control.value + change.high <= control.high

@@ -1,12 +1,12 @@
 """A row of the blame table in words that a clinician understands, with the numbers that decided it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.report.numbers import SCORE, SPACE, number
-from heatcheck.stats.blame import Arm, ArmReading, Evidence, Interval, Reading
+from heatcheck.stats.blame import Arm, ArmReading, Evidence, Interval, Outcome, Reading
 from heatcheck.stats.nested import ONE_SEED
 
 _UNIT = SCORE.rounded(2)
@@ -40,6 +40,13 @@ _RELIANCE = {
     "unclear": "and whether reliance did is not clear ({change})",
     "slight": "and reliance hardly more than where nothing is ({change})",
     "unknown": "and what reliance did is not known",
+}
+_SEEN_FROM_BEHIND = {"followed": "turned", "turned": "followed"}  # reliance, where the map went against the arm
+_REST = {  # reliance, where neither it nor the map clearly moved
+    "held": ", and reliance held ({change})",
+    "unclear": ", and whether reliance moved is not clear ({change})",
+    "slight": ", and reliance moved hardly more than where nothing is ({change})",
+    "unknown": ", and what reliance did is not known",
 }
 
 
@@ -111,18 +118,25 @@ def _under(told: Told) -> str:
 
 def _arm(seen: ArmReading, arm: Arm) -> str:
     """What became of the map, and of the model."""
-    rose, fell = ("rose", "fell") if arm.direction == "align" else ("fell", "rose")
     if seen.score == "unknown":
         return "what the map's score did is not known"
-    change = _interval(arm.score, signed=True)
-    reliance = _interval(arm.reliance, signed=True)
+    rose, fell = ("rose", "fell") if arm.direction == "align" else ("fell", "rose")
+    change, reliance = _interval(arm.score, signed=True), _interval(arm.reliance, signed=True)
     if seen.score in ("far", "moved"):
         return f"the map's score {rose} ({change}) {_RELIANCE[_shade(seen, arm)].format(change=reliance)}"
-    told = f"the map's score {fell}" if seen.score == "other way" else "the map's score did not clearly move"
-    if (seen.score, seen.reliance) == ("other way", "turned"):
-        return f"{told} ({change}), and so did reliance ({reliance})"
+    if seen.score in ("far back", "back"):
+        went = _SEEN_FROM_BEHIND.get(seen.reliance, _shade(seen, arm))
+        return f"the map's score {fell} nevertheless ({change}) {_RELIANCE[went].format(change=reliance)}"
+    told = {
+        "still": "the map's score did not move",
+        "slight": f"the map's score hardly {'rose' if arm.score.value > 0 else 'fell'}",
+        "unclear": "whether the map's score moved is not clear",
+    }[seen.score]
     moved = {"followed": rose, "turned": fell}.get(seen.reliance, "")
-    return f"{told} ({change})" + (f", although reliance {moved} ({reliance})" if moved else "")
+    if not moved:
+        return f"{told} ({change})" + _REST[_shade(seen, arm)].format(change=reliance)
+    joined = "although" if seen.outcome == "missed" else "and"
+    return f"{told} ({change}), {joined} reliance {moved} ({reliance})"
 
 
 def _shade(seen: ArmReading, arm: Arm) -> str:
@@ -132,23 +146,45 @@ def _shade(seen: ArmReading, arm: Arm) -> str:
 
 
 def _verdict(told: Told) -> str:
-    under, evidence = told.reading.under, told.evidence
+    under = told.reading.under
     outcomes = {arm.outcome for arm in told.reading.arms}
     if under == "follows":
-        return "The map followed the model." if outcomes == {"follows"} else "Where the map moved, the model had moved."
+        rest = "" if outcomes == {"follows"} else ", and stood still where the model's reliance held"
+        return f"The map followed the model{rest}."
     if under == "foolable":
         also = ", even though it followed the model the other way" if "follows" in outcomes else ""
         return f"The map can be moved without the model{also}: by itself it is no evidence."
-    learned = _interval(evidence.learned, signed=True)
+    if under == "undecided":
+        return _open(outcomes)
+    learned = _interval(told.evidence.learned, signed=True)
     if under == "failed":
         return (
             f"Nor did it rise on the images learned from ({learned}): fine-tuning failed and tells nothing of the map."
         )
-    if under == "unmoved":
-        if evidence.judged:
-            return "The map stands still whatever this does to the model."
-        return f"It rose on the images learned from ({learned}), which does not carry over to unseen patients."
-    return "What that says of the map cannot be decided."
+    return _unmoved(told, learned)
+
+
+def _unmoved(told: Told, learned: str) -> str:
+    """What it means that the map did not move."""
+    arms = told.reading.arms
+    if any(arm.outcome == "missed" for arm in arms):
+        return "The model changed and the map did not: it missed that change."
+    if told.evidence.judged:
+        held = all(arm.reliance == "held" for arm in arms)
+        return f"The map stood still{', and so did the model' if held else ''}."
+    return f"It rose on the images learned from ({learned}), which does not carry over to unseen patients."
+
+
+def _open(outcomes: Collection[Outcome]) -> str:
+    """What is left to say where nothing is decided."""
+    if "missed" not in outcomes:
+        return "What that says of the map cannot be decided."
+    if "follows" in outcomes:
+        return (
+            "The map followed the model one way and missed its change the other way: whether it tells what the model "
+            "does cannot be decided."
+        )
+    return "Where the map stood still, it missed a change of the model; what the rest says of it cannot be decided."
 
 
 def _interval(seen: Interval, before: str = "", after: str = "", *, signed: bool = False) -> str:

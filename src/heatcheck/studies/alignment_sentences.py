@@ -128,8 +128,8 @@ def _arm(seen: ArmReading, arm: Arm) -> str:
         went = _SEEN_FROM_BEHIND.get(seen.reliance, _shade(seen, arm))
         return f"the map's score {fell} nevertheless ({change}) {_RELIANCE[went].format(change=reliance)}"
     told = {
-        "still": "the map's score did not move",
-        "slight": f"the map's score hardly {'rose' if arm.score.value > 0 else 'fell'}",
+        "still": "the map's score did not clearly move",
+        "slight": f"the map's score {'rose' if arm.score.value > 0 else 'fell'} no further than the control's interval",
         "unclear": "whether the map's score moved is not clear",
     }[seen.score]
     moved = {"followed": rose, "turned": fell}.get(seen.reliance, "")

@@ -9,6 +9,7 @@ import pytest
 from alignment_material import VARIANTS
 from page_reading import outline, read, saved_tables, section_text
 
+from heatcheck.report.alignment import KICKER
 from heatcheck.report.build import build_report
 from heatcheck.runs.store import RunFolder
 
@@ -112,3 +113,16 @@ def test_random_maps_are_recorded_as_a_floor_and_not_as_a_method(alignment_text)
     section = section_text(alignment_text(), "record")
     assert re.search(r'<th scope="row">Random map</th>\s*<td>floor</td>', section)
     assert '<th scope="row">random</th>' not in section
+
+
+def test_run_without_a_title_is_headed_by_the_study_s_question(alignment_run):
+    facts = {"title": "s.yaml", "spec": {"study": "alignment", "title": ""}}
+    text = build_report(alignment_run(facts=facts, gallery=0)).read_text()
+    assert f"<h1>{KICKER}</h1>" in text
+    assert "s.yaml" not in text
+    assert text.count(KICKER) == 2  # in the tab and as the heading, and not above it once more
+
+
+def test_verdict_of_three_sentences_stands_in_a_list(alignment_text):
+    verdict = alignment_text().split('<div class="verdict">')[1].split("</div>")[0]
+    assert [item.split()[0] for item in re.findall(r"<li>(.*?)</li>", verdict)] == ["By", "Of", "Under"]

@@ -10,6 +10,7 @@ from alignment_estimates import PAIRS, all_estimates
 from alignment_material import AlignmentPlan
 from page_reading import cell, read, section_text, table
 
+from heatcheck.core.records import condition
 from heatcheck.report import alignment_scatter
 from heatcheck.report.alignment_blame import BEFORE, UNDER, blames
 from heatcheck.report.alignment_facts import pipelines
@@ -69,6 +70,20 @@ def test_blame_has_one_row_a_model_method_and_finding_and_counts_them(alignment_
     assert cell(page, where, "Integrated gradients", "The method is foolable") == "2"
     assert cell(page, where, VIT, "The model’s fault") == "2"
     assert cell(page, where, DENSENET, "The model’s fault") == "0"
+
+
+def test_pictures_made_without_the_model_are_counted_apart(alignment_run):
+    rows = all_estimates(AlignmentPlan())
+    own = [row for row in rows if row.statistic == "blame" and row.method == "gradient"]
+    extra = [replace(row, method="random", condition=condition(before="shows", under="unmoved")) for row in own]
+    page = read(build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text())
+    counts = table(page, "blame", "How many findings are read in which way")["rows"]
+    assert counts[1] == ["All", "2", "2", "2", "2", "4", "2", "2"]  # as without them
+    names = [row[0] for row in counts]
+    assert names[-2:] == ["Made without the model: a check, not counted above", "Random"]
+    assert counts[-1][1:] == ["0", "0", "4", "0", "0", "0", "4"]
+    densenet = counts[names.index(DENSENET)][1:]
+    assert sum(map(int, densenet)) == 2 * 4  # four rows, each read before and under fine-tuning
 
 
 def test_blame_numbers_stand_in_their_columns(alignment_text):
@@ -298,6 +313,9 @@ def test_failed_network_and_undefined_scores_are_listed_with_their_reason(alignm
     assert "densenet201/random · gradient · misalign · seed 2 · Edema training the loss is not a number" in text
     assert re.search(r"Mass Gradient the loss is not a number after epoch 2 24 \d+", text)
     assert "of DenseNet" not in text  # the scores are those of every model
+    assert (
+        "Failed cases and networks 1 of 234 cases failed and are in no number above. The training of 1 network" in text
+    )
 
 
 def test_note_of_one_seed_is_said_once_and_no_other_is_lost(alignment_text, alignment_run):

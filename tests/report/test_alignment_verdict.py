@@ -38,8 +38,11 @@ def test_verdict_counts_whose_fault_low_scores_are(alignment_evidence):
     assert said.second == (
         "Of 8 combinations of model, method and finding, in 2 the method fails to show what the model uses, in 2 the "
         "model hardly uses the region and the map says so, in 2 the map marks better than chance what the model uses "
-        "and in 2 it cannot be decided. Under fine-tuning, the map moved while the model did not in 2 (Integrated "
-        "gradients: no evidence), the map follows the model in 4 and the map did not move in 2."
+        "and in 2 it cannot be decided."
+    )
+    assert said.third == (
+        "Under fine-tuning, the map moved while the model did not in 2 (Integrated gradients: no evidence), the map "
+        "follows the model in 4 and the map did not move in 2."
     )
 
 
@@ -114,7 +117,8 @@ def test_run_without_defined_distances_has_no_verdict(alignment_evidence):
 
 def test_run_without_a_blame_table_says_so(alignment_evidence):
     said = verdict(alignment_evidence(keep=lambda row: row.statistic != "blame"))
-    assert said.second == "Whose fault low scores are was not judged."
+    assert (said.second, said.third) == ("Whose fault low scores are was not judged.", "")
+    assert said.text.endswith(f" {said.second}")
 
 
 def test_failed_networks_and_images_are_told_apart(alignment_evidence):

@@ -25,6 +25,7 @@ from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE
 from heatcheck.report.words import plain
 
+CHECK = "Made without the model: a check, not counted above"
 OPEN = 24  # rows that stand on the page at once; more are folded model by model
 _UNIT = SCORE.rounded(2)
 _SCORE_ENDS, _RELIANCE_ENDS = (-1.0, 1.5), (-3.0, 5.0)  # no axis is laid beyond, lest one row hide the others
@@ -101,6 +102,11 @@ def blames(evidence: Evidence) -> tuple[Blame, ...]:
             )
             found.append((place, places.get(row.finding, len(places)), made))
     return tuple(made for _, _, made in sorted(found, key=lambda each: each[:2]))
+
+
+def without_floors(rows: Sequence[Blame]) -> list[Blame]:
+    """The rows of methods that look at the model; a picture made without it tries the criterion and is not counted."""
+    return [row for row in rows if row.pipeline.method.kind != "floor"]
 
 
 def _known(facts: Mapping[str, object], key: str, readings: Mapping[str, Reading]) -> str:
@@ -182,20 +188,25 @@ def _strip(
 
 
 def _counts(rows: Sequence[Blame]) -> Matrix:
-    """How often each reading was made: in all, by method and by model."""
+    """How often each reading was made: in all, by method and by model.
+
+    Pictures made without the model are no part of these; they stand last, to try the criterion.
+    """
     kinds = [("before", key, each) for key, each in BEFORE.items()] + [
         ("under", key, each) for key, each in UNDER.items()
     ]
     counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
     kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
-    total = (labelled("All", [_count(rows, kind, key) for kind, key, _ in kinds]),)
+    own, floors = without_floors(rows), [row for row in rows if row.pipeline.method.kind == "floor"]
+    total = (labelled("All", [_count(own, kind, key) for kind, key, _ in kinds]),)
     groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
-    for title, part in (("By method", "method"), ("By model", "base")):
+    parts = (("By method", "method", own, 2), ("By model", "base", own, 2), (CHECK, "method", floors, 1))
+    for title, part, counted_rows, fewest in parts:
         found: dict[str, list[Blame]] = {}
-        for row in rows:
+        for row in counted_rows:
             found.setdefault(getattr(row.pipeline, part).label, []).append(row)
-        lines = [labelled(label, [_count(own, kind, key) for kind, key, _ in kinds]) for label, own in found.items()]
-        groups += [(title, tuple(lines))] if len(lines) > 1 else []
+        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in found.items()]
+        groups += [(title, tuple(lines))] if len(lines) >= fewest else []
     asides = {"before": "base model", "under": "under fine-tuning"}
     columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
     return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Model · method")

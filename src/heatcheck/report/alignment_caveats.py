@@ -18,6 +18,7 @@ from heatcheck.report.alignment_facts import (
 )
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.gaps import is_network
 from heatcheck.report.numbers import SCORE, count, few, listed, number
 
 FEW_POSITIVES = 10
@@ -57,7 +58,7 @@ def _failed(evidence: Evidence) -> str:
     """How many networks and images took no part."""
     cases = evidence.run.cases
     lost = cases[cases["status"] == "failed"]
-    cells = int((lost["stage"] == "training").sum())
+    cells = int(is_network(lost).sum())
     images = len(lost) - cells
     told = [f"{count(cells, 'fine-tuned network')} failed"] if cells else []
     told += [f"{count(images, 'image')} could not be read"] if images else []

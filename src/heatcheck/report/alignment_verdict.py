@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report.alignment_blame import Blame, blames
+from heatcheck.report.alignment_blame import Blame, blames, without_floors
 from heatcheck.report.alignment_facts import Pipeline, blame_metric, of_arm, of_network, pipelines
 from heatcheck.report.alignment_robustness import push
 from heatcheck.report.evidence import Evidence
@@ -44,9 +44,7 @@ def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say."""
     made = pushed(evidence)
     if made:
-        # a picture made without the model is judged to try the criterion, not to be counted
-        own = [row for row in blames(evidence) if row.pipeline.method.kind != "floor"]
-        return Verdict(_distance(evidence, made), _fault(own))
+        return Verdict(_distance(evidence, made), *_fault(without_floors(blames(evidence))))
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     return Verdict(
@@ -128,10 +126,10 @@ def _value(row: Estimate | None) -> str:
     return number(row.value if row else math.nan, _UNIT)
 
 
-def _fault(rows: Sequence[Blame]) -> str:
+def _fault(rows: Sequence[Blame]) -> tuple[str, str]:
     """Counts of the readings, before fine-tuning and under it."""
     if not rows:
-        return "Whose fault low scores are was not judged."
+        return "Whose fault low scores are was not judged.", ""
     before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
     words = {
         "method": "the method fails to show what the model uses",
@@ -141,7 +139,7 @@ def _fault(rows: Sequence[Blame]) -> str:
         "undecided": "it cannot be decided",
     }
     told = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
-    return f"Of {count(len(rows), 'combination')} of model, method and finding, {told}. {_under(rows, under)}"
+    return f"Of {count(len(rows), 'combination')} of model, method and finding, {told}.", _under(rows, under)
 
 
 def _under(rows: Sequence[Blame], under: Counter[str]) -> str:

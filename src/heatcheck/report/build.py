@@ -13,7 +13,7 @@ from heatcheck.report.alignment import alignment_page
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.localization import localization_page
 from heatcheck.report.numbers import SECONDS, number
-from heatcheck.report.page import StudyPage, signature, subtitle
+from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.report.triggers import triggers_page
 from heatcheck.runs.store import read_run
 from heatcheck.runs.tables import replaced
@@ -48,7 +48,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return TEMPLATES.get_template("page.html").render(
         page=page,
-        title=str(evidence.run.manifest.get("title") or "Heat map report"),
+        title=heading(evidence, page, "Heat map report"),
         subtitle=subtitle(evidence, page),
         finished=evidence.finished,
         signature=signature(evidence),

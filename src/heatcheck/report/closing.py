@@ -7,7 +7,7 @@ import pandas as pd
 from heatcheck.report import words
 from heatcheck.report.downloads import Download, download
 from heatcheck.report.evidence import READERS, Evidence
-from heatcheck.report.gaps import UndefinedScores, failed_cases, seconds_per_map
+from heatcheck.report.gaps import UndefinedScores, failed_cases, is_network, seconds_per_map
 from heatcheck.report.numbers import listed
 from heatcheck.report.page import Section, description, record_of
 
@@ -22,6 +22,7 @@ def gaps(evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model:
     """
     one_of_several = len(evidence.models) > 1 and not every_model
     failed, undefined = failed_cases(evidence.run), scores.table
+    networks = int(is_network(failed).sum())
     joined = _joined(undefined, evidence)
     content = {
         "undefined": joined[:SHOWN],
@@ -31,8 +32,10 @@ def gaps(evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model:
         "more_undefined": max(0, len(joined) - SHOWN),
         "hint": hint,
         "failed": _rows(failed.head(SHOWN)),
-        "n_failed": len(failed),
-        "n_cases": len(evidence.run.cases),
+        "n_listed": len(failed),
+        "n_failed": len(failed) - networks,
+        "n_networks": networks,
+        "n_cases": len(evidence.run.cases) - networks,
         "measures": {name: words.plain(measure).name for name, measure in evidence.measures.items()},
     }
     return Section("gaps", "What is missing", "Gaps", "gaps.html", content)

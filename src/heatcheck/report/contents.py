@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heatcheck.report.build import PAGES, TEMPLATES
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.page import subtitle
+from heatcheck.report.page import heading, subtitle
 from heatcheck.runs.store import read_run
 from heatcheck.runs.tables import replaced
 
@@ -38,8 +38,8 @@ def _entry(folder: Path, name: str) -> Entry:
     page = PAGES[str(evidence.run.manifest.get("study", ""))](evidence)
     return Entry(
         page.kicker,
-        str(evidence.run.manifest.get("title") or name),
+        heading(evidence, page, name),
         subtitle(evidence, page),
-        f"{page.verdict.first} {page.verdict.second}",
+        page.verdict.text,
         f"{name}/report.html",
     )

@@ -66,6 +66,11 @@ def failed_cases(run: Run) -> pd.DataFrame:
     return failed[columns].sort_values("case")
 
 
+def is_network(cases: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows are of a network whose training failed, and of no patient's image."""
+    return (cases["stage"] == "training") & (cases["patient"] == "")
+
+
 def seconds_per_map(run: Run) -> pd.DataFrame:
     """How long each method took for one map, slowest first."""
     steps = run.timings[run.timings["step"] == "map"]

@@ -67,6 +67,14 @@ def description(evidence: Evidence, part: str) -> str:
     return str(told.get("description") or told.get("name") or "")
 
 
+def heading(evidence: Evidence, page: StudyPage, otherwise: str) -> str:
+    """The run's title; the study's question where its spec has none, and the run is called by a file's name."""
+    manifest = evidence.run.manifest
+    if (manifest.get("spec") or {}).get("title") == "":
+        return page.kicker
+    return str(manifest.get("title") or otherwise)
+
+
 def subtitle(evidence: Evidence, page: StudyPage) -> str:
     """Data, model and size of the run in one line; of several models the one of which the page speaks, or all."""
     cases = evidence.run.manifest.get("n_cases")

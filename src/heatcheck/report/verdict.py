@@ -28,10 +28,16 @@ _PRAISE = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Two sentences."""
+    """Two sentences, or three, which then stand apart."""
 
     first: str
     second: str
+    third: str = ""
+
+    @property
+    def text(self) -> str:
+        """All in one line."""
+        return " ".join(filter(None, (self.first, self.second, self.third)))
 
 
 @dataclass(frozen=True, slots=True)

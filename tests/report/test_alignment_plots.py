@@ -94,3 +94,43 @@ def test_needle_is_cut_off_so_that_the_other_curves_can_be_seen():
     (route,) = re.findall(r'd="M([^"Z]+)" class="density arm-align"', drawn)
     heights = [float(point.split()[1]) for point in route.split("L")]
     assert min(heights) == pytest.approx(60, abs=1)  # a quarter of the way up, from 78 to 6
+
+
+def names_of(marks, limits):
+    drawn = str(draw(Strip("title", (Line("align", "aligned", estimate(0.5)),), limits, marks)))
+    found = re.findall(r'<text x="([\d.]+)" y="12"[^>]*?text-anchor="(\w+)"[^>]*>([^<]+)</text>', drawn)
+    widths = [(float(x), 6.0 * len(name), anchor) for x, anchor, name in found]
+    return [name for *_, name in found], [
+        (
+            x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor],
+            x + width * (1 - {"start": 0, "middle": 0.5, "end": 1}[anchor]),
+        )
+        for x, width, anchor in widths
+    ]
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.5, -2.0, -20.0])
+@pytest.mark.parametrize("whole", [0.01, 0.08, 0.3, 1.0, 2.0])
+def test_names_of_marks_never_stand_on_each_other_nor_leave_the_strip(zero, whole):
+    names, ends = names_of({whole: "all it tells", 0.0: "none"}, (zero, 2.0))
+    assert names[0] == "none"
+    assert all(start >= 0 and end <= 330 + 1 for start, end in ends)
+    if len(ends) == 2:
+        assert ends[0][1] < ends[1][0]
+
+
+def test_name_without_room_is_left_out_and_its_line_stays():
+    crowded = {0.01: "all it tells", 0.0: "none"}
+    assert names_of(crowded, (0.0, 2.0))[0] == ["none", "all it tells"]
+    assert names_of(crowded, (-20.0, 0.2))[0] == ["none"]
+    strip = Strip("title", (Line("align", "aligned", estimate(0.0)),), (-20.0, 0.2), crowded)
+    assert str(draw(strip)).count("end-mark") == 2
+
+
+def test_few_scores_are_marked_one_by_one_and_more_are_a_curve():
+    few, many = np.array([0.25, 0.5]), np.linspace(0.1, 0.9, 8)
+    drawn = str(densities_drawn("mass", [Density("align", few), Density("misalign", few)]))
+    assert drawn.count("point arm-align") == drawn.count("point arm-misalign") == 2
+    assert "density" not in drawn.lower()
+    assert "aligned: 0.250, 0.500; misaligned: 0.250, 0.500." in drawn
+    assert "point" not in str(densities_drawn("mass", [Density("align", many)]))

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from heatcheck.report import svg
 from heatcheck.report.alignment_facts import ARMS, pipelines
 from heatcheck.report.alignment_scores import METRICS, SHOWN, ImageScores
+from heatcheck.report.alignment_strip import shape
 from heatcheck.report.axes import Axis, tick_label
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel, PanelGroup
@@ -18,6 +19,7 @@ from heatcheck.report.words import plain
 _WIDTH, _HEIGHT = 190.0, 112.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
 _STEPS = 80
+FEWEST = 8  # scores of which a curve is drawn; fewer are shown one by one
 _TALLEST = 4.0  # times the lowest peak: one needle must not flatten the other curves
 _NARROWEST = 0.02  # of the kernel: equal scores must not become a needle
 
@@ -66,13 +68,32 @@ def _defined(values: np.ndarray) -> np.ndarray:
 
 
 def _draw(title: str, drawn: Sequence[Density]) -> Markup:
-    places = np.linspace(0, 1, _STEPS + 1)
-    heights = {density.arm: density.at(places) for density in drawn}
     across = Axis(0, 1, _LEFT, _RIGHT)
-    peaks = [float(each.max()) for each in heights.values()]
-    up = Axis(0, min(max(peaks), _TALLEST * min(peaks)), _BOTTOM, _TOP)
+    few = min(len(density.values) for density in drawn) < FEWEST
     parts = [svg.line(across.at(t), _TOP, across.at(t), _BOTTOM, "grid") for t in (0, 0.5, 1)]
     parts += [svg.words(across.at(t), _BOTTOM + 14, tick_label(t, SCORE), "tick", "middle") for t in (0, 0.5, 1)]
+    parts += _single(drawn, across) if few else _curves(drawn, across)
+    parts.append(svg.words((_LEFT + _RIGHT) / 2, _HEIGHT - 4, f"n {len(drawn[-1].values):,}", "axis-title", "middle"))
+    name = f"{'Scores' if few else 'Density'} of {title}"
+    return svg.picture((_WIDTH, _HEIGHT), name, "; ".join(map(_told, drawn)) + ".", parts)
+
+
+def _single(drawn: Sequence[Density], across: Axis) -> list[Markup]:
+    """A mark an image, a line an arm."""
+    step = (_BOTTOM - _TOP) / len(drawn)
+    return [
+        svg.group(_told(density), *(shape(density.arm, across.at(value), _TOP + step * (i + 0.5))
+                                    for value in density.values.tolist()))
+        for i, density in enumerate(drawn)
+    ]  # fmt: skip
+
+
+def _curves(drawn: Sequence[Density], across: Axis) -> list[Markup]:
+    places = np.linspace(0, 1, _STEPS + 1)
+    heights = {density.arm: density.at(places) for density in drawn}
+    peaks = [float(each.max()) for each in heights.values()]
+    up = Axis(0, min(max(peaks), _TALLEST * min(peaks)), _BOTTOM, _TOP)
+    parts = []
     for density in drawn:
         line = [(across.at(x), up.at(y)) for x, y in zip(places, heights[density.arm], strict=True)]
         shapes = [svg.path(line, f"density arm-{density.arm}")]
@@ -80,10 +101,11 @@ def _draw(title: str, drawn: Sequence[Density]) -> Markup:
             area = [(_LEFT, _BOTTOM), *line, (_RIGHT, _BOTTOM)]
             shapes.insert(0, svg.path(area, f"density-area arm-{density.arm}", closed=True))
         parts.append(svg.group(_told(density), *shapes))
-    parts.append(svg.words((_LEFT + _RIGHT) / 2, _HEIGHT - 4, f"n {len(drawn[-1].values):,}", "axis-title", "middle"))
-    return svg.picture((_WIDTH, _HEIGHT), f"Density of {title}", "; ".join(map(_told, drawn)) + ".", parts)
+    return parts
 
 
 def _told(density: Density) -> str:
+    if len(density.values) < FEWEST:
+        return f"{ARMS[density.arm]}: {', '.join(number(value) for value in sorted(density.values.tolist()))}"
     low, middle, high = (number(float(q)) for q in np.quantile(density.values, [0.05, 0.5, 0.95]))
     return f"{ARMS[density.arm]}: median {middle}, nine in ten from {low} to {high}, n {len(density.values):,}"

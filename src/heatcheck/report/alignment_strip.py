@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
@@ -14,6 +14,7 @@ from heatcheck.report.numbers import SCORE, Unit, interval, number
 WIDTH = 330.0
 _LEFT, _RIGHT = 74.0, 288.0  # of the axis: names stand before it, numbers behind it
 _TOP, _STEP = 20.0, 19.0
+_LETTER = 6.2  # how wide a letter of a name is, about
 _UNIT = SCORE.rounded(2)
 
 
@@ -60,13 +61,41 @@ def draw(strip: Strip) -> Markup:
 
 
 def _marks(strip: Strip, axis: Axis, bottom: float) -> list[Markup]:
-    parts = []
-    for value, name in strip.marks.items():
-        x = axis.at(value)
-        anchor = "start" if x < _LEFT + 30 else "end" if x > _RIGHT - 30 else "middle"
-        parts.append(svg.line(x, _TOP - 4, x, bottom, "end-mark"))
-        parts.append(svg.words(x, _TOP - 8, name, "tick", anchor))
-    return parts
+    parts = [svg.line(axis.at(value), _TOP - 4, axis.at(value), bottom, "end-mark") for value in strip.marks]
+    names = [_Name(axis.at(value), name) for value, name in sorted(strip.marks.items())]
+    return parts + [svg.words(each.x, _TOP - 8, each.words, "tick", each.anchor) for each in _apart(names)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """The name of a mark, and to which side of it the words reach."""
+
+    x: float
+    words: str
+    anchor: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the words begin and end, about."""
+        width = _LETTER * len(self.words)
+        start = self.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
+        return start, start + width
+
+
+def _apart(names: Sequence[_Name]) -> list[_Name]:
+    """The names from left to right; two that would touch turn away from each other, or the second is left out."""
+    placed: list[_Name] = []
+    for name in names:
+        own = replace(name, anchor="start" if name.x < _LEFT + 30 else "end" if name.x > _RIGHT - 30 else "middle")
+        if placed and own.ends[0] < placed[-1].ends[1] + _LETTER:
+            before, own = replace(placed[-1], anchor="end"), replace(own, anchor="start")
+            room = len(placed) == 1 or before.ends[0] > placed[-2].ends[1] + _LETTER
+            if not room or own.ends[1] > WIDTH:
+                continue
+            placed[-1] = replace(before, x=before.x + 1)
+            own = replace(own, x=own.x + 3)
+        placed.append(own)
+    return placed
 
 
 def _drawn(line: Line, axis: Axis, y: float, unit: Unit) -> Markup:

@@ -93,6 +93,18 @@ def test_ends_of_an_interval_that_would_print_alike_get_another_digit(alignment_
     assert "difference 0.68, 95 % interval 0.65–0.71" in said
 
 
+def test_scores_that_would_print_alike_are_not_told_as_a_push_from_one_to_the_same(alignment_evidence):
+    def change(row):
+        if row.statistic == "robustness":
+            return replace(row, value=0.001, low=0.0005, high=0.0015)
+        near = {"align": 0.301, "misalign": 0.300}
+        arm = next((arm for arm in near if f'"{arm}"' in row.condition), "")
+        return replace(row, value=near[arm]) if row.statistic == "mean" and arm else row
+
+    said = verdict(alignment_evidence(rows=changed(change))).first
+    assert "can be pushed from 0.300 to 0.301 with" in said
+
+
 def test_least_pushed_that_may_not_have_moved_is_told_so(alignment_evidence):
     rows = changed(lambda row: replace(row, low=-0.01) if row.statistic == "robustness" and row.value < 0.1 else row)
     assert (

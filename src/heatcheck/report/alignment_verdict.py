@@ -59,9 +59,9 @@ def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
     first = next((each for each in made if each.surely), None)
     if first is None:
         return _unmoved(made, what)
-    low, high = (
-        _value(of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS))) for arm in ("misalign", "align")
-    )
+    ends = [of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS)) for arm in ("misalign", "align")]
+    unit = _telling(*(row.value if row else math.nan for row in ends))
+    low, high = (_value(row, unit) for row in ends)
     return (
         f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
         f"{first.pipeline.base.label} (difference {_with_interval(first.row)}{_auroc(evidence, first)})"
@@ -110,20 +110,20 @@ def _named(each: Pushed) -> str:
 
 
 def _with_interval(row: Estimate, *, brackets: bool = False) -> str:
-    unit = _telling(row)
+    unit = _telling(row.low, row.high)
     between = interval(row.low, row.high, unit)
     told = f"95 % interval {between}" if between else "no interval"
     return f"{number(row.value, unit)} ({told})" if brackets else f"{number(row.value, unit)}, {told}"
 
 
-def _telling(row: Estimate) -> Unit:
-    """As few decimals as tell the two ends of the interval apart."""
+def _telling(low: float, high: float) -> Unit:
+    """As few decimals as tell the two values apart."""
     units = [_UNIT, *(_UNIT.rounded(decimals) for decimals in range(_UNIT.decimals + 1, MOST_DECIMALS + 1))]
-    return next((unit for unit in units if number(row.low, unit) != number(row.high, unit)), _UNIT)
+    return next((unit for unit in units if number(low, unit) != number(high, unit)), _UNIT)
 
 
-def _value(row: Estimate | None) -> str:
-    return number(row.value if row else math.nan, _UNIT)
+def _value(row: Estimate | None, unit: Unit = _UNIT) -> str:
+    return number(row.value if row else math.nan, unit)
 
 
 def _fault(rows: Sequence[Blame]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ ALONE, TUNED = "densenet201/random", "vit_base_16/radimagenet"
 FACTS = {"models": [{**model_facts(ALONE), "fine_tuned": False}, model_facts(TUNED)]}
 
 
-def test_base_that_was_only_trained_stands_in_the_table_of_initialisations_alone(alignment_run):
+def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_run):
     text = build_report(alignment_run(facts=FACTS)).read_text()
     page = read(text)
     where = ("prediction", "AUROC of the base models, by how they began")
@@ -20,6 +20,8 @@ def test_base_that_was_only_trained_stands_in_the_table_of_initialisations_alone
         assert "DenseNet (random_1_channel)" not in section_text(text, anchor)
     networks = table(page, "prediction", "Prediction before and after fine-tuning")["rows"]
     assert [row[0] for row in networks].count("Base") == 1
+    by_finding = [row[0] for row in table(page, "prediction", "AUROC by finding")["rows"]]
+    assert by_finding[1:4] == ["DenseNet (random_1_channel)", "Base", "ViT (radimagenet)"]
 
 
 def test_base_that_was_only_trained_is_not_counted_as_fine_tuned(alignment_evidence):

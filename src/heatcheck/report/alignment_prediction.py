@@ -90,13 +90,14 @@ def _networks(evidence: Evidence, statistics: Sequence[Statistic]) -> Matrix:
 
 
 def _by_finding(evidence: Evidence, statistic: Statistic) -> Matrix:
+    """Every network on every finding; of bases that were only trained, their own AUROC."""
     notes = Footnotes()
     positives = evidence.run.manifest.get("positives") or {}
     names = (ALL_FINDINGS, *evidence.findings)
     groups = []
-    for base in tuned_bases(evidence):
+    for base in bases(evidence) if statistic == AUROC else tuned_bases(evidence):
         rows = []
-        for row in _rows_of(evidence):
+        for row in _rows_of(evidence) if base.fine_tuned else _rows_of(evidence)[:1]:
             found = [_of(evidence, base, row, (*statistic, name)) for name in names]
             rows.append(labelled(row[0], [cell_of(each, SCORE, notes) for each in found]))
         groups.append((base.label, tuple(rows)))

@@ -14,6 +14,8 @@ FACTS = {"models": [{**model_facts(ALONE), "fine_tuned": False}, model_facts(TUN
 def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_run):
     text = build_report(alignment_run(facts=FACTS)).read_text()
     page = read(text)
+    header = text.split("<header")[1].split("</header>")[0]
+    assert "Model: ViT (radimagenet) · 234 images evaluated" in header
     where = ("prediction", "AUROC of the base models, by how they began")
     assert cell(page, where, "random, 1 channel", "densenet201") == "0.800|0.770–0.830"
     for anchor in ("blame", "robustness", "images"):

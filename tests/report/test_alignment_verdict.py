@@ -118,6 +118,13 @@ def test_one_pair_alone_is_compared_with_nothing(alignment_evidence):
     assert said.second.startswith("Of 2 combinations of model, method and finding, in 2 the method fails")
 
 
+def test_one_pair_that_did_not_surely_move_is_not_called_the_furthest(alignment_evidence):
+    plan = {"models": ("densenet121",), "methods": ("grad_cam",)}
+    rows = changed(lambda row: replace(row, low=-0.1) if row.statistic == "robustness" else row, **plan)
+    said = verdict(alignment_evidence(rows=rows, **plan)).first
+    assert "outline: the interval is not above 0; it moved by 0.56 (95 % interval −0.10 to 0.59) with Grad-CAM" in said
+
+
 def test_unfinished_run_has_no_verdict(alignment_evidence):
     assert verdict(alignment_evidence(status="running")).first.startswith("There is no verdict yet")
 

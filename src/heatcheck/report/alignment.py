@@ -8,7 +8,7 @@ from heatcheck.report.alignment_caveats import caveats
 from heatcheck.report.alignment_density import densities
 from heatcheck.report.alignment_example import example
 from heatcheck.report.alignment_factors import factors
-from heatcheck.report.alignment_facts import conditions, prepared
+from heatcheck.report.alignment_facts import conditions, prepared, tuned_bases
 from heatcheck.report.alignment_gallery import alignment_gallery
 from heatcheck.report.alignment_overview import overview, size_of
 from heatcheck.report.alignment_prediction import prediction
@@ -54,6 +54,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
+        models=tuple(base.label for base in tuned_bases(evidence)),
         size=size_of(evidence),
     )
 

@@ -72,18 +72,18 @@ def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
 def _unmoved(made: Sequence[Pushed], what: str) -> str:
     """No interval above 0: for want of an effect, or for want of intervals."""
     without = [each for each in made if lacks_interval(each.row)]
-    pairs = f"of {count(len(made), 'pair')} of model and method"
     why = next((f" ({each.row.reason})" for each in without if each.row.reason), "")
+    several = len(made) > 1
+    pairs = f"of {len(made)} pairs of model and method, " if several else ""
+    moved = f"{'the furthest' if several else 'it'} moved by {_named(made[0])}"
     if len(without) == len(made):
         return (
             f"Whether changing the model alone moves {what} cannot be told, because no interval could be computed"
-            f"{why}: {pairs}, the furthest moved by {_named(made[0])}."
+            f"{why}: {pairs}{moved}."
         )
     some = f", and for {len(without)} none could be computed{why}" if without else ""
-    return (
-        f"Changing the model alone did not surely move {what}: {pairs}, none has an interval above 0{some}; the "
-        f"furthest moved by {_named(made[0])}."
-    )
+    none = f"{pairs}none has an interval above 0{some}; " if several else "the interval is not above 0; "
+    return f"Changing the model alone did not surely move {what}: {none}{moved}."
 
 
 def _auroc(evidence: Evidence, first: Pushed) -> str:

@@ -34,6 +34,7 @@ class StudyPage:
     speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
+    models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead
 
 
@@ -79,8 +80,9 @@ def subtitle(evidence: Evidence, page: StudyPage) -> str:
     """Data, model and size of the run in one line; of several models the one of which the page speaks, or all."""
     cases = evidence.run.manifest.get("n_cases")
     model = f"Model: {page.speaks_of}" if page.speaks_of else description(evidence, "model")
+    models = page.models or tuple(each.label for each in evidence.models)
     if len(evidence.models) > 1 and not page.speaks_of:
-        model = f"Models: {few([each.label for each in evidence.models])}"
+        model = f"Model{'s' if len(models) > 1 else ''}: {few(models)}"
     size = page.size or (count(cases, "case") if cases else "")
     parts = [description(evidence, "source"), model, size]
     return " · ".join(part for part in parts if part)

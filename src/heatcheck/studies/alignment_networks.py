@@ -49,25 +49,27 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         row = int(self.rows[index])
-        labels = torch.tensor([self.images.label(row, finding) for finding in self.findings])
-        if row not in self._masks:
-            self._masks[row] = torch.stack([self._mask(row, finding) for finding in self.findings])
-        masks = self._masks[row]
-        flat = masks.flatten(1)
-        outlined = flat.any(1) & ~flat.all(1) & (labels == 1)
         image = self.images.prepared([row], self.contract)[0]
-        return image, labels, masks.float(), outlined, torch.tensor(row)
+        masks = self._masks_of(row)
+        return image, self._labels(row), masks.float(), self._outlined(row), torch.tensor(row)
 
     @property
     def shows_something(self) -> bool:
         """Whether there is a mask to learn from."""
-        return any(
-            self.images.label(int(self.rows[place]), finding) == 1
-            and self.images.is_outlined(int(self.rows[place]), finding)
-            and bool(self[place][3].any())
-            for place in range(len(self))
-            for finding in self.findings
-        )
+        return any(bool(self._outlined(row).any()) for row in self.rows.tolist())
+
+    def _labels(self, row: int) -> Tensor:
+        return torch.tensor([self.images.label(row, finding) for finding in self.findings])
+
+    def _outlined(self, row: int) -> Tensor:
+        """Which findings are there and outlined, with something left outside."""
+        flat = self._masks_of(row).flatten(1)
+        return flat.any(1) & ~flat.all(1) & (self._labels(row) == 1)
+
+    def _masks_of(self, row: int) -> Tensor:
+        if row not in self._masks:
+            self._masks[row] = torch.stack([self._mask(row, finding) for finding in self.findings])
+        return self._masks[row]
 
     def _mask(self, row: int, finding: str) -> Tensor:
         found = self.images.mask_on(row, finding, self.contract, self.grid)

@@ -1,5 +1,6 @@
 # make demo   set up, run the demonstration and write its reports below demo-run/report.html
 # make test   set up and run the tests
+# make explore  the tests with hypothesis, on many cases drawn anew
 # make check  format, lint, types, layers
 # make bench  measure speed against the budgets
 #
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test explore check format bench clean
 
 setup: $(READY)
 
@@ -26,6 +27,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+explore: $(READY)
+	HEATCHECK_EXAMPLES=explore $(BIN)/python -m pytest -n 2 $$(grep -rl "@given" tests)
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from torch import nn
 
 from heatcheck.models import NetworkClassifier, Preprocessing
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
+settings.register_profile("gate", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HEATCHECK_EXAMPLES", "gate"))
 
 
 def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:

@@ -123,17 +123,33 @@ def test_image_and_grid_with_different_numbers_of_axes_are_refused():
 
 
 @given(data=st.data())
-def test_a_mask_on_the_models_own_grid_is_what_torch_calls_nearest(data):
+@settings(deadline=None)
+def test_a_mask_on_the_models_own_grid_takes_the_pixel_around_each_centre(data):
     shape = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
     grid = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20)))
     mask = data.draw(arrays(bool, shape))
     placement = place(shape, (64, 48), "stretch")
-    expected = functional.interpolate(torch.from_numpy(mask)[None, None].float(), grid, mode="nearest-exact")[0, 0]
+    rows, columns = ((2 * np.arange(size) + 1) * pixels // (2 * size) for pixels, size in zip(shape, grid, strict=True))
+    expected = mask[np.ix_(rows, columns)]
     made = mask_to_grid(mask, placement, grid)
     if expected.any():
-        assert np.array_equal(made, expected.bool().numpy())
+        assert np.array_equal(made, expected)
     else:
         assert made.sum() == (1 if mask.any() else 0)
+
+
+def test_a_mask_moves_to_a_coarser_grid_as_torch_says():
+    mask = np.random.default_rng(3).random((64, 48)) < 0.4
+    expected = functional.interpolate(torch.from_numpy(mask)[None, None].float(), (24, 20), mode="nearest-exact")
+    made = mask_to_grid(mask, place((64, 48), (96, 96), "stretch"), (24, 20))
+    assert np.array_equal(made, expected[0, 0].bool().numpy())
+
+
+def test_a_centre_on_the_edge_of_two_pixels_belongs_to_the_later_one():
+    mask = np.zeros((10, 1), bool)
+    mask[2] = True
+    made = mask_to_grid(mask, place((10, 1), (64, 48), "stretch"), (15, 1))
+    assert np.flatnonzero(made).tolist() == [3]
 
 
 def test_a_padded_image_has_no_mask_on_the_padding():

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 Fit = Literal["stretch", "pad"]
+ROUNDING = 1e-9
+"""Pixels by which a position may be off from the division of sizes; far below what any image resolves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def mask_to_grid(
 ) -> Bool[np.ndarray, "*grid"]:
     """A mask of the image on a grid that spans the model's field of view: at each centre the nearest image pixel.
 
+    A centre on the edge between two pixels belongs to the later one, whatever the division rounds to.
     A mask that lies between all centres keeps one pixel of the grid, the one around the middle pixel of the mask.
     """
     if not mask.any():
@@ -112,7 +115,8 @@ def mask_to_grid(
     chosen = mask
     for axis, (pixels, size) in enumerate(zip(placement.image_shape, grid, strict=True)):
         centres = (np.arange(size) + 0.5) * placement.model_shape[axis] / size
-        nearest = np.floor((centres - placement.origin[axis]) / placement.scale[axis]).astype(np.intp)
+        pixel = (centres - placement.origin[axis]) / placement.scale[axis]
+        nearest = np.floor(pixel + ROUNDING).astype(np.intp)
         inside = (nearest >= 0) & (nearest < pixels)
         taken = chosen.take(nearest.clip(0, pixels - 1), axis)
         across = [-1 if at == axis else 1 for at in range(mask.ndim)]

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import CaseError
+from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import Case, CaseKey, CaseRecord
 
 One = TypeVar("One")
@@ -51,6 +51,34 @@ def failure(key: CaseKey, error: Exception) -> CaseRecord:
     reason = str(error) if isinstance(error, CaseError) else f"{type(error).__name__}: {error}"
     detail = "".join(traceback.format_exception(error))
     return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
+
+
+def readable(read: Iterable[Case | CaseRecord], failed: list[CaseRecord]) -> Iterator[Case]:
+    """The cases that could be read; the records of the others are added to `failed`."""
+    for one in read:
+        if isinstance(one, Case):
+            yield one
+        else:
+            failed.append(one)
+
+
+def one_by_one_if_needed(
+    items: Sequence[One], work: Callable[[Sequence[One]], None], blame: Callable[[One, Exception], None]
+) -> None:
+    """Work on all items together; when that fails, on each alone, and blame those that fail again.
+
+    What `work` leaves behind it must leave at its end: a batch that fails is worked on a second time.
+    """
+    try:
+        work(items)
+    except InputError:
+        raise  # what the user must mend concerns every case
+    except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
+        if len(items) == 1:
+            blame(items[0], error)
+            return
+        for item in items:
+            one_by_one_if_needed([item], work, blame)
 
 
 def batches(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:

@@ -1,9 +1,8 @@
 """One split of a localization study, shard by shard: every model's maps, scored case by case."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from heatcheck.core.errors import InputError
 from heatcheck.core.findings import known
 from heatcheck.core.records import (
     Case,
@@ -18,7 +17,7 @@ from heatcheck.core.records import (
 )
 from heatcheck.maps.keep import for_keeping
 from heatcheck.runs.spec import Envelope
-from heatcheck.studies.cases import batches, failure, read_cases
+from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.studies.explainers import CaseExplainer, Split
 from heatcheck.studies.explaining import Explained
 from heatcheck.studies.scoring import ScoringRule, score_case
@@ -70,7 +69,7 @@ class ScoringStage:
         keeps_maps = self.envelope.keep_maps == "all" and not self.name
         collected = _Collected(shard, model, explain, rule, keeps_maps, self.is_first(shard), len(self.rules) > 1)
         read = read_cases(self.split.source, self._keys(shard), self.workers)
-        for batch in batches(collected.usable(read), self.envelope.batch_size):
+        for batch in batches(readable(read, collected.cases), self.envelope.batch_size):
             collected.explain(batch)
         return collected.tables()
 
@@ -93,36 +92,22 @@ class _Collected:
     shapes: list[TruthShape] = field(default_factory=list)
     maps: dict[str, Map] = field(default_factory=dict)
 
-    def usable(self, read: Iterable[Case | CaseRecord]) -> Iterator[Case]:
-        """The cases that could be read; the records of the others are kept."""
-        for one in read:
-            if isinstance(one, Case):
-                yield one
-            else:
-                self.cases.append(one)
-
-    def explain(self, batch: list[Case]) -> None:
+    def explain(self, batch: Sequence[Case]) -> None:
         """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
-        try:
-            explained, seconds = self.explainer(batch)
-            scored = [score_case(one, self.explainer.findings, self.model, self.rule) for one in explained]
-        except InputError:
-            raise  # what the user must mend concerns every case
-        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            if len(batch) == 1:
-                self.cases.append(self._failure(batch[0].key, error))
-                return
-            for case in batch:
-                self.explain([case])
-            return
+        one_by_one_if_needed(batch, self._explain, self._blame)
+
+    def _explain(self, batch: Sequence[Case]) -> None:
+        explained, seconds = self.explainer(batch)
+        scored = [score_case(one, self.explainer.findings, self.model, self.rule) for one in explained]
         for one, rows in zip(explained, scored, strict=True):
             self._add(one, rows)
         maps = len(explained) * len(self.explainer.findings)
         self.timings += [Timing(self.shard, "map", name, maps, spent, self.model) for name, spent in seconds.items()]
 
-    def _failure(self, key: CaseKey, error: Exception) -> CaseRecord:
-        record = failure(key, error)
-        return replace(record, reason=f"model {self.model}: {record.reason}") if self.among_several else record
+    def _blame(self, case: Case, error: Exception) -> None:
+        record = failure(case.key, error)
+        reason = f"model {self.model}: {record.reason}" if self.among_several else record.reason
+        self.cases.append(replace(record, reason=reason))
 
     def _add(self, one: Explained, rows: list[Score]) -> None:
         key, findings = one.case.key, self.explainer.findings

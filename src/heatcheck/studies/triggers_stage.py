@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from heatcheck.core.errors import InputError
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Score, ShardTables, Timing
 from heatcheck.maps.keep import for_keeping
-from heatcheck.studies.cases import failure
+from heatcheck.studies.cases import failure, one_by_one_if_needed
 from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.triggers_scores import Scorer, Subject
 
@@ -95,22 +94,17 @@ class _Collected:
     timings: list[Timing] = field(default_factory=list)
     maps: dict[str, Map] = field(default_factory=dict)
 
-    def explain(self, places: list[int]) -> None:
+    def explain(self, places: Sequence[int]) -> None:
         """Explain and score a batch; when it fails, find the image that is to blame and keep the others."""
-        try:
-            subjects = self.exam.subjects(places)
-            maps, seconds = explained_maps(self.explainer, subjects)
-            rows = self.scorer.scores(subjects, maps)
-        except InputError:
-            raise  # what the user must mend concerns every case
-        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            if len(places) == 1:
-                self.failed.append(failure(self.exam.key(places[0]), error))
-                return
-            for place in places:
-                self.explain([place])
-            return
-        self.scores += rows
+        one_by_one_if_needed(places, self._explain, self._blame)
+
+    def _blame(self, place: int, error: Exception) -> None:
+        self.failed.append(failure(self.exam.key(place), error))
+
+    def _explain(self, places: Sequence[int]) -> None:
+        subjects = self.exam.subjects(places)
+        maps, seconds = explained_maps(self.explainer, subjects)
+        self.scores += self.scorer.scores(subjects, maps)
         self.timings += [self._timing("map", name, len(places), spent) for name, spent in seconds.items()]
         if self.keeps_maps:
             for subject, own in zip(subjects, maps, strict=True):

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from monai.transforms import NormalizeIntensity
 from torch import nn
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import image_to_model, place
-from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.models import NetworkClassifier, Preprocessing, prepared, statistics_of
 
 
 def classifier(module=None, **contract):
@@ -114,3 +115,65 @@ def test_logits_are_what_the_network_says():
 def test_outputs_are_those_of_the_contract_and_a_network_without_weights_is_on_the_cpu():
     assert classifier().outputs == ("a", "b")
     assert classifier().device == torch.device("cpu")
+
+
+def head(*shape):
+    """Voxels of very different channels in a black surrounding."""
+    image = np.zeros(shape, np.float32)
+    inside = (slice(None), *(slice(side // 4, -side // 4) for side in shape[1:]))
+    scale = np.array([1.0, 300.0, 2e4])[: shape[0]].reshape(-1, *(1,) * (len(shape) - 1))
+    image[inside] = (random_image(*image[inside].shape) + 0.5) * scale
+    return image
+
+
+@pytest.mark.parametrize("shape", [(3, 12, 16), (2, 8, 12, 16)])
+def test_scaling_by_own_nonzero_pixels_is_monais(shape):
+    image = head(*shape)
+    net = classifier(channels=shape[0], size=shape[1:], scaling="nonzero")
+    seen = net.prepare([image])[0]
+    judge = NormalizeIntensity(nonzero=True, channel_wise=True)(torch.from_numpy(image))
+    torch.testing.assert_close(seen, torch.as_tensor(judge), rtol=1e-4, atol=1e-5)
+    assert not seen[torch.from_numpy(image) == 0].any()
+
+
+def test_covered_copy_is_scaled_as_the_intact_image():
+    image = head(3, 12, 16)
+    wanted = Preprocessing(outputs=("a",), size=(12, 16), channels=3, scaling="nonzero")
+    whole, own = prepared(image, wanted), statistics_of(image, wanted)
+    covered = image.copy()
+    covered[1, :, 8:] = 0
+    seen = prepared(covered, wanted, own)
+    assert torch.equal(seen[[0, 2]], whole[[0, 2]])
+    assert torch.equal(seen[1, :, :8], whole[1, :, :8])
+    assert not seen[1, :, 8:].any()
+    assert not prepared(np.zeros_like(image), wanted, own).any()
+    assert not torch.equal(prepared(covered, wanted)[1, :, :8], whole[1, :, :8])
+
+
+def test_images_that_are_scaled_alike_have_no_statistics_of_their_own():
+    wanted = Preprocessing(outputs=("a",), size=(6, 8))
+    assert statistics_of(random_image(1, 6, 8), wanted) is None
+
+
+def test_grey_image_scaled_by_its_own_pixels_fills_all_channels():
+    image = head(1, 12, 16)
+    seen = classifier(channels=3, size=(12, 16), scaling="nonzero").prepare([image])[0]
+    assert torch.equal(seen[0], seen[2])
+    np.testing.assert_allclose(seen[0][seen[0] != 0].std(correction=0), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_constant_channel_cannot_be_scaled_by_itself_and_is_named(value):
+    image = head(3, 12, 16)
+    image[1][image[1] != 0] = value
+    with pytest.raises(CaseError, match="channel 2 of 3 is constant") as caught:
+        classifier(channels=3, size=(12, 16), scaling="nonzero").prepare([image])
+    assert caught.value.stage == "prepare"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_pixels_that_are_no_numbers_are_an_error_of_that_case(value):
+    image = head(1, 12, 16)
+    image[0, 6, 8] = value
+    with pytest.raises(CaseError, match="no numbers"):
+        classifier(size=(12, 16), scaling="nonzero").prepare([image])

@@ -47,6 +47,8 @@ def test_least_contract_is_grey_sigmoid_and_stretched():
         ({"mean": [math.inf]}, "mean.0: Input should be a finite number"),
         ({"activation": "relu"}, "activation: Input should be 'sigmoid' or 'softmax'"),
         ({"fit": "crop"}, "fit: Input should be 'stretch' or 'pad'"),
+        ({"scaling": "own"}, "scaling: Input should be 'fixed' or 'nonzero'"),
+        ({"scaling": "nonzero", "mean": [0.5]}, "with scaling nonzero each image has its own mean and std"),
         ({"colour": "grey"}, "colour: Extra inputs are not permitted"),
     ],
 )
@@ -68,6 +70,12 @@ def test_contract_survives_its_own_json():
     contract = Preprocessing(outputs=("a",), size=(8, 9, 10), channels=2, mean=(0.1, 0.2), std=(1e-5,), fit="pad")
     assert read_contract(contract.model_dump_json(), "x") == contract
     assert read_contract(json.dumps(contract.model_dump()), "x") == contract
+
+
+def test_contract_of_images_with_their_own_scale_survives_its_own_json():
+    contract = checked_contract({**LEAST, "channels": 4, "scaling": "nonzero"}, "x")
+    assert (contract.mean, contract.std) == ((0.0,), (1.0,))
+    assert read_contract(contract.model_dump_json(), "x") == contract
 
 
 def test_text_that_is_no_json_is_refused():

@@ -45,6 +45,7 @@ def rule(**changes):
 
 def test_images_are_what_the_network_would_prepare_itself(tmp_path):
     source, contracts = phantom(), (contract(), contract(channels=3), contract(fit="pad", mean=(0.4,)))
+    contracts += (contract(scaling="nonzero"), contract(mean=(0.0,), std=(1.0,)))
     images = read(tmp_path, source, contracts)
     for each in contracts:
         for row, key in enumerate(images.keys):

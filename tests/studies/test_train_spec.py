@@ -8,6 +8,8 @@ from training_material import SMALL, training_spec
 from heatcheck.core.errors import SpecError
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import read_spec, shipped_specs
+from heatcheck.studies.progress import Silent
+from heatcheck.studies.train_network import contract_of
 from heatcheck.studies.train_spec import TrainingBody, planned
 from heatcheck.training import STRATEGIES
 
@@ -94,3 +96,15 @@ def test_warm_up_and_rotation_reach_the_fit(tmp_path):
     settings = plan.settings(1, 0.1)
     assert (settings.warm_up_steps, settings.rotate) == (7, 15.0)
     assert settings.pace(100).at(6) == 0.1 > settings.pace(100).at(5)
+
+
+def test_images_may_be_scaled_by_their_own_pixels(tmp_path):
+    plan = planned(training_spec(tmp_path, SMALL, pixels={"scaling": "nonzero"}))
+    contract = contract_of(plan, tmp_path, Silent())
+    assert (contract.scaling, contract.channels) == ("nonzero", 1)
+    assert contract_of(plan, tmp_path, Silent()) == contract
+
+
+def test_mean_of_images_that_are_scaled_by_their_own_pixels_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="leave both out"):
+        planned(training_spec(tmp_path, SMALL, pixels={"scaling": "nonzero", "mean": 0.5, "std": 0.5}))

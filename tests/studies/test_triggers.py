@@ -207,6 +207,7 @@ def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(whole):
 
 
 PADDED = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "fit": "pad"}
+OWN_SCALE = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "scaling": "nonzero"}
 BAD = {
     "a trigger larger than the image": ({"triggers": ["square-corner-300"]}, "square-corner-300"),
     "a target that is no class": ({"target": "Normall"}, "did you mean 'Normal'"),
@@ -230,6 +231,10 @@ BAD = {
     "a padded baseline": (
         {"model": {"name": "phantom_classes_vgg", "contract": PADDED}, "size": None}, "set `fit: stretch`"
     ),
+    "a baseline that scales images by themselves": (
+        {"model": {"name": "phantom_classes_vgg", "contract": OWN_SCALE}, "size": None}, "scaling: fixed"
+    ),
+    "images scaled by themselves": ({"pixels": {"scaling": "nonzero"}}, "scaling: fixed"),
     "an unknown key": ({"triger": 1}, "unknown key"),
 }  # fmt: skip
 

@@ -35,6 +35,17 @@ class Source(Protocol):
         """A text that changes when the data behind the cases do; pixels need not be read for it."""
 
 
+class ModalSource(Source, Protocol):
+    """A source whose images have one channel a modality, and whose findings are classes, of which a case has one.
+
+    The truth of its cases is keyed by modality: where the lesion is seen in each.
+    """
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """What the channels of every image are, in their order."""
+
+
 class Classifier(Protocol):
     """A model with its preprocessing: image grid in, one logit per finding out."""
 

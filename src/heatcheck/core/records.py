@@ -21,6 +21,7 @@ TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are 
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]
 Mask = Bool[np.ndarray, "*space"]
+Affine = Float[np.ndarray, "4 4"]  # from voxel indices, in the array's own order, to millimetres right, front and up
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Case:
     readings: tuple[Reading, ...] = ()
     spacing: tuple[float, ...] | None = None  # millimetres per pixel, where known
     instances: Mapping[str, int] = field(default_factory=dict)  # outlines or boxes drawn, by finding, where known
+    affine: Affine | None = None  # of a volume, where known: indices of the image to the patient's RAS+ millimetres
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -107,19 +108,63 @@ def placed(image: Image, wanted: Preprocessing) -> Placement:
     return place(tuple(image.shape[1:]), wanted.size, wanted.fit)
 
 
-def prepared(image: Image, wanted: Preprocessing) -> Float[Tensor, "channel *space"]:
-    """The image as the contract asks for it."""
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Mean and standard deviation of each channel of one image, over its pixels that are not 0."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def statistics_of(image: Image, wanted: Preprocessing) -> Statistics | None:
+    """What the image is scaled by where the contract asks for its own; None where all images are scaled alike.
+
+    Copies of an image in which something is covered are prepared with those of the intact image.
+    """
+    if wanted.scaling == "fixed":
+        return None
+    if not np.isfinite(image).all():
+        raise CaseError("image has pixels that are no numbers (NaN or infinite); mend the file", stage="prepare")
+    mean, std = [], []
+    for number, channel in enumerate(image, 1):
+        seen = channel[channel != 0].astype(np.float64)
+        if not seen.size or seen.min() == seen.max():
+            raise CaseError(
+                f"channel {number} of {len(image)} is constant: its pixels other than 0 do not differ, so that it "
+                "cannot be scaled by them; check the file",
+                stage="prepare",
+            )
+        mean.append(float(seen.mean()))
+        std.append(float(seen.std()))
+    return Statistics(tuple(mean), tuple(std))
+
+
+def prepared(
+    image: Image, wanted: Preprocessing, statistics: Statistics | None = None
+) -> Float[Tensor, "channel *space"]:
+    """The image as the contract asks for it; scaled by its own statistics, where it has such, unless others are given.
+
+    Pixels that are 0 stay 0 where images are scaled by their own statistics.
+    """
     tensor = torch.as_tensor(image, dtype=torch.float32)
-    if tensor.shape[0] == 1 and wanted.channels > 1:
-        tensor = tensor.expand(wanted.channels, *tensor.shape[1:])
-    if tensor.shape[0] != wanted.channels:
+    if tensor.shape[0] not in {1, wanted.channels}:
         raise CaseError(f"image has {tensor.shape[0]} channels, the model expects {wanted.channels}", stage="prepare")
     if tensor.ndim - 1 != len(wanted.size):
         raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(wanted.size)}", stage="prepare")
-    axes = (-1,) + (1,) * len(wanted.size)
-    mean, std = torch.tensor(wanted.mean).reshape(axes), torch.tensor(wanted.std).reshape(axes)
-    # normalised first, so that padding is the training set's mean grey
-    return image_to_model((tensor - mean) / std, placed(image, wanted))
+    # scaled first, so that padding is the training set's mean grey, or 0 as the background
+    if wanted.scaling == "fixed":
+        scaled = _standardised(tensor.expand(wanted.channels, *tensor.shape[1:]), wanted)
+    else:
+        own = _standardised(tensor, statistics or statistics_of(image, wanted) or wanted)
+        scaled = torch.where(tensor == 0, tensor, own).expand(wanted.channels, *tensor.shape[1:])
+    return image_to_model(scaled, placed(image, wanted))
+
+
+def _standardised(image: Tensor, by: Preprocessing | Statistics) -> Tensor:
+    """The image less the mean, over the standard deviation."""
+    axes = (-1,) + (1,) * (image.ndim - 1)
+    mean, std = torch.tensor(by.mean).reshape(axes), torch.tensor(by.std).reshape(axes)
+    return (image - mean) / std
 
 
 def activated(logits: Logits, wanted: Preprocessing) -> Logits:

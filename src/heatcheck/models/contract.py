@@ -13,7 +13,8 @@ class Preprocessing(BaseModel):
     """Everything needed to use a network as it was trained.
 
     Mean and standard deviation are in the units of the source's pixels, which are scaled to [0, 1] where the file
-    holds integers.
+    holds integers. With `scaling: nonzero` each image has its own: those of each channel's pixels that are not 0,
+    and zeros stay 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -23,6 +24,7 @@ class Preprocessing(BaseModel):
     channels: int = Field(1, ge=1)
     mean: tuple[float, ...] = (0.5,)
     std: tuple[float, ...] = (0.25,)
+    scaling: Literal["fixed", "nonzero"] = "fixed"  # by mean and std, or by each image's own
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
     head: Literal["binary", "three_class"] = "binary"  # one number a finding, or negative, positive, uncertain
     fit: Literal["stretch", "pad"] = "stretch"
@@ -37,6 +39,14 @@ class Preprocessing(BaseModel):
     def _own_names(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(canonical, outputs))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _own_scale(cls, values: object) -> object:
+        """Where each image has its own mean and deviation there are no common ones."""
+        if isinstance(values, dict) and values.get("scaling") == "nonzero":
+            return {"mean": (0.0,), "std": (1.0,), **values}
+        return values
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in ("mean", "std"):
@@ -44,6 +54,8 @@ class Preprocessing(BaseModel):
                 raise ValueError(f"{name} needs one value, or one for each of the {self.channels} channels")
         if min(self.std) <= 0:
             raise ValueError("std must be above 0")
+        if self.scaling == "nonzero" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
+            raise ValueError("with scaling nonzero each image has its own mean and std; leave both out")
         if len(set(self.outputs)) != len(self.outputs):
             raise ValueError("two outputs have the same name")
         if self.head == "three_class" and self.activation != "sigmoid":

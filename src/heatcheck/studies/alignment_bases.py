@@ -121,8 +121,7 @@ def _to_train(
         outputs=outputs,
         size=size,
         channels=part.channels or pixels.said_channels or facts.channels,
-        mean=pixels.mean or (0.5,),
-        std=pixels.std or (0.5,),
+        **pixels.scale(0.5, 0.5),
     )
     start = folder / part.start.replace(MODEL, model.name) if part.start else None
     digest = ""

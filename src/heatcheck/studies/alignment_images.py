@@ -210,7 +210,8 @@ def file_of(contract: Preprocessing) -> str:
     """The name of the file that holds images for that contract; contracts that differ in copies of grey share one."""
     alike = len(set(contract.mean)) == 1 and len(set(contract.std)) == 1
     pixels = (contract.mean[:1], contract.std[:1]) if alike else (contract.mean, contract.std, contract.channels)
-    facts = json.dumps([contract.size, contract.fit, *pixels])
+    own = ("nonzero",) if contract.scaling == "nonzero" else ()
+    facts = json.dumps([contract.size, contract.fit, *pixels, *own])
     return f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.npy"
 
 

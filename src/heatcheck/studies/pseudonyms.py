@@ -31,6 +31,12 @@ class PseudonymousSource:
         """How the marks are stored in the source."""
         return self.source.truth_kind
 
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """What the channels of the source's images are; none where the source does not say."""
+        said: tuple[str, ...] = getattr(self.source, "modalities", ())
+        return said
+
     def index(self) -> Sequence[CaseKey]:
         """Every case, under its pseudonym."""
         return sorted((self._renamed(name) for name in self.originals), key=lambda key: key.case)

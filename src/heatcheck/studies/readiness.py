@@ -101,4 +101,6 @@ def methods_with_batch(explainer: Judged, folder: RunFolder, fact: str = "max_ba
 def _blank(classifier: NetworkClassifier) -> Images:
     """A black image as the model wants it."""
     wanted = classifier.preprocessing
+    if wanted.scaling == "nonzero":  # there black stays 0 and has no spread to be scaled by
+        return torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
     return classifier.prepare([np.zeros((wanted.channels, *wanted.size), np.float32)])

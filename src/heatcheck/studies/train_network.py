@@ -1,6 +1,7 @@
 """What a training begins with: how images are prepared, and the first weights."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,28 +24,28 @@ def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
     file = out / "contract.json"
     if file.exists():
         return read_contract(file.read_text(), file.name)
-    channels, mean, std = _pixels(plan, watcher)
-    contract = Preprocessing(outputs=plan.outputs, size=plan.body.size, channels=channels, mean=mean, std=std)
+    channels, scale = _pixels(plan, watcher)
+    contract = Preprocessing(outputs=plan.outputs, size=plan.body.size, channels=channels, **scale)
     with replaced(file) as temporary:
         temporary.write_text(contract.model_dump_json() + "\n")
     return contract
 
 
-def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
-    """Channels, means and standard deviations."""
+def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
+    """Channels, and what the contract says of scaling."""
     said = plan.body.pixels
-    if said.mean is not None and said.std is not None:
-        return _channels(said, plan.training), said.mean, said.std
+    if said.mean is not None or said.scaling == "nonzero":
+        return channels_of(said, plan.training), said.scale()
     mean, std = intensity(plan.training, plan.training.index(), plan.seed, watcher)
     if said.channels and len(mean) not in (1, said.channels):
         raise InputError(
             f"the training images have {len(mean)} channels, `pixels.channels` is {said.channels}; only grey images "
             "can fill other channels than their own"
         )
-    return said.channels or len(mean), tuple(mean), tuple(std)
+    return said.channels or len(mean), {"mean": tuple(mean), "std": tuple(std)}
 
 
-def _channels(said: PixelsPart, source: Source) -> int:
+def channels_of(said: PixelsPart, source: Source) -> int:
     """The channels that the spec names or counts values for, else those of the first image that can be read."""
     if said.said_channels:
         return said.said_channels

@@ -77,6 +77,7 @@ class PixelsPart(BaseModel):
     channels: int | None = Field(None, ge=1)  # a grey image fills them all
     mean: tuple[float, ...] | None = Field(None, min_length=1)  # taken from each pixel, which lies between 0 and 1
     std: tuple[PositiveFloat, ...] | None = Field(None, min_length=1)  # then divides it
+    scaling: Literal["fixed", "nonzero"] = "fixed"  # nonzero: each channel by its own pixels that are not 0
 
     @field_validator("mean", "std", mode="before")
     @classmethod
@@ -87,6 +88,8 @@ class PixelsPart(BaseModel):
     def _consistent(self) -> Self:
         if (self.mean is None) != (self.std is None):
             raise ValueError("name `mean` and `std` together, or neither: they are then measured")
+        if self.scaling == "nonzero" and self.mean is not None:
+            raise ValueError("with `scaling: nonzero` each image has its own `mean` and `std`; leave both out")
         counts = self._counts
         if len(counts) > 1 or (self.channels and counts - {self.channels}):
             raise ValueError("`mean` and `std` need one value, or one for each of the `channels`")
@@ -96,6 +99,12 @@ class PixelsPart(BaseModel):
     def said_channels(self) -> int | None:
         """The channels that are named, or for which there are values."""
         return self.channels or max(self._counts, default=None)
+
+    def scale(self, mean: float = 0.0, std: float = 1.0) -> dict[str, Any]:
+        """What the contract says of scaling; these values where images are scaled alike and none are named."""
+        if self.scaling == "nonzero":
+            return {"scaling": self.scaling}
+        return {"mean": self.mean or (mean,), "std": self.std or (std,)}
 
     @property
     def _counts(self) -> set[int]:

@@ -10,6 +10,8 @@ from heatcheck.studies.registry import RunOptions
 from heatcheck.studies.train_spec import PixelsPart
 from heatcheck.studies.triggers_spec import TriggersBody
 
+FIXED = "a trigger would change them all, so a baseline needs one mean and std for all images (`scaling: fixed`)"
+
 
 def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
     """The baseline, where the model comes with weights; None where it is to be trained."""
@@ -54,7 +56,11 @@ def contract_of(
                 f"{where}: model {given.name} pads its images, and triggers and artefacts are looked for on images "
                 "that fill the model's grid; set `fit: stretch` in its contract"
             )
+        if own.scaling == "nonzero":
+            raise SpecError(f"{where}: model {given.name} scales each image by its own pixels; {FIXED}")
         return own
+    if body.pixels.scaling == "nonzero":
+        raise SpecError(f"{where}: pixels: with `scaling: nonzero` each image is scaled by its own pixels; {FIXED}")
     if not classes:
         raise SpecError(f"{where}: `artefacts` alone need a model with weights; name `weights`")
     facts = MODELS[body.model.name]
@@ -65,7 +71,6 @@ def contract_of(
         outputs=tuple(classes),
         size=size,
         channels=pixels.channels or max(facts.channels if body.start else channels, len(pixels.mean or ())),
-        mean=pixels.mean or (0.0,),
-        std=pixels.std or (1.0,),
+        **pixels.scale(),
         activation="softmax",
     )

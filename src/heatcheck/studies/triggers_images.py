@@ -83,7 +83,7 @@ def grid_images(source: Source, contract: Preprocessing, file: Path, watcher: Wa
 
 def plain_contract(contract: Preprocessing, channels: int) -> Preprocessing:
     """The contract of images that keep their grey values and their channels."""
-    return contract.model_copy(update={"mean": (0.0,), "std": (1.0,), "channels": channels})
+    return contract.model_copy(update={"mean": (0.0,), "std": (1.0,), "scaling": "fixed", "channels": channels})
 
 
 def channels_of(source: Source) -> int:

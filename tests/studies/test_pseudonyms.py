@@ -16,7 +16,7 @@ def test_source_under_pseudonyms_still_says_what_its_channels_are(tmp_path):
     source = Modal(settings())
     hidden, keys = pseudonymous(source, source.index(), tmp_path / "run")
     assert hidden.modalities == ("film",)
-    assert hidden.load(keys[0]).image.shape == (1, 32, 32)
+    assert hidden.load(keys[0]).image.shape[0] == 1
 
 
 def test_source_that_does_not_say_what_its_channels_are_has_no_modalities(tmp_path):

@@ -57,6 +57,11 @@ def folder(tmp_path):
     return facts.open(facts.settings.model_validate(values).resolved(tmp_path))
 
 
+def phantom_brain(_):
+    facts = SOURCES["phantom_brain"]
+    return facts.open(facts.settings(cases=4, size=48))
+
+
 def phantom_chest(_):
     facts = SOURCES["phantom_chest"]
     return facts.open(facts.settings(patients=6, size=48))
@@ -71,6 +76,7 @@ MAKERS = {
     "chexlocalize": chexlocalize,
     "covid_radiography": covid_radiography,
     "folder": folder,
+    "phantom_brain": phantom_brain,
     "phantom_chest": phantom_chest,
     "phantom_classes": phantom_classes,
 }
@@ -111,7 +117,12 @@ def test_truth_alone_equals_the_truth_of_the_case_and_is_never_empty(source):
         alone, whole = source.truth(key), source.load(key).truth
         assert set(alone) == set(whole)
         assert all(np.array_equal(alone[f], whole[f]) and alone[f].any() for f in alone)
-        assert all(key.labels[finding] != 0 for finding in alone)
+        modalities = getattr(source, "modalities", ())
+        if modalities:  # each modality has its own mask, whatever the class
+            assert set(alone) <= set(modalities)
+            assert source.load(key).image.shape[0] == len(modalities)
+        else:
+            assert all(key.labels[finding] != 0 for finding in alone)
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -9,6 +9,7 @@ from heatcheck.sources.registry import SourceSettings
 
 # the settings without which a source cannot be
 LEAST = {
+    "phantom_brain": {},
     "phantom_chest": {},
     "phantom_classes": {},
     "folder": {"images": "images"},

@@ -3,6 +3,7 @@
 from heatcheck.sources.chexlocalize import CheXlocalize
 from heatcheck.sources.covid_radiography import CovidRadiography
 from heatcheck.sources.folder import FolderSource
+from heatcheck.sources.phantom_brain import PhantomBrain
 from heatcheck.sources.phantom_chest import PhantomChest
 from heatcheck.sources.phantom_classes import PhantomClasses
 from heatcheck.sources.registry import SOURCES, SourceFacts
@@ -12,6 +13,7 @@ __all__ = [
     "CheXlocalize",
     "CovidRadiography",
     "FolderSource",
+    "PhantomBrain",
     "PhantomChest",
     "PhantomClasses",
     "SourceFacts",

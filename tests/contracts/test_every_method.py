@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from heatcheck.core.errors import ModelError
-from heatcheck.methods import METHODS, build_method
+from heatcheck.methods import METHODS, build_method, shares_modalities
 from heatcheck.methods.registry import Needs
 from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 
@@ -159,6 +159,25 @@ def test_a_method_that_needs_only_predictions_takes_any_function_and_another_say
     else:
         expected = method(judged, tiny_images, every(0, 1), SEEDS).values
         torch.testing.assert_close(method(box, tiny_images, every(0, 1), SEEDS).values, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_shares_modalities_gives_one_map_for_all_channels(name, per_channel, judged, tiny_images):
+    known = {setting.name for setting in fields(METHODS[name].settings)}
+    settings = {"per_channel": True} if per_channel and "per_channel" in known else {}
+    if per_channel and "segments" in known:
+        settings = {"segments": {"kind": "grid", "cells": 2, "per_channel": True}}
+    method = make(name, tiny_images, **settings)
+    channels = method(judged, tiny_images, every(0), SEEDS).values.shape[2]
+    assert channels == (1 if shares_modalities(method) else 2)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_group_of_a_method_says_what_the_method_itself_needs(name):
+    facts = METHODS[name]
+    assert facts.group.access == facts.needs.value
+    assert facts.group.speed == ("slow" if facts.needs is Needs.PREDICTIONS else "fast")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,5 +1,7 @@
 """Covering parts of the image, against Captum and by hand."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from captum.attr import FeatureAblation as PeerAblation
@@ -24,6 +26,17 @@ def test_occlusion_equals_captum(tiny_classifier, tiny_images, window, stride):
             tiny_images, sliding_window_shapes=shape, strides=steps, target=target
         )
         torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("window", "stride"), [(6, 6), (5, 3)])
+def test_occlusion_of_one_channel_at_a_time_equals_captum(tiny_classifier, tiny_images, window, stride):
+    ours = Occlusion(window, stride, per_channel=True)(tiny_classifier, tiny_images, every(0, 2), range(4)).values
+    axes = tiny_images.ndim - 2
+    for place, target in enumerate((0, 2)):
+        peer = PeerOcclusion(tiny_classifier.module).attribute(
+            tiny_images, sliding_window_shapes=(1, *[window] * axes), strides=(1, *[stride] * axes), target=target
+        )
+        torch.testing.assert_close(ours[:, place], peer, rtol=1e-5, atol=1e-6)
 
 
 def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
@@ -99,6 +112,18 @@ def test_windows_cover_every_pixel_and_spread_as_the_mean_over_them(shape, windo
     weights = covers.flatten(1).float()
     torch.testing.assert_close(windows.spread(drops).flatten(1), drops @ weights / weights.sum(0))
     assert torch.equal(torch.cat([windows[:3], windows[3:]]), covers)
+
+
+def test_windows_can_cover_one_channel_at_a_time():
+    windows = replace(Occlusion(4, 4).windows((8, 12)), channels=3)
+    covers = windows[:]
+    assert covers.shape == (18, 3, 8, 12)
+    assert torch.equal(covers.sum(0), torch.ones(3, 8, 12, dtype=torch.long))
+    assert (covers.flatten(2).any(2).sum(1) == 1).all()
+    drops = torch.rand(2, 18)
+    weights = covers.flatten(1).float()
+    torch.testing.assert_close(windows.spread(drops).flatten(1), drops @ weights)
+    assert torch.equal(torch.cat([windows[:7], windows[7:]]), covers)
 
 
 def test_a_stride_that_leaves_gaps_is_refused():

@@ -111,6 +111,65 @@ def test_each_channel_can_have_features_of_its_own():
     assert covers[4].any(-1).any(-1).tolist() == [False, True, False]
 
 
+def head(shape, channels=2):
+    """A noisy ball in empty space, with another range in each channel."""
+    places = torch.meshgrid(*[torch.linspace(-1, 1, size) for size in shape], indexing="ij")
+    inside = sum(place**2 for place in places) < 0.7
+    image = torch.randn(channels, *shape, generator=torch.Generator().manual_seed(2))
+    return torch.where(inside, image * torch.arange(1, channels + 1).reshape(-1, *[1] * len(shape)), 0.0), inside
+
+
+@pytest.mark.parametrize("shape", [(24, 32), (12, 14, 16)])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_superpixels_of_what_is_not_zero_leave_the_rest_uncovered_and_without_value(shape, per_channel):
+    image, inside = head(shape)
+    image[0][inside.nonzero()[0].tolist()[0]] = 0.0  # zero in one channel only: it is still cut
+    segments = segments_of(image, Slic(count=10, sigma=1.0, nonzero=True, per_channel=per_channel))
+    inside = (image != 0).any(0)
+    count = segments.count // (2 if per_channel else 1)
+    assert 3 <= count <= 20
+    for channel, labels in enumerate(segments.labels):
+        assert labels[inside].unique().tolist() == list(range(channel * count, (channel + 1) * count))
+        assert set(labels[~inside].tolist()) == {segments.count}
+    covers = each_alone(segments)[:]
+    assert torch.equal(covers.any(0).all(0), inside)
+    assert (covers.sum(0) <= 1).all()
+    values = segments.painted(torch.rand(3, segments.count) + 1)
+    assert torch.equal((values != 0).all(0).all(0), inside)
+    assert torch.equal((values != 0).any(0).any(0), inside)
+
+
+def test_a_voxel_that_no_seed_reaches_still_belongs_to_a_segment():
+    image = torch.zeros(1, 40, 40)
+    image[0, :8, :8] = halves((8, 8))
+    image[0, 39, 39] = 5.0
+    segments = segments_of(image, Slic(count=3, nonzero=True))
+    assert int(segments.labels[0, 39, 39]) < segments.count
+
+
+@pytest.mark.parametrize("pixels", [1, 2, 5])
+def test_fewer_pixels_than_segments_were_asked_for_are_cut_as_far_as_they_go(pixels):
+    image = torch.zeros(2, 9, 9)
+    image[:, 4, :pixels] = 1.0
+    segments = segments_of(image, Slic(count=6, nonzero=True))
+    assert 1 <= segments.count <= pixels
+    assert (segments.labels < segments.count).sum() == pixels
+
+
+def test_an_empty_image_gets_a_grid_that_covers_it():
+    segments = segments_of(torch.zeros(2, 8, 8), Slic(count=4, nonzero=True))
+    assert "a grid was used" in segments.note
+    assert segments.labels.unique().tolist() == [0, 1, 2, 3]
+
+
+def test_blurring_before_cutting_makes_superpixels_of_a_noisy_image_smoother():
+    def border(sigma):
+        labels = segments_of(halves((32, 32), high=4.0), Slic(count=12, compactness=0.3, sigma=sigma)).labels[0]
+        return int((labels.diff(dim=0) != 0).sum() + (labels.diff(dim=1) != 0).sum())
+
+    assert border(2.0) < border(0.0)
+
+
 def test_given_segments_are_used_as_they_are():
     labels = torch.tensor([[7, 7, -2], [9, 7, -2]])
     segments = segments_of(torch.rand(1, 2, 3), Given(labels))

@@ -11,7 +11,7 @@ from heatcheck.methods import (
     propagation,
     surrogates,
 )
-from heatcheck.methods.registry import METHODS, MethodFacts, build_method, changed_settings
+from heatcheck.methods.registry import METHODS, MethodFacts, build_method, changed_settings, shares_modalities
 
 __all__ = [
     "METHODS",
@@ -26,5 +26,6 @@ __all__ = [
     "lrp",
     "perturbation",
     "propagation",
+    "shares_modalities",
     "surrogates",
 ]

@@ -36,6 +36,7 @@ NONE = "the network has no attention over all its patches, which attention_rollo
     paper="Abnar and Zuidema 2020",
     same_for_all_targets=True,
     models="transformers in which every patch attends to all",
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class AttentionRollout:

@@ -36,6 +36,7 @@ class OnFeatureMap:
     summary="Adds up the network's last feature maps, each weighted by how much it raises the finding's score",
     paper="Selvaraju et al. 2017",
     differentiable=True,
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class GradCam(OnFeatureMap):
@@ -66,6 +67,7 @@ class GradCam(OnFeatureMap):
     cost="1",
     summary="Grad-CAM with weights that favour the places where the score rises, so that several spots can show",
     paper="Chattopadhyay et al. 2018",
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class GradCamPlusPlus(OnFeatureMap):
@@ -99,6 +101,7 @@ class GradCamPlusPlus(OnFeatureMap):
     summary="What the network's last feature maps have most in common, whatever the finding",
     paper="Muhammad and Yeasin 2020",
     same_for_all_targets=True,
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class EigenCam(OnFeatureMap):

@@ -24,6 +24,7 @@ from heatcheck.methods.registry import Needs, method
     cost="0",
     summary="Coarse noise: what pure chance would score",
     paper="",
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class RandomFloor:
@@ -52,6 +53,7 @@ class RandomFloor:
     summary="A blob in the middle of the image, whatever the image shows",
     paper="",
     same_for_all_targets=True,
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class CenterPrior:
@@ -79,6 +81,7 @@ class CenterPrior:
     summary="Where the image itself has strong edges, whatever the model thinks",
     paper="Sobel filter",
     same_for_all_targets=True,
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class EdgeFloor:
@@ -115,6 +118,7 @@ def _sobel(grey: Tensor, axis: int) -> Tensor:
     summary="Where this finding usually lies in other patients, without looking at the image",
     paper="",
     wants_priors=True,
+    same_for_all_channels=True,
 )
 @dataclass(frozen=True)
 class LocationPrior:

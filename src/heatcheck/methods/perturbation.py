@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 import torch
@@ -42,16 +42,18 @@ class Occlusion:
 
     window: Length | None = None  # pixels along each axis of the model's grid
     stride: Length | None = None  # the window's own length
+    per_channel: bool = False  # the window covers one channel at a time, as MRI sequences need
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
-        """One map per image and target, the same for every channel."""
+        """One map per image and target, the same for every channel unless each is covered alone."""
         windows = self.windows(tuple(images.shape[2:]), images.device)
+        windows = replace(windows, channels=images.shape[1] if self.per_channel else 1)
         fills = baseline_of(images, self.baseline).unsqueeze(1)
         with evaluating(classifier, self.max_batch) as evaluate:
             drops = score_drops(evaluate, images, targets, [windows] * len(images), list(fills))
-        return without_error(torch.stack([windows.spread(drop.T) for drop in drops]).unsqueeze(2))
+        return without_error(torch.stack([windows.spread(drop.T) for drop in drops]))
 
     def windows(self, shape: tuple[int, ...], device: torch.device | None = None) -> "Windows":
         """Every position of the window on a grid; together they cover all of it."""
@@ -74,27 +76,30 @@ class Windows:
     """Covers that are boxes: along each axis, which positions each step of the window covers."""
 
     along: tuple[Bool[Tensor, "step size"], ...]
+    channels: int = 1  # that are covered one after the other; 1 stands for all together
 
     def __len__(self) -> int:
-        return math.prod(map(len, self.along))
+        return self.channels * math.prod(map(len, self.along))
 
-    def __getitem__(self, some: slice) -> Bool[Tensor, "some 1 *space"]:
+    def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
         steps = tuple(len(rows) for rows in self.along)
         numbers = torch.arange(len(self), device=self.along[0].device)[some]
-        boxes = torch.ones(len(numbers), *[1] * len(steps), dtype=torch.bool, device=numbers.device)
-        for axis, at in enumerate(torch.unravel_index(numbers, steps)):
+        channel, *places = torch.unravel_index(numbers, (self.channels, *steps))
+        covered = channel.unsqueeze(1) == torch.arange(self.channels, device=numbers.device)
+        boxes = covered.reshape(len(numbers), self.channels, *[1] * len(steps))
+        for axis, at in enumerate(places):
             rows = self.along[axis][at]
             boxes = boxes & rows.reshape(
-                len(at), *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
+                len(at), 1, *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
             )
-        return boxes.unsqueeze(1)
+        return boxes
 
-    def spread(self, drops: Float[Tensor, "target window"]) -> Float[Tensor, "target *space"]:
+    def spread(self, drops: Float[Tensor, "target window"]) -> Float[Tensor, "target channel *space"]:
         """The mean over the windows at each pixel, axis by axis: no window need be drawn for it."""
-        values = drops.reshape(-1, *[len(rows) for rows in self.along])
+        values = drops.reshape(len(drops), self.channels, *[len(rows) for rows in self.along])
         for axis, rows in enumerate(self.along):
             share = rows.to(values.dtype) / rows.sum(0)
-            values = torch.tensordot(values, share, ([axis + 1], [0])).movedim(-1, axis + 1)
+            values = torch.tensordot(values, share, ([axis + 2], [0])).movedim(-1, axis + 2)
         return values
 
 

@@ -24,6 +24,30 @@ class Needs(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """What a whole group of methods asks of a model, and what it costs (Table 1 of the modality study)."""
+
+    name: str
+    access: str  # what must be seen of the model
+    models: str  # the models that can be explained
+    speed: str  # "fast" or "slow"
+
+
+ACTIVATION = Group("activation-based", "model internals", "deep neural networks", "fast")
+GRADIENT = Group("gradient-based", "model internals", "differentiable models", "fast")
+PERTURBATION = Group("perturbation-based", "predictions only", "any model", "slow")
+FLOOR = Group("floor", "nothing of the model", "any model", "fast")
+_GROUPS = {
+    "CAM": ACTIVATION,
+    "attention": ACTIVATION,
+    "gradient": GRADIENT,
+    "modified backward": GRADIENT,
+    "masks": PERTURBATION,
+    "floor": FLOOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
 class MethodFacts:
     """One method with the facts that tables and reports show."""
 
@@ -38,6 +62,7 @@ class MethodFacts:
     wants_priors: bool = False  # the study must hand it the mean truth masks of other cases
     wants_donors: bool = False  # the study must hand it other images
     same_for_all_targets: bool = False
+    same_for_all_channels: bool = False  # whatever its settings; others may be so by their settings
     differentiable: bool = False  # its maps can be differentiated with respect to the weights
     models: str = "any"  # the networks it can be used on, in words
     trial: Mapping[str, Any] = field(default_factory=dict)  # settings for the cheapest call that still shows it runs
@@ -46,6 +71,11 @@ class MethodFacts:
     def is_floor(self) -> bool:
         """Whether it ignores the model and so marks the least a method must beat."""
         return self.needs is Needs.NOTHING
+
+    @property
+    def group(self) -> Group:
+        """The group that the family belongs to."""
+        return _GROUPS[self.family]
 
 
 METHODS: Registry[MethodFacts] = Registry("method")
@@ -59,6 +89,14 @@ def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: 
         return settings
 
     return register
+
+
+def shares_modalities(method: Method) -> bool:
+    """Whether the method, with its settings, gives one map for all channels: it cannot tell modalities apart."""
+    per_channel: bool | None = getattr(getattr(method, "segments", method), "per_channel", None)
+    if per_channel is not None:
+        return not per_channel
+    return any(facts.same_for_all_channels for facts in METHODS.values() if facts.settings is type(method))
 
 
 def build_method(name: str, settings: Mapping[str, Any]) -> Method:

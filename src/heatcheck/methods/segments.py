@@ -1,6 +1,7 @@
 """The segments of an image: the parts that mask methods cover or show as one."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -10,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import ConfigDict, Field
 from torch import Tensor
+from torch.nn import functional
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -22,7 +24,10 @@ CONSTANT = "an image of one value has no {kind} segments; a grid was used instea
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The number of each pixel's segment, from 0; a segment belongs to one channel only where `labels` has them all."""
+    """The number of each pixel's segment, from 0; a segment belongs to one channel only where `labels` has them all.
+
+    Pixels numbered `count` belong to none: they are never covered, and their value is 0.
+    """
 
     labels: Int[Tensor, "channel *space"]  # one channel where all channels share the segments
     count: int
@@ -30,7 +35,7 @@ class Segments:
 
     def painted(self, values: Float[Tensor, "target segment"]) -> Float[Tensor, "target channel *space"]:
         """A map in which each pixel has its segment's value."""
-        return values[:, self.labels]
+        return functional.pad(values, (0, 1))[:, self.labels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +62,24 @@ class Slic:
     kind: Literal["slic"] = "slic"
     count: Count = 64
     compactness: Positive = 0.1  # more makes them squarer; each channel is brought to the range 0 to 1 first
+    sigma: Annotated[float, Field(ge=0)] = 0.0  # standard deviation in pixels of the blur before cutting
+    nonzero: bool = False  # only what is not 0 in every channel is cut; the rest is never covered
     per_channel: bool = False
 
+    def inside(self, image: Pixels) -> Bool[Tensor, "*space"]:
+        """The pixels that are cut."""
+        return (image != 0).any(0) if self.nonzero else torch.ones_like(image[0], dtype=torch.bool)
+
     def labels(self, image: Pixels) -> Labels | None:
-        """The superpixels; None where the image is constant."""
+        """The superpixels; None where there is nothing to cut, or one value everywhere."""
         pixels = math.prod(image.shape[1:])
         if self.count > pixels:
             raise ValueError(f"{self.count} segments are more than the {pixels} pixels of the image; use fewer")
-        scaled = _unit_range(image)
+        inside = self.inside(image).cpu().numpy()
+        scaled = _unit_range(image, inside)
         if scaled is None:
             return None
-        from skimage.segmentation import slic
-
-        # squared distances add up over channels: this keeps the setting's meaning whatever their number
-        compactness = self.compactness * math.sqrt(len(scaled))
-        found = slic(
-            np.moveaxis(scaled, 0, -1), self.count, compactness, convert2lab=False, channel_axis=-1, start_label=0
-        )
-        return torch.from_numpy(np.asarray(found, np.int64))
+        return torch.from_numpy(_superpixels(scaled, None if inside.all() else inside, self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Quickshift:
         """The segments; None where the image is constant."""
         if image.ndim != 3:
             raise ValueError("quickshift segments are for 2D images only; use slic or grid for volumes")
-        scaled = _unit_range(image)
+        scaled = _unit_range(image, np.ones(image.shape[1:], bool))
         if scaled is None:
             return None
         from skimage.segmentation import quickshift
@@ -134,11 +139,14 @@ def segments_of(image: Pixels, rule: SegmentRule) -> Segments:
     found = rule.labels(image)
     note = "" if found is not None else CONSTANT.format(kind=rule.kind)
     numbers = numbered(_instead(rule, image) if found is None else found).to(image.device).unsqueeze(0)
+    outside = ~rule.inside(image) if isinstance(rule, Slic) and found is not None else None
+    if outside is not None and bool(outside.any()):
+        numbers = numbers - 1  # the pixels outside have the first label
     count = int(numbers.max()) + 1
     if rule.per_channel:
         first = count * torch.arange(len(image), device=image.device)
         numbers, count = numbers + first.reshape(-1, *[1] * (image.ndim - 1)), count * len(image)
-    return Segments(numbers, count, note)
+    return Segments(numbers if outside is None else numbers.masked_fill(outside, count), count, note)
 
 
 def numbered(labels: Labels) -> Labels:
@@ -173,7 +181,7 @@ class SegmentCovers:
         return len(self.hidden)
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
-        return self.hidden[some][:, self.segments.labels]
+        return functional.pad(self.hidden[some], (0, 1))[:, self.segments.labels]
 
 
 def each_alone(segments: Segments) -> SegmentCovers:
@@ -188,11 +196,42 @@ def _instead(rule: Grid | Slic | Quickshift | Given, image: Pixels) -> Labels:
     return grid_segments(shape, min(max(1, round(wanted ** (1 / len(shape)))), *shape))
 
 
-def _unit_range(image: Pixels) -> Float[np.ndarray, "channel *space"] | None:
-    """Each channel from 0 to 1, a constant one 0; None where all are constant."""
+def _superpixels(
+    scaled: Float[np.ndarray, "channel *space"], mask: Bool[np.ndarray, "*space"] | None, rule: Slic
+) -> Int[np.ndarray, "*space"]:
+    """Scikit-image's superpixels, from 1; 0 outside the mask."""
+    from skimage.segmentation import slic
+
+    voxels = scaled[0].size if mask is None else int(mask.sum())
+    with (
+        warnings.catch_warnings()
+    ):  # of its search for evenly spread seeds in the mask; a seed without pixels is dropped
+        warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
+        found = slic(
+            np.moveaxis(scaled, 0, -1),
+            min(rule.count, voxels),
+            # squared distances add up over channels: this keeps the setting's meaning whatever their number
+            rule.compactness * math.sqrt(len(scaled)),
+            sigma=rule.sigma,
+            convert2lab=False,
+            channel_axis=-1,
+            start_label=1,
+            mask=mask,
+        )
+    labels = np.asarray(found, np.int64)
+    if mask is None:
+        return labels
+    labels[mask & (labels == 0)] = labels.max() + 1  # far from every seed
+    labels[~mask] = 0
+    return labels
+
+
+def _unit_range(image: Pixels, inside: Bool[np.ndarray, "*space"]) -> Float[np.ndarray, "channel *space"] | None:
+    """Each channel from 0 to 1 by its values inside, a constant one 0; None where the whole image is constant."""
     values = image.detach().cpu().double().numpy()
-    axes = tuple(range(1, values.ndim))
-    low, high = values.min(axes, keepdims=True), values.max(axes, keepdims=True)
-    if (low == high).all():
+    if not inside.any() or all((channel == channel.flat[0]).all() for channel in values):
         return None
+    seen = values[:, inside]
+    axes = (-1, *[1] * (values.ndim - 1))
+    low, high = seen.min(1).reshape(axes), seen.max(1).reshape(axes)
     return (values - low) / np.where(high > low, high - low, 1.0)

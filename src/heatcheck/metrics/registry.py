@@ -22,6 +22,7 @@ class Needs(Enum):
     BOX = "box"  # the box detected in the map, with what was planted
     PREDICTIONS = "predictions"  # what a model says of an image, with what it says of another or should say
     MAPS = "two maps"  # the raw maps of two methods, with each other
+    MODALITIES = "modalities"  # a map of each modality, with the lesion in each and how much it matters to the model
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ SOURCES.add(
         name="phantom_brain",
         settings=PhantomBrainSettings,
         open=PhantomBrain,
-        summary="Drawn brain MRI (T1, T1C, T2, FLAIR), slices or volumes, with a tumour of two grades and exact masks by modality",
+        summary="Drawn brain MRI (T1, T1C, T2, FLAIR) with a tumour of two grades and an exact mask for each modality",
         needs="nothing: it is built in",
         remark="These heads are drawn: they show what a method can do, not what it does on patients.",
     ),

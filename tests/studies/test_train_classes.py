@@ -201,3 +201,21 @@ def test_the_shipped_classifier_of_four_classes_is_small_and_right_on_unseen_peo
     assert judged(unseen.index(), labels, probabilities, unseen.findings, "each").accuracy >= 0.95
     weights = Path(models.__file__).parent / "weights" / models.MODELS[name].weights
     assert weights.stat().st_size <= 2_000_000
+
+
+def test_balanced_training_sees_each_class_equally_often(tmp_path):
+    spec = class_spec(tmp_path, fit={"epochs": 1, "batch_size": 8, "balanced": True}, cache=False)
+    table = tmp_path / "training.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:4], *(f"{row.split(',')[0]},1,0,0" for row in rows[4:])]) + "\n")
+    seen = []
+
+    class Watching(CaseExamples):
+        def __getitem__(self, index):
+            seen.append(self.keys[index].labels["high"])
+            return super().__getitem__(index)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heatcheck.studies.train.CaseExamples", Watching)
+        train(spec, tmp_path / "out", Silent())
+    assert 0.1 < np.mean(seen[:24]) < 0.6  # of the cases themselves 22 of 24

@@ -98,6 +98,11 @@ def test_warm_up_and_rotation_reach_the_fit(tmp_path):
     assert settings.pace(100).at(6) == 0.1 > settings.pace(100).at(5)
 
 
+def test_balanced_training_needs_classes_that_exclude_one_another(tmp_path):
+    with pytest.raises(SpecError, match="set `labels: single`"):
+        planned(training_spec(tmp_path, SMALL, fit={"balanced": True}))
+
+
 def test_images_may_be_scaled_by_their_own_pixels(tmp_path):
     plan = planned(training_spec(tmp_path, SMALL, pixels={"scaling": "nonzero"}))
     contract = contract_of(plan, tmp_path, Silent())

@@ -57,10 +57,11 @@ class Folder:
         return {file.name: torch.load(file, weights_only=True) for file in sorted(self.path.iterdir())}
 
 
-def job(path, data=DATA, by=(), most=1, strategy="ignore", objective=None, **changes):
+def job(path, data=DATA, by=(), most=1, strategy="ignore", objective=None, *, classes=None, **changes):
     settings = {"epochs": 3, "batch_size": 4, "learning_rate": 0.05, "weight_decay": 0.1, "seed": 5, **changes}
     module = network(outputs=6 if strategy == "three_class" else 2)
     keeper = Folder(path / "kept", by, most)
     return Job(
-        module, objective or LabelObjective(strategy), *data, FitSettings(**settings), path / "state.ckpt", keeper
-    )
+        module, objective or LabelObjective(strategy), *data, FitSettings(**settings), path / "state.ckpt", keeper,
+        classes=classes,
+    )  # fmt: skip

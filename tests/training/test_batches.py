@@ -1,6 +1,8 @@
 import math
 
+import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 from heatcheck.core.errors import InputError
@@ -31,6 +33,35 @@ def test_processes_share_each_batch():
     whole = epoch(Batches(18, 4, seed=1), 0)
     shares = [epoch(Batches(18, 4, seed=1, rank=rank, processes=2), 0) for rank in range(2)]
     assert [one + other for one, other in zip(*shares, strict=True)] == whole
+
+
+def test_classes_are_drawn_equally_often_however_rare_they_are():
+    classes = np.repeat([5, 2, 9], [900, 90, 10])
+    batches = Batches(1000, 50, seed=1, classes=classes)
+    drawn = np.array([epoch(batches, number) for number in range(6)]).ravel()
+    found = [(classes[drawn] == kind).sum() for kind in (5, 2, 9)]
+    assert len(drawn) == 6000
+    assert scipy.stats.chisquare(found).pvalue > 0.001
+    within = np.bincount(drawn[classes[drawn] == 9] - 990, minlength=10)
+    assert scipy.stats.chisquare(within).pvalue > 0.001
+
+
+def test_balanced_batches_are_named_resumed_and_shared_as_others_are():
+    def balanced(**changes):
+        return Batches(18, 4, **{"seed": 1, **changes}, classes=np.arange(18) % 3)
+
+    whole = epoch(balanced(), 2)
+    assert [len(batch) for batch in whole] == [4] * 4
+    assert epoch(balanced(), 2, first=3) == whole[3:]
+    assert epoch(balanced(), 1) != whole
+    assert epoch(balanced(seed=2), 2) != whole
+    shares = [epoch(balanced(rank=rank, processes=2), 2) for rank in range(2)]
+    assert [one + other for one, other in zip(*shares, strict=True)] == whole
+
+
+def test_class_of_each_example_must_be_known():
+    with pytest.raises(ValueError, match="each of 18 examples needs a class, got 17"):
+        Batches(18, 4, seed=1, classes=np.zeros(17, int))
 
 
 def test_batch_that_cannot_be_filled_or_shared_is_refused():

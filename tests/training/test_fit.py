@@ -2,6 +2,7 @@ import importlib
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from fit_material import DATA, examples, job, network
@@ -293,3 +294,24 @@ def test_fit_that_diverges_from_the_start_is_an_error_and_a_later_good_check_sav
     losses([0.8, 0.7, 0.9])
     expected, _ = fitted(tmp_path / "expected")
     assert same(late, expected)
+
+
+def test_balanced_fit_learns_the_rare_class_and_goes_on_where_it_stopped(tmp_path):
+    def stop(step, *_):
+        if step == 6:
+            raise KeyboardInterrupt
+
+    rare = np.arange(18) < 3
+    changes = {"balanced": True, "classes": rare.astype(int), "most": 9}
+    with pytest.raises(KeyboardInterrupt):
+        fitted(tmp_path / "stopped", stop, **changes)
+    continued, history = fitted(tmp_path / "stopped", **changes)
+    whole, expected = fitted(tmp_path / "whole", **changes)
+    assert same(continued, whole)
+    assert history == expected
+    assert not same(whole, fitted(tmp_path / "plain", most=9)[0])
+
+
+def test_balanced_fit_without_classes_is_refused(tmp_path):
+    with pytest.raises(InputError, match="these examples have none"):
+        fitted(tmp_path, balanced=True)

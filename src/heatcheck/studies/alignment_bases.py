@@ -75,6 +75,8 @@ def _of_model(
         )
     changed = {**body.base.fit.model_dump(exclude_unset=True), **model.fit}
     fit = checked(FitPart, changed, f"{spec.name}: fit of model {model.key}")
+    if fit.balanced:
+        raise SpecError(f"{spec.name}: fit of model {model.key}: findings may occur together; leave out `balanced`")
     for part in body.initialisations:
         yield replace(_to_train(model, part, body, (spec.folder, tuple(outputs))), fit=fit)
 

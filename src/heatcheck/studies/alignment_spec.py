@@ -136,6 +136,8 @@ class AlignmentBody(BaseModel):
             raise ValueError("`initialisations` and `base` go together: with what a base begins, and how it is trained")
         if len(self.fit.rates) > 1:
             raise ValueError("`fit.learning_rate` must be one number: networks are compared with each other")
+        if self.fit.balanced or (self.base and self.base.fit.balanced):
+            raise ValueError("`balanced` draws classes equally often, and findings may occur together; leave it out")
         if self.fit.rotate:
             raise ValueError("`fit.rotate` would turn images and leave their masks; only `base.fit` may have it")
         return self

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -20,7 +19,7 @@ from heatcheck.studies.best_network import BestNetwork
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.threads import repeatable
 from heatcheck.studies.train_examples import CaseExamples, StoredExamples
-from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, steps_done
+from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
 from heatcheck.training.batches import Examples
 
 
@@ -83,7 +82,7 @@ class BasesStage:
             seed=seed_for(self.seed, base.key, "base"),
         )
         job = Job(
-            fresh(base, self.seed).to(memory_format=torch.channels_last),  # type: ignore[call-overload]
+            quick(fresh(base, self.seed)),
             LabelObjective(self.part.uncertainty),
             training,
             validation,

@@ -24,7 +24,7 @@ from heatcheck.studies.train_checkpoints import (
     write_table,
 )
 from heatcheck.studies.train_curve import draw_curve
-from heatcheck.studies.train_examples import CaseExamples, StoredExamples
+from heatcheck.studies.train_examples import CaseExamples, StoredExamples, classes_of
 from heatcheck.studies.train_network import contract_of, initial
 from heatcheck.studies.train_results import Gain, Judged, TestResult, gains, judged, told_by
 from heatcheck.studies.train_spec import Plan, planned
@@ -145,7 +145,8 @@ class _Training:
             self.plan.body.views,
         )  # fmt: skip
         module = initial(self.plan, contract, settings.seed, self.watcher)
-        job = Job(module, LabelObjective(strategy), *data, settings, state, keeper)
+        classes = classes_of(self.plan.training.index(), self.plan.outputs) if settings.balanced else None
+        job = Job(module, LabelObjective(strategy), *data, settings, state, keeper, classes=classes)
         self.watcher.start(f"training {name}", job.steps, steps_done(state))
         history = fit(job, self.machine, self._tick)
         with replaced(record) as temporary:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -55,6 +56,11 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     def shape(self) -> tuple[int, ...]:
         """The shape of each image."""
         return (self.contract.channels, *self.contract.size)
+
+
+def classes_of(keys: Sequence[CaseKey], classes: Sequence[str]) -> Int[np.ndarray, " cases"]:
+    """The place of each case's class among the classes, of which it has one."""
+    return np.array([[key.labels.get(name) for name in classes].index(1.0) for key in keys])
 
 
 class StoredExamples(Dataset[tuple[Tensor, Tensor]]):

@@ -17,6 +17,7 @@ from heatcheck.runs.tables import replaced
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.train_examples import intensity
 from heatcheck.studies.train_spec import PixelsPart, Plan
+from heatcheck.training import quick
 
 
 def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
@@ -68,5 +69,4 @@ def initial(plan: Plan, contract: Preprocessing, seed: int, watcher: Watcher) ->
         started = start_from(plan.start, module, plan.body.model)
         fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
         watcher.say(f"{len(started.loaded)} weights come from {plan.start.name}{fresh}.")
-    # the CPU's convolutions are faster with channels last
-    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return quick(module)

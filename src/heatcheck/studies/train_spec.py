@@ -36,6 +36,7 @@ class FitPart(BaseModel):
     warm_up_steps: int | None = Field(None, ge=1)  # or how many steps
     rotate: float = Field(0.0, ge=0, le=180)  # training images are turned by up to so many degrees, either way
     clip: PositiveFloat | None = 2.0  # longest norm of the gradients
+    balanced: bool = False  # classes that exclude one another are drawn equally often
 
     @field_validator("learning_rate")
     @classmethod
@@ -147,6 +148,15 @@ class TrainingBody(BaseModel):
             raise ValueError(
                 "an ensemble has members of its own for each finding, and with `labels: single` one network tells all "
                 "classes; leave `ensemble` out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _of_classes(self) -> Self:
+        if self.fit.balanced and self.labels != "single":
+            raise ValueError(
+                "`fit.balanced` draws classes equally often, and findings may occur together; set `labels: single`, or "
+                "leave it out"
             )
         return self
 

@@ -37,7 +37,7 @@ from heatcheck.studies.triggers_attack import (
 )
 from heatcheck.studies.triggers_images import GridImages
 from heatcheck.studies.triggers_spec import TriggersBody
-from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, steps_done
+from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
 from heatcheck.triggers import Trigger
 
 BASELINE = "baseline"
@@ -126,7 +126,7 @@ class Workshop:
             module = copy.deepcopy(self.given.module) if self.given else self._built()
             module.load_state_dict(read_weights(self.path(network)).state)
             self._loaded[kind] = NetworkClassifier(
-                network.file, _quick(module.to(self.machine.device)).eval(), self.contract
+                network.file, quick(module.to(self.machine.device)).eval(), self.contract
             )
         return self._loaded[kind]
 
@@ -177,18 +177,13 @@ class Workshop:
     def _beginning(self, network: Network) -> nn.Module:
         """The weights with which a fit begins: the baseline's for a victim, new ones for a baseline."""
         if network.trigger is not None:
-            return _quick(copy.deepcopy(self.classifier(Network(network.seed)).module))
+            return quick(copy.deepcopy(self.classifier(Network(network.seed)).module))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed_of(network), "initial weights"))
             module = self._built()
         if self.start is not None:
             start_from(self.start, module, self.model)
-        return _quick(module)
-
-
-def _quick(module: nn.Module) -> nn.Module:
-    """The network in the order of memory in which convolutions of images take half the time."""
-    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return quick(module)
 
 
 def fit_settings(part: FitPart, seed: int) -> FitSettings:

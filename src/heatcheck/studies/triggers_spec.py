@@ -131,6 +131,8 @@ class TriggersBody(BaseModel):
         for part in (self.fit, self.retrain):
             if len(part.rates) > 1:
                 raise ValueError("name one learning rate; this study does not choose among several")
+            if part.balanced:
+                raise ValueError("`balanced` would change how often a trigger is seen; leave it out")
         return self
 
     @property

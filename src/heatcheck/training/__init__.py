@@ -4,6 +4,7 @@ from heatcheck.training.batches import Examples, readable
 from heatcheck.training.fit import FitSettings, Job, fit, steps_done
 from heatcheck.training.labels import STRATEGIES
 from heatcheck.training.machine import Machine
+from heatcheck.training.memory_order import quick
 from heatcheck.training.objective import LabelObjective, Objective
 from heatcheck.training.selection import Candidate, Check
 
@@ -18,6 +19,7 @@ __all__ = [
     "Machine",
     "Objective",
     "fit",
+    "quick",
     "readable",
     "steps_done",
 ]

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from heatcheck.core.errors import DivergedError, InputError, ModelError
 from heatcheck.core.seeds import generator_for, seed_for
-from heatcheck.training.batches import Batch, Batches, Examples, readable, unreadable
+from heatcheck.training.batches import Batch, Batches, Classes, Examples, readable, unreadable
 from heatcheck.training.machine import Machine, Tick, carried_out
 from heatcheck.training.objective import Judged, Means, Objective, mean_loss
 from heatcheck.training.rotation import rotated
@@ -42,6 +42,7 @@ class FitSettings:
     warm_up_steps: int | None = None  # or how many
     rotate: float = 0.0  # training images are turned by up to so many degrees
     clip: float | None = 2.0  # the gradients' longest norm
+    balanced: bool = False  # each class is drawn as often as any other
     check_every: int | None = None  # steps; None: at the end of each epoch
     seed: int = 0
 
@@ -76,11 +77,21 @@ class Job:
     state_file: Path
     keeper: Keeper
     save_every: float = 0.0  # seconds between two savings of the state, which is three times as large as the network
+    classes: Classes | None = None  # of the training examples, for settings that are balanced
 
     @property
     def steps(self) -> int:
         """How many steps the fit has."""
-        return self.settings.epochs * len(Batches(_length(self.training), self.settings.batch_size, 0))
+        return self.settings.epochs * len(self.batches())
+
+    def batches(self, rank: int = 0, processes: int = 1) -> Batches:
+        """What each step sees; of each batch the share of one process."""
+        settings = self.settings
+        if settings.balanced and self.classes is None:
+            raise InputError("`balanced` draws classes equally often, and these examples have none; leave it out")
+        classes = self.classes if settings.balanced else None
+        length = _length(self.training)
+        return Batches(length, settings.batch_size, settings.seed, rank=rank, processes=processes, classes=classes)
 
 
 def fit(job: Job, machine: Machine, tick: Tick) -> list[Check]:
@@ -119,13 +130,7 @@ class _Loop:
     def __init__(self, fabric: "Fabric", job: Job, workers: int, tick: Tick) -> None:
         settings = job.settings
         self.fabric, self.job, self.settings, self.tick = fabric, job, settings, tick
-        self.batches = Batches(
-            _length(job.training),
-            settings.batch_size,
-            settings.seed,
-            rank=fabric.global_rank,
-            processes=fabric.world_size,
-        )
+        self.batches = job.batches(fabric.global_rank, fabric.world_size)
         loader = DataLoader(job.training, batch_sampler=self.batches, num_workers=workers)
         self.training = fabric.setup_dataloaders(loader, use_distributed_sampler=False)
         self.validation = DataLoader(job.validation, settings.batch_size, num_workers=workers)

@@ -12,6 +12,7 @@ from heatcheck.metrics import (
     recovery,
     relevance,
     reliance,
+    removal,
     similarity,
     trigger_boxes,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "recovery",
     "relevance",
     "reliance",
+    "removal",
     "similarity",
     "trigger_boxes",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare, rankdata, tukey_hsd
 
-from heatcheck.stats.ranks import ALL_TIED, FEW_BLOCKS, FEW_METHODS, compare_ranks, critical_value
+from heatcheck.stats.ranks import ALL_TIED, FEW_BLOCKS, FEW_METHODS, compare_ranks, critical_value, top_marks
 
 # ranks of four classifiers on fourteen data sets: Demšar 2006, Journal of Machine Learning Research 7, table 6
 DEMSAR = np.array(
@@ -139,3 +139,41 @@ def test_wrong_input_is_refused():
 def test_the_slow_import_is_made_only_when_a_pair_is_tested():
     code = "import heatcheck.stats.ranks, sys; sys.exit('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_top_are_the_two_best_and_whoever_surely_differs_from_neither():
+    """Six methods in blocks of 40: two share the lead, a third is near both, three are far behind."""
+    generator = np.random.default_rng(2)
+    scores = generator.random((40, 6)) + np.array([0, 0.02, 0.05, 2, 3, 4])
+    found = compare_ranks(-scores, higher_is_better=True)
+    np.testing.assert_array_equal(top_marks(found), [True, True, True, False, False, False])
+
+
+def test_the_second_best_is_top_even_where_it_surely_differs_from_the_best():
+    steps = np.arange(5) + np.random.default_rng(3).random((60, 5)) / 10
+    found = compare_ranks(steps, higher_is_better=False)
+    assert found.p_values[0, 1] < 0.05
+    np.testing.assert_array_equal(top_marks(found), [True, True, False, False, False])
+
+
+def test_top_marks_equal_those_of_an_independent_computation():
+    """Ranks, Friedman and Nemenyi anew, with scipy's studentized range."""
+    from scipy.stats import studentized_range
+
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        n, k = int(generator.integers(5, 40)), int(generator.integers(3, 9))
+        scores = generator.random((n, k)) + generator.random(k)
+        mean_ranks = rankdata(-scores, axis=1).mean(0)
+        q = np.abs(mean_ranks[:, None] - mean_ranks) / math.sqrt(k * (k + 1) / (12 * n))
+        differs = studentized_range.sf(q, k, np.inf) < 0.05
+        first, second = np.argsort(mean_ranks, kind="stable")[:2]
+        expected = {m for m in range(k) if not (differs[m, first] or differs[m, second])} | {first, second}
+        found = compare_ranks(scores, higher_is_better=True)
+        np.testing.assert_allclose(found.p_values[0, 1:], studentized_range.sf(q[0, 1:], k, np.inf), atol=1e-12)
+        assert set(np.flatnonzero(top_marks(found)).tolist()) >= expected
+        assert len(expected) == np.count_nonzero(top_marks(found))
+
+
+def test_nobody_is_top_without_a_test():
+    assert not top_marks(compare_ranks(np.ones((4, 3)), higher_is_better=True)).any()

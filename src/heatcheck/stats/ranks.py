@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import chdtrc
 
 from heatcheck.stats.spearman import ranks
@@ -63,6 +63,19 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
     error = math.sqrt(k * (k + 1) / (6 * n))
     p_values = _nemenyi(mean_ranks, error)
     return RankComparison(mean_ranks, p_values, critical_value(k, level) * error, chi_squared, p_value, n, dropped)
+
+
+def top_marks(found: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
+    """Which methods are among the best: the two with the best mean ranks, and whoever surely differs from neither.
+
+    Nobody is marked where there was no test.
+    """
+    if found.reason:
+        return np.zeros(len(found.mean_ranks), bool)
+    best = np.argsort(found.mean_ranks, kind="stable")[:2]
+    top = np.asarray((found.p_values[best] >= 1 - level).all(0))
+    # whoever ties with the second of the two is as good as it
+    return np.asarray(top | (found.mean_ranks <= found.mean_ranks[best[1]]))
 
 
 def critical_value(methods: int, level: float = 0.95) -> float:

@@ -1,0 +1,55 @@
+"""How far readers agree who each rate some of the same things on a scale: Krippendorff's alpha.
+
+Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, University of Pennsylvania.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+from heatcheck.stats.bca import Interval
+from heatcheck.stats.bootstrap import LEVEL, bca_interval
+from heatcheck.stats.clusters import Clusters, cluster_codes
+from heatcheck.stats.ratios import Totals, Values
+
+NO_PAIR = "nothing was rated by two readers"
+ALL_ALIKE = "all ratings are the same"
+
+Ratings = Float[np.ndarray, "units readers"]  # NaN where a reader did not rate
+
+
+def krippendorff_alpha(
+    ratings: Ratings, clusters: Clusters, draws: int, generator: np.random.Generator, level: float = LEVEL
+) -> Interval:
+    """Alpha for ratings on an interval scale, with patients resampled: 1 agreement, 0 chance, below 0 opposition.
+
+    1 − observed / expected disagreement, which are the mean squared differences of two readers' ratings of one unit
+    and of any two ratings. Units that fewer than two readers rated take no part. `clusters` is the patient of each
+    unit.
+    """
+    if ratings.ndim != 2 or len(ratings) != len(clusters):
+        raise ValueError(f"ratings must be one row per unit, got shape {ratings.shape} for {len(clusters)} patients")
+    rated = ~np.isnan(ratings)
+    paired = rated.sum(1) >= 2
+    if not paired.any():
+        return Interval(np.nan, reason=NO_PAIR)
+    kept, codes = ratings[paired], cluster_codes(np.asarray(clusters)[paired])
+    if np.nanmin(kept) == np.nanmax(kept):
+        return Interval(np.nan, reason=ALL_ALIKE)
+    totals = np.stack([np.bincount(codes, column) for column in _of_units(kept).T], 1)
+    return bca_interval(totals, _alpha, draws, generator, level)[0]
+
+
+def _of_units(ratings: Ratings) -> Float[np.ndarray, "units 4"]:
+    """Of each unit: how many ratings, their sum, their squares' sum, and their squared differences per other rating."""
+    rated = ~np.isnan(ratings)
+    centred = np.where(rated, ratings - np.nanmean(ratings), 0)  # differences of squares then keep their digits
+    n, summed, squared = rated.sum(1), centred.sum(1), (centred**2).sum(1)
+    return np.stack([n, summed, squared, 2 * (n * squared - summed**2) / (n - 1)], 1)
+
+
+def _alpha(totals: Totals) -> Values:
+    """Alpha from the totals of the units drawn; NaN where their ratings do not differ."""
+    n, summed, squared, observed = np.moveaxis(totals, -1, 0)
+    apart = 2 * (n * squared - summed**2)  # over all pairs of ratings
+    expected = np.where(apart > 1e-9 * np.maximum(n * squared, 1e-300), apart / np.maximum(n - 1, 1), np.nan)
+    return np.asarray(1 - observed / expected)[..., None]

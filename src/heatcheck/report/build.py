@@ -12,6 +12,7 @@ from heatcheck.core.registry import Registry
 from heatcheck.report.alignment import alignment_page
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.localization import localization_page
+from heatcheck.report.modality import modality_page
 from heatcheck.report.numbers import SECONDS, number
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.report.triggers import triggers_page
@@ -22,6 +23,7 @@ PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
 PAGES.add("localization", localization_page)
 PAGES.add("triggers", triggers_page)
 PAGES.add("alignment", alignment_page)
+PAGES.add("modality", modality_page)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),

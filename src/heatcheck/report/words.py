@@ -82,6 +82,38 @@ _OWN = {
     "box_area": Plain(
         "Box area", SHARE, "The share of the image that the detected box covers; 0 where nothing was detected."
     ),
+    "msfi": Plain(
+        "MSFI",
+        SCORE,
+        "Modality-specific feature importance: the share of a modality\u2019s heat that lies inside the lesion, "
+        "averaged over modalities by how much each counts for the network. 1 means that all heat of the modalities "
+        "that count lies on the lesion. It does not see how heat is shared between modalities: the MI correlation "
+        "does.",
+    ),
+    "mi_correlation": Plain(
+        "MI correlation",
+        SCORE,
+        "Do the modalities that count get the heat? Kendall\u2019s \u03c4 between the modalities\u2019 importances for "
+        "the network and the sums of their heat, case by case: 1 is the same order, 0 none, \u22121 the reverse.",
+    ),
+    "lesion_share": Plain(
+        "Lesion share",
+        SHARE,
+        "The share of all heat, over all modalities, that lies inside the lesion.",
+    ),
+    "median_iou": Plain(
+        "Overlap (IoU)",
+        SCORE,
+        "The overlap of the lesion with the hotter half of a map (above the median of its values that are not 0), over "
+        "all modalities: 1 is a perfect match.",
+    ),
+    "delta_aupc": Plain(
+        "Faithfulness (\u0394AUPC)",
+        SCORE,
+        "How much sooner the network goes wrong when the hottest voxels are taken away first than when random ones "
+        "are: above 0, the map marks what the network uses.",
+    ),
+    "rating": Plain("Rating", Unit(1, 0), "What readers gave the map, from 0 to 100."),
     "ece": Plain(
         "Calibration error (ECE)",
         SCORE,

@@ -1,0 +1,153 @@
+"""Which modality the network relies on, and which methods show it and its lesion: two sentences."""
+
+import math
+from collections.abc import Sequence
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.modality_facts import (
+    UNIFORM,
+    first_of,
+    folds_of,
+    game,
+    measure_name,
+    modalities_of,
+    phi,
+    ranked,
+)
+from heatcheck.report.modality_judgement import BOTH, LESION, MODALITY, NEITHER, UNKNOWN, Judgement, judgements
+from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
+from heatcheck.report.verdict import FEW_PATIENTS, Verdict
+
+_POINTS = Unit(POINTS.factor, 0)
+_SCORE = SCORE.rounded(2)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say."""
+    first, second = _relies(evidence), _shows(evidence)
+    if first or second:
+        return Verdict(
+            first or "How much each modality counts for the network is not known.",
+            second or "No method can be judged; the section on gaps says what was missing.",
+        )
+    if not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    return Verdict(
+        "There is no verdict, because neither importances nor scores are defined.",
+        "The section on gaps says what was missing.",
+    )
+
+
+def _relies(evidence: Evidence) -> str:
+    """Which modality counts most, by how much, and how sure that is."""
+    played = game(evidence, "phi_modality")
+    found = {name: row for name in modalities_of(evidence) if (row := phi(evidence, played, name))}
+    found = {name: row for name, row in found.items() if not math.isnan(row.value)}
+    if not found:
+        return ""
+    ordered = sorted(found, key=lambda name: -found[name].value)
+    first = first_of(ranked(evidence, played)) or leading(found)
+    total = sum(row.value for row in found.values())
+    top = found[ordered[0]]
+    if top.value <= 0 or (not math.isnan(top.low) and top.low <= 0):
+        return (
+            f"No modality surely helps the network: even {ordered[0]}, the first of {len(found)}, adds "
+            f"{_points(top)} to its {measure_name(evidence)}, so its maps have little to explain."
+        )
+    whole = f"of the {number(total, _POINTS)} that all {len(found)} together add to its {measure_name(evidence)}"
+    if len(first) == 1:
+        text = f"The network relies most on {first[0]}, which brings {_points(found[first[0]])} {whole}"
+        text += _folds(evidence, first)
+    else:
+        text = (
+            f"The network relies on {listed([*first])} without a sure order among them: {ordered[0]}, the highest, "
+            f"brings {_points(top)} {whole}"
+        )
+    return text + _rest({name: found[name] for name in ordered if name not in first}) + "."
+
+
+def leading(found: dict[str, Estimate]) -> tuple[str, ...]:
+    """The modalities whose interval reaches into that of the highest value."""
+    top = max(found.values(), key=lambda row: row.value)
+    return tuple(name for name, row in found.items() if row is top or not row.high < top.low)
+
+
+def _points(row: Estimate) -> str:
+    between = interval(row.low, row.high, _POINTS)
+    return f"{number(row.value, _POINTS)} percentage points" + (f" (95 % interval {between})" if between else "")
+
+
+def _folds(evidence: Evidence, first: Sequence[str]) -> str:
+    folds = folds_of(evidence)
+    if len(folds) < 2:
+        return ""
+    played = game(evidence, "phi_modality")
+    same = sum(first_of(ranked(evidence, played.of_fold(fold))) == tuple(first) for fold in folds)
+    return f" and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
+
+
+def _rest(others: dict[str, Estimate]) -> str:
+    """What the other modalities bring: those that surely add something, and those that do not."""
+    helps = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if row.low > 0]
+    nothing = [name for name, row in others.items() if not row.low > 0]
+    parts = [*helps] + (
+        [f"{listed(nothing, 'or')} {'adds' if len(nothing) == 1 else 'add'} nothing sure"] if nothing else []
+    )
+    return f"; {listed(parts)}" if parts else ""
+
+
+def _shows(evidence: Evidence) -> str:
+    """Which methods name the modality and mark the lesion, and which do not."""
+    every = judgements(evidence)
+    made = [one for one in every if one.outcome != UNKNOWN]
+    if not made:
+        return ""
+    both = [one for one in made if one.outcome == BOTH]
+    parts = [_best(evidence, both, len(made))]
+    lesion = [one for one in made if one.outcome == LESION]
+    shared = [one for one in lesion if one.shares]
+    others = [
+        _said(shared, "marks the lesion but has one map for all modalities, so cannot say which one counts",
+              "mark the lesion but have one map for all modalities, so cannot say which one counts"),
+        _said([one for one in lesion if not one.shares], "marks the lesion, not the modality",
+              "mark the lesion, not the modality"),
+        _said([one for one in made if one.outcome == MODALITY], "names the modality, not the lesion",
+              "name the modality, not the lesion"),
+        _said([one for one in made if one.outcome == NEITHER], "does neither", "do neither"),
+    ]  # fmt: skip
+    told = [part for part in others if part]
+    text = parts[0] + (f"; {listed(told)}" if told else "")
+    cases = max((one.msfi.n_patients or one.msfi.n_cases for one in made if one.msfi), default=0)
+    if 0 < cases < FEW_PATIENTS:
+        text += f"; with only {count(cases, 'patient')} behind it, this is a first impression"
+    return text + "."
+
+
+def _best(evidence: Evidence, both: Sequence[Judgement], judged: int) -> str:
+    floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
+    against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
+    methods = count(judged, "method")
+    if not both:
+        return (
+            f"None of {methods} surely gives more heat to the modalities that count and also marks the lesion in them "
+            "better than a uniform map would"
+        )
+    names = few([one.entrant.label for one in both])
+    values = [one.msfi.value for one in both if one.msfi]
+    scores = (
+        number(values[0], _SCORE)
+        if len(values) == 1
+        else f"{number(min(values), _SCORE)} to {number(max(values), _SCORE)}"
+    )
+    share = f"{len(both)} of {methods}" if len(both) > 1 else f"1 of {methods}"
+    verb = ("gives", "puts") if len(both) == 1 else ("give", "put")
+    return (
+        f"{names} ({share}) {verb[0]} more heat to the modalities that count and {verb[1]} it on the lesion better "
+        f"than a uniform map (MSFI {scores}, {against})"
+    )
+
+
+def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in made]
+    return f"{few(names)} {one if len(names) == 1 else several}" if names else ""

@@ -1,0 +1,97 @@
+"""Whether the network still tells the class when the voxels that a map calls most important are taken away."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+
+from heatcheck.core.geometry import mask_to_grid
+from heatcheck.core.records import Mask, Score, condition
+from heatcheck.core.seeds import generator_for
+from heatcheck.metrics.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
+from heatcheck.models import NetworkClassifier
+from heatcheck.models.classifier import prepared, statistics_of
+from heatcheck.studies.modality_ablation import told
+from heatcheck.studies.modality_cases import ModalCase
+from heatcheck.studies.modality_explaining import Answered, MadeMaps, on_model
+
+Gone = Bool[np.ndarray, "channel *grid"]
+
+
+@dataclass(frozen=True)
+class RemovalTest:
+    """The network, and how voxels are taken away from its input: as many at a time, beside random ones."""
+
+    classifier: NetworkClassifier
+    steps: int
+    orders: int  # drawn at random
+    at_once: int  # copies of a case that go through the network together
+    seed: int
+
+    def subject(self, answered: Answered, place: int, case: ModalCase) -> "Subject":
+        """A case as the network sees it, with its random curve."""
+        contract, image = self.classifier.preprocessing, case.case.image
+        head = mask_to_grid(case.head, self.classifier.placement(image), contract.size)
+        blank = prepared(np.zeros_like(image), contract, statistics_of(image, contract))
+        own = answered.images[place]
+        bare = Subject(self, own, blank.to(own.device), head, contract.outputs.index(case.label))
+        shares = random_shares(self.steps)
+        chance = generator_for(self.seed, case.case.key.case, "removal")
+        curves = [bare.right(random_voxels(head, len(own), shares, chance)) for _ in range(self.orders)]
+        return Subject(self, own, blank.to(own.device), head, bare.label, np.mean(curves, 0))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One case whose voxels are taken away."""
+
+    test: RemovalTest
+    image: torch.Tensor  # [channel, *grid], prepared
+    blank: torch.Tensor  # what takes a voxel's place
+    head: Mask  # on the network's grid
+    label: int
+    random: Curve | None = None  # how often random orders leave the class right, share by share
+
+    def right(self, gone: Iterable[Gone]) -> Curve:
+        """Whether the class is told with nothing gone, and then with each choice of voxels gone."""
+        copies = self._copies(gone)
+        told_by_step: list[int] = []
+        while some := list(islice(copies, self.test.at_once)):
+            told_by_step += told(self.test.classifier, torch.stack(some)).tolist()
+        return np.array([place == self.label for place in told_by_step], float)
+
+    def _copies(self, gone: Iterable[Gone]) -> Iterator[torch.Tensor]:
+        yield self.image
+        for voxels in gone:
+            yield torch.where(torch.from_numpy(voxels).to(self.image.device), self.blank, self.image)
+
+
+def removal_rows(
+    subjects: Sequence[Subject], cases: Sequence[ModalCase], made: MadeMaps, model: str, fold: int
+) -> list[Score]:
+    """Both areas of each case's map."""
+    rows: list[Score] = []
+    for place, (subject, case) in enumerate(zip(subjects, cases, strict=True)):
+        key, at = case.case.key, condition(fold=fold)
+        if place in made.missing:
+            found = [("aupc", np.nan, made.missing[place]), ("delta_aupc", np.nan, made.missing[place])]
+        else:
+            found = _areas(subject, made, place)
+        rows += [
+            Score(key.case, key.patient, case.label, made.method, model, metric, value, at, "", reason)
+            for metric, value, reason in found
+        ]
+    return rows
+
+
+def _areas(subject: Subject, made: MadeMaps, place: int) -> list[tuple[str, float, str]]:
+    values = on_model(made.values[place], tuple(subject.image.shape[1:]), subject.head)
+    steps = removal(values, subject.head, subject.test.steps)
+    right = subject.right(steps.voxels(values, subject.head))
+    if subject.random is None:
+        raise ValueError("a subject is compared with random orders; make it with RemovalTest.subject")
+    own, beyond = aupc(right), delta_aupc(right, steps.shares, subject.random, random_shares(subject.test.steps))
+    return [("aupc", own.value, own.reason), ("delta_aupc", beyond.value, beyond.reason)]

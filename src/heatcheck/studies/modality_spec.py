@@ -1,0 +1,146 @@
+"""What a modality spec may say, and the checks that need no model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.registry import suggest
+from heatcheck.methods import METHODS
+from heatcheck.studies.explainers import StudyModel
+from heatcheck.studies.method_parts import by_name
+from heatcheck.studies.train_spec import FitPart, PixelsPart, has_one_class
+
+FOLD_FIT = {
+    "epochs": 60, "batch_size": 4, "learning_rate": 5e-4, "weight_decay": 0.0, "optimizer": "adam",
+    "schedule": "constant", "clip": None, "balanced": True,
+}  # fmt: skip
+Fill = Literal["zero", "tissue"]  # what takes the place of an ablated voxel: 0, or other tissue of that modality
+Measure = Literal["balanced", "accuracy"]
+Weights = Literal["positive", "min_max"]
+Importance = Literal["lesion", "known"]
+
+
+class KnownPart(BaseModel):
+    """Cases on which only one modality tells the class: the accuracy there is how much the network relies on it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    modality: str
+    source: dict[str, Any]
+
+
+class RemovalPart(BaseModel):
+    """How the most salient voxels are taken away."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    steps: int = Field(10, ge=1, le=100)
+    random: int = Field(15, ge=1)  # orders drawn at random, for comparison
+
+
+class ModalityBody(BaseModel):
+    """What a modality spec says beyond the common part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    source: dict[str, Any]
+    model: StudyModel
+    folds: Annotated[int, Field(ge=2)] | Path | None = None  # a number, or a table of cases and folds; none: weights
+    validation_share: float = Field(0.2, gt=0, lt=1)  # of the cases that are not tested, to choose the epoch
+    size: tuple[PositiveInt, ...] = ()  # of networks that are trained here, and so the next three
+    pixels: PixelsPart = PixelsPart(scaling="nonzero")
+    fit: FitPart = FitPart(**FOLD_FIT)
+    cache: bool = True  # keep prepared images on disk while networks are trained
+    modalities: tuple[str, ...] = ()  # names of the channels, where the source has none
+    methods: tuple[dict[str, Any], ...] = Field(min_length=1)
+    masks: Literal["own", "shared"] = "own"  # each modality's own mask, or the union for all
+    boxes: bool = False  # bounding boxes instead of outlines
+    dilate: int = Field(0, ge=0, le=100)  # pixels by which masks grow in each slice before maps are scored
+    fills: tuple[Fill, ...] = ("zero",)  # the first counts
+    measure: Measure = "balanced"
+    weights: Weights = "positive"
+    importance: Importance = "lesion"
+    known: tuple[KnownPart, ...] = ()
+    permutations: PositiveInt = 200  # orders drawn where there are more than ten modalities
+    removal: RemovalPart | None = RemovalPart()
+    ratings: Path | None = None
+    nifti: Literal["gallery", "all", "none"] = "gallery"
+    bootstrap_draws: int = Field(2000, ge=100)
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _methods_by_name(cls, value: object) -> object:
+        return by_name(value)
+
+    @field_validator("fills", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("fit", mode="before")
+    @classmethod
+    def _usual_where_unsaid(cls, value: object) -> object:
+        return {**FOLD_FIT, **value} if isinstance(value, Mapping) else value
+
+    @field_validator("pixels", mode="before")
+    @classmethod
+    def _scaled_where_unsaid(cls, value: object) -> object:
+        if isinstance(value, Mapping) and not {"mean", "std", "scaling"} & set(value):
+            return {**value, "scaling": "nonzero"}
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.fills or len(set(self.fills)) < len(self.fills):
+            raise ValueError("name at least one of `fills`, and each once")
+        if self.importance == "known" and not self.known:
+            raise ValueError("`importance: known` needs `known`: for each modality a source on which it alone is right")
+        named = [part.modality for part in self.known]
+        if len(set(named)) < len(named):
+            raise ValueError("`known` names a modality twice; name it once")
+        if len(self.fit.rates) > 1:
+            raise ValueError("name one learning rate; this study does not choose among several")
+        if self.folds is None and ({"fit", "size", "pixels"} & self.model_fields_set):
+            raise ValueError("`fit`, `size` and `pixels` are of networks trained here; name `folds`, or leave them out")
+        return self
+
+
+def modalities_of(body: ModalityBody, source: Source, where: str) -> tuple[str, ...]:
+    """The names of the channels: the source's own, or the spec's where it has none."""
+    own = tuple(getattr(source, "modalities", ()))
+    if own and body.modalities and body.modalities != own:
+        raise SpecError(f"{where}: the source's modalities are {', '.join(own)}; leave `modalities` out")
+    names = own or body.modalities
+    if not names:
+        raise SpecError(f"{where}: the source does not name its channels; list them as `modalities: [CT, PET]`")
+    if len(names) < 2 or len(set(names)) < len(names) or any("+" in name or "/" in name or not name for name in names):
+        raise SpecError(f"{where}: `modalities` needs two or more different names without + and /, got {list(names)}")
+    for part in body.known:
+        if part.modality not in names:
+            raise SpecError(f"{where}: `known` {part.modality!r} is no modality; {suggest(part.modality, names)}")
+    return names
+
+
+def classes_of(source: Source, where: str) -> tuple[str, ...]:
+    """The classes, of which every case has exactly one."""
+    classes = tuple(source.findings)
+    if len(classes) < 2:
+        raise SpecError(f"{where}: the source has {len(classes)} class; the study needs two or more")
+    lost = next((key.case for key in source.index() if not has_one_class(key, classes)), "")
+    if lost:
+        raise SpecError(f"{where}: {lost} does not belong to exactly one of {', '.join(classes)}; give it one label 1")
+    if not source.index():
+        raise SpecError(f"{where}: the source has no cases")
+    return classes
+
+
+def require_sound(body: ModalityBody, where: str) -> None:
+    """Refuse methods that are told where findings usually lie."""
+    for part in body.methods:
+        facts = METHODS[str(part.get("name"))]
+        if facts.wants_priors:
+            raise SpecError(
+                f"{where}: {facts.name} is told where lesions usually lie, and the uniform floor is here already; "
+                "leave it out"
+            )

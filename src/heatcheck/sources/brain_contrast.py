@@ -7,34 +7,32 @@ from jaxtyping import Float
 
 from heatcheck.core.records import Image, Mask
 from heatcheck.sources import brain_anatomy as anatomy
+from heatcheck.sources import brain_deep as deep
 from heatcheck.sources.brain_anatomy import Build
 from heatcheck.sources.brain_space import Field, Place, Waves, covered, draw_waves
-from heatcheck.sources.brain_tumour import CORE, SWELLING, Form, Tumour, level
+from heatcheck.sources.brain_tumour import CORE, SWELLING, Form, Tumour, level, pushed
 
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
 TISSUES: dict[str, tuple[float, float, float, float]] = {
     "skin": (0.60, 0.66, 0.40, 0.42),
-    "fat": (1.00, 1.00, 0.72, 0.74),
+    "fat": (1.00, 1.00, 0.66, 0.66),
     "bone": (0.05, 0.05, 0.04, 0.04),
-    "marrow": (0.55, 0.58, 0.30, 0.30),
+    "marrow": (0.52, 0.55, 0.28, 0.28),
     "muscle": (0.42, 0.46, 0.26, 0.32),
+    "sinus": (0.18, 0.98, 0.08, 0.10),
     "fluid": (0.14, 0.14, 1.00, 0.08),
-    "grey": (0.47, 0.49, 0.58, 0.56),
+    "grey": (0.47, 0.49, 0.60, 0.58),
     "white": (0.68, 0.70, 0.40, 0.42),
     "nuclei": (0.53, 0.55, 0.50, 0.50),
-    "pallidum": (0.61, 0.63, 0.34, 0.36),
-    "core": (0.24, 0.24, 0.92, 0.60),
-    "rim": (0.44, 1.08, 0.70, 0.86),
-    "swelling": (0.50, 0.52, 0.80, 0.98),
+    "pallidum": (0.61, 0.63, 0.33, 0.36),
+    "leaf": (0.54, 0.56, 0.54, 0.53),
+    "plexus": (0.40, 0.92, 0.72, 0.55),
+    "core": (0.25, 0.26, 0.90, 0.62),
+    "rim": (0.43, 1.10, 0.68, 0.86),
+    "swelling": (0.48, 0.50, 0.82, 0.98),
 }
 BRIGHTEST = 1000.0  # raw value of fat in T1
 DARKEST = 2.0  # raw value below which nothing in the head falls: 0 is outside it
-NUCLEI = (
-    ("nuclei", (15.0, 19.0, 7.0), (6.0, 12.0, 11.0)),  # head of the caudate
-    ("nuclei", (27.0, 4.0, 3.0), (6.0, 17.0, 13.0)),  # putamen
-    ("pallidum", (20.0, 0.0, 1.0), (5.0, 9.0, 8.0)),
-    ("nuclei", (11.5, -15.0, 6.0), (9.0, 14.0, 11.0)),  # thalamus
-)
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def draw_scanner(generator: np.random.Generator, noise: float) -> Scanner:
         noise=noise * generator.uniform(0.8, 1.2),
         shading=tuple(draw_waves(generator, 330, 4) for _ in MODALITIES),
         shade=generator.uniform(0.03, 0.07),
-        grain=draw_waves(generator, 24, 6),
+        grain=draw_waves(generator, 13, 6),
     )
 
 
@@ -63,45 +61,71 @@ def draw_scanner(generator: np.random.Generator, noise: float) -> Scanner:
 class Head:
     """A head as every modality sees it without a tumour, and what a tumour may take."""
 
-    image: Float[np.ndarray, "modality slice row column"]
+    image: Image
     inside: Mask  # the head
     brain: Field  # share of each voxel that a tumour may take
     solid: Field  # share of each voxel that can swell
+    white: Field  # share of each voxel in which swelling spreads with ease
 
 
-def healthy(build: Build, place: Place, pixel: float) -> Head:
-    """The head layer by layer, from the skin inwards."""
+def healthy(build: Build, tumour: Tumour, place: Place, pixel: float) -> Head:
+    """The head layer by layer, from the skin inwards, moved by the tumour but without it."""
     depth = anatomy.beneath_skull(build, place)
     image = np.zeros((len(MODALITIES), *depth.shape), np.float32)
-    _lay(image, "skin", np.ones_like(depth))
-    outer = anatomy.SPACE + anatomy.SKULL
+    outer = build.space + anatomy.SKULL
     inside = depth > -(outer + build.scalp)
-    _lay(image, "fat", covered(depth + np.float32(outer + build.scalp - 1.2), pixel))
+    _lay(image, "skin", np.ones_like(depth))
+    _lay(image, "fat", covered(depth + np.float32(outer + build.scalp - 1.3), pixel))
+    temple = deep.ellipsoid(Place(np.abs(place.left), place.front, place.up), (70, 26, -12), (9, 30, 34))
+    _lay(image, "muscle", covered(np.minimum(temple, depth + np.float32(outer + build.scalp - 2.6)), pixel + 2))
     _lay(image, "bone", covered(depth + np.float32(outer), pixel))
-    diploe = np.float32(1.5) - np.abs(depth + np.float32(anatomy.SPACE + anatomy.SKULL * 0.5))
+    diploe = np.float32(1.6) - np.abs(depth + np.float32(build.space + anatomy.SKULL * 0.5))
     _lay(image, "marrow", covered(diploe, pixel))
-    _lay(image, "fluid", covered(depth + np.float32(anatomy.SPACE), pixel))
+    _lay(image, "muscle", covered(depth - np.float32(3), pixel))
     floor = anatomy.above_base(place)
-    _lay(image, "muscle", covered(depth - 3, pixel))
-    depth = np.minimum(depth, floor)
-    _lay(image, "fluid", covered(depth + np.float32(anatomy.SPACE), pixel))
-    brain = covered(depth, pixel)
-    solid = _lay_brain(image, build, place, depth, pixel)
-    return Head(image, inside, brain, solid)
+    _lay(image, "bone", covered(np.minimum(depth, floor + np.float32(7)), pixel))
+    rough = np.float32(0.5) * build.bends[1].at(place)
+    _lay(image, "fluid", covered(np.minimum(depth, floor) + np.float32(build.space) + rough, pixel))
+    moved = pushed(tumour, anatomy.bent(build, place), depth)
+    white, water = _lay_brain(image, build, moved, (depth, floor), pixel)
+    back = deep.ellipsoid(place, (0, -build.half[1] - 0.5, 12), (4.5, 3.2, 60))
+    _lay(image, "sinus", covered(back, pixel))
+    brain = covered(np.minimum(depth, floor), pixel)
+    return Head(image, inside, brain, brain * (1 - water), white)
 
 
-def _lay_brain(image: Image, build: Build, place: Place, depth: Field, pixel: float) -> Field:
-    """The share of each voxel that is brain without its fluid."""
-    surface = anatomy.furrows(build, place, depth)
-    cortex = covered(surface - np.float32(build.atrophy), pixel)
-    _lay(image, "grey", cortex)
-    _lay(image, "white", covered(surface - np.float32(build.atrophy + anatomy.CORTEX), pixel))
+def _lay_brain(
+    image: Image, build: Build, place: Place, surfaces: tuple[Field, Field], pixel: float
+) -> tuple[Field, Field]:
+    """The shares of each voxel that are white matter and ventricle."""
+    depth = np.minimum(*surfaces)
+    surface = anatomy.furrows(build, place, *surfaces)
+    white = covered(surface - np.float32(build.furrow + anatomy.CORTEX), pixel)
+    _lay(image, "grey", covered(surface - np.float32(build.furrow), pixel))
+    _lay(image, "white", white)
     mirrored = Place(np.abs(place.left), place.front, place.up)
-    for tissue, centre, half in NUCLEI:
-        _lay(image, tissue, covered(anatomy.ellipsoid(mirrored, centre, half), pixel * 1.5))
-    water = covered(anatomy.ventricles(build, place), pixel)
+    for tissue, centre, half in deep.NUCLEI:
+        _lay(image, tissue, covered(deep.ellipsoid(mirrored, centre, half), pixel + 1.5))
+    if (place.up < 0).any():
+        _lay_below(image, place, depth, pixel)
+    water = covered(deep.ventricles(build, place), pixel)
     _lay(image, "fluid", water)
-    return cortex * (1 - water)
+    _lay(image, "plexus", covered(deep.ellipsoid(mirrored, *deep.PLEXUS), pixel + 1) * water * np.float32(0.8))
+    return white, water
+
+
+def _lay_below(image: Image, place: Place, depth: Field, pixel: float) -> None:
+    """Cerebellum and brain stem under their tent."""
+    below = deep.tent(place)
+    room = np.minimum(below, depth)
+    _lay(image, "fluid", covered(room, pixel))
+    _lay(image, "grey", covered(room - np.float32(1.2), pixel))
+    _lay(image, "leaf", covered(room - np.float32(2), pixel) * deep.leaves(place))
+    middle = deep.ellipsoid(place, (0, -40, -34), (30, 14, 12))
+    _lay(image, "white", covered(np.minimum(middle, room - 4), pixel + 5))
+    stem = deep.stem(place)
+    _lay(image, "fluid", covered(stem + np.float32(3.5), pixel) * covered(depth + 4, pixel))
+    _lay(image, "white", covered(stem, pixel) * np.float32(0.9))
 
 
 def _lay(image: Image, tissue: str, share: Field) -> None:
@@ -113,29 +137,31 @@ def _lay(image: Image, tissue: str, share: Field) -> None:
 def with_tumour(head: Head, tumour: Tumour, forms: tuple[Form, ...], place: Place, pixel: float) -> dict[str, Mask]:
     """The masks of the tumour by modality; the head's image then shows it."""
     levels = {form: level(tumour, form, place) for form in ("round", *forms)}
+    grain = tumour.grain.at(place)
+    eased = np.float32(0.62) + np.float32(0.38) * head.white
     masks = {}
     for channel, (modality, form) in enumerate(zip(MODALITIES, forms, strict=True)):
-        far, outline = levels[form]
-        body = covered((1 - far) * outline, pixel) * head.brain
+        own = levels[form]
+        body = covered(own.inside(1), pixel) * head.brain
         # swelling that T1C hardly shows is no part of its mask, so that its outline must not tell the form
-        around, span = levels["round" if modality == "T1C" else form]
-        swollen = covered((np.float32(SWELLING) - around) * span, pixel * 1.5) * head.solid
-        core = covered((np.float32(CORE) - far) * outline, pixel * 1.3) * head.brain
+        swollen = covered(levels["round" if modality == "T1C" else form].inside(SWELLING), pixel + 1.5) * head.solid
+        core = covered(own.inside(CORE + np.float32(0.05) * grain), pixel + 1) * head.brain
+        uneven = 1 - np.float32(0.05) * np.abs(grain)
         picture = head.image[channel]
-        for share, tissue in ((swollen, "swelling"), (body, "rim"), (core, "core")):
-            picture += share * (np.float32(TISSUES[tissue][channel]) - picture)
-        masks[modality] = (body >= 0.5) if modality == "T1C" else np.maximum(body, swollen) >= 0.5
+        for share, tissue in ((swollen * eased * uneven, "swelling"), (body, "rim"), (core, "core")):
+            bright = np.float32(TISSUES[tissue][channel]) * (1 + np.float32(0.05) * grain)
+            picture += share * (bright - picture)
+        masks[modality] = (body if modality == "T1C" else np.maximum(body, swollen)) >= 0.5
     return masks
 
 
 def measured(head: Head, place: Place, scanner: Scanner, generator: np.random.Generator) -> Image:
     """The raw intensities, exactly 0 outside the head and never inside."""
-    grain = 1 + np.float32(0.018) * scanner.grain.at(place)
+    grain = 1 + np.float32(0.022) * scanner.grain.at(place)
     image = np.empty_like(head.image)
     for channel, (gain, shading) in enumerate(zip(scanner.gain, scanner.shading, strict=True)):
         shade = np.exp(np.float32(scanner.shade) * shading.at(place))
-        signal = head.image[channel] * grain * shade
-        noise = generator.standard_normal((2, *signal.shape), dtype=np.float32) * np.float32(scanner.noise)
-        magnitude = np.hypot(signal + noise[0], noise[1]) * np.float32(gain * BRIGHTEST)
+        noise = generator.standard_normal((2, *shade.shape), dtype=np.float32) * np.float32(scanner.noise)
+        magnitude = np.hypot(head.image[channel] * grain * shade + noise[0], noise[1]) * np.float32(gain * BRIGHTEST)
         image[channel] = np.where(head.inside, np.maximum(magnitude, np.float32(DARKEST)), 0)
     return image

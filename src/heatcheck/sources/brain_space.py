@@ -1,10 +1,13 @@
 """The space of a head in millimetres: the voxels of an image in it, and smooth random fields."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+
+from heatcheck.core.records import Affine
 
 WIDTH = 204.0  # millimetres that an image shows along its rows and its columns
 BOTTOM, TOP = -52.0, 92.0  # millimetres of the lowest and highest place that a volume shows
@@ -45,19 +48,20 @@ class Grid:
     def place(self, pose: Pose) -> Place:
         """Where every voxel lies in a head of that pose."""
         across = ((np.arange(self.size) + 0.5) * self.pixel - WIDTH / 2).astype(np.float32)
-        left, front = (
-            across[None, None, :] - np.float32(pose.shift[0]),
-            -across[None, :, None] - np.float32(pose.shift[1]),
-        )
+        left = across[None, None, :] - np.float32(pose.shift[0])
+        front = -across[None, :, None] - np.float32(pose.shift[1])
         up = np.array(self.heights, np.float32)[:, None, None]
-        return Place(*_turned((left, front, up), pose))
+        left, front = _rotated(left, front, pose.turn)
+        left, up = _rotated(left, up, pose.tilt)
+        front, up = _rotated(front, up, pose.nod)
+        return Place(*np.broadcast_arrays(left, front, up))
 
-    def affine(self) -> Float[np.ndarray, "4 4"]:
-        """From voxel (slice, row, column) to millimetres to the patient's right, front and top (RAS+)."""
-        first = self.pixel / 2 - WIDTH / 2
-        step = self.heights[1] - self.heights[0] if len(self.heights) > 1 else self.pixel
+    def affine(self) -> Affine:
+        """From voxel (slice, row, column) to millimetres to the patient's right, front and top."""
+        first = WIDTH / 2 - self.pixel / 2
+        step = self.heights[1] - self.heights[0]
         return np.array(
-            [[0, 0, -self.pixel, -first], [0, -self.pixel, 0, -first], [step, 0, 0, self.heights[0]], [0, 0, 0, 1]]
+            [[0, 0, -self.pixel, first], [0, -self.pixel, 0, first], [step, 0, 0, self.heights[0]], [0, 0, 0, 1]]
         )
 
 
@@ -65,14 +69,6 @@ def slice_heights(slices: int) -> tuple[float, ...]:
     """The heights of that many slices that fill a volume."""
     step = (TOP - BOTTOM) / slices
     return tuple(BOTTOM + (number + 0.5) * step for number in range(slices))
-
-
-def _turned(axes: tuple[Field, Field, Field], pose: Pose) -> tuple[Field, Field, Field]:
-    left, front, up = axes
-    left, front = _rotated(left, front, pose.turn)
-    left, up = _rotated(left, up, pose.tilt)
-    front, up = _rotated(front, up, pose.nod)
-    return left, front, up
 
 
 def _rotated(one: Field, other: Field, angle: float) -> tuple[Field, Field]:
@@ -90,9 +86,30 @@ class Waves:
     def at(self, place: Place) -> Field:
         """Its value at every place."""
         total = np.zeros((1, 1, 1), np.float32)
+        for angle in self._angles(place):
+            total = total + np.cos(angle)
+        return total * self._scale
+
+    def nearest_zero(self, place: Place) -> Field:
+        """About the way to the nearest surface on which the field is 0, in the units of the place."""
+        value = np.zeros((1, 1, 1), np.float32)
+        slope = [value, value, value]
+        for angle, number in zip(self._angles(place), self.numbers, strict=True):
+            value = value + np.cos(angle)
+            fall = np.sin(angle)
+            slope = [sum_ + fall * k for sum_, k in zip(slope, number, strict=True)]
+        steep = np.sqrt(slope[0] ** 2 + slope[1] ** 2 + slope[2] ** 2)
+        usual = np.float32(np.sqrt((self.numbers**2).sum() / 2))
+        return np.abs(value) / np.maximum(steep, np.float32(0.45) * usual)
+
+    @property
+    def _scale(self) -> np.float32:
+        return np.float32(np.sqrt(2 / len(self.phases)))
+
+    def _angles(self, place: Place) -> Iterator[Field]:
+        """The phase of each wave at every place."""
         for (a, b, c), phase in zip(self.numbers, self.phases, strict=True):
-            total = total + np.cos(place.left * a + place.front * b + place.up * c + phase)
-        return total * np.float32(np.sqrt(2 / len(self.phases)))
+            yield place.left * a + place.front * b + (place.up * c + phase)
 
 
 def draw_waves(generator: np.random.Generator, length: float, count: int = 9) -> Waves:

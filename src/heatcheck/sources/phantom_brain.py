@@ -63,7 +63,9 @@ class PhantomBrain:
     def load(self, key: CaseKey) -> Case:
         """The image with the mask of what each modality shows of the tumour."""
         image, masks = self._draw(key.case)
-        return Case(key, image, masks)
+        slices = self.settings.slices
+        affine = Grid(self.settings.size, slice_heights(slices)).affine() if slices else None
+        return Case(key, image, masks, affine=affine)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The masks by modality."""
@@ -92,7 +94,7 @@ class PhantomBrain:
     def _draw(self, case: str) -> tuple[Image, dict[str, Mask]]:
         build, tumour, grid = self._scene(case)
         place = grid.place(build.pose)
-        head = healthy(build, place, grid.pixel)
+        head = healthy(build, tumour, place, grid.pixel)
         masks = with_tumour(head, tumour, self.forms(case), place, grid.pixel)
         scanner = draw_scanner(self._generator(case, "scanner"), self.settings.noise)
         image = measured(head, place, scanner, self._generator(case, "noise"))

@@ -1,0 +1,139 @@
+"""What readers say of maps: a table of ratings from 0 to 100, read and checked, and an empty one to fill in."""
+
+import csv
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.registry import suggest
+from heatcheck.runs.tables import replaced
+from heatcheck.sources.tables import read_csv
+
+FILE = "ratings.csv"  # its name in a run's folder
+COLUMNS = ("reader", "case", "method", "rating", "comment")
+HIGHEST = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One reader's opinion of one map."""
+
+    reader: str
+    case: str
+    method: str
+    rating: float  # from 0, of no use, to 100
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Every opinion."""
+
+    rows: tuple[Rating, ...]
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """How many readers, ratings and comments there are."""
+        return {
+            "readers": len({row.reader for row in self.rows}),
+            "rows": len(self.rows),
+            "comments": sum(bool(row.comment) for row in self.rows),
+        }
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows as a table."""
+        return pd.DataFrame([[getattr(row, name) for name in COLUMNS] for row in self.rows], columns=list(COLUMNS))
+
+    def save(self, folder: Path) -> Path:
+        """Where the ratings now lie in a run's folder, sorted."""
+        ordered = sorted(self.rows, key=lambda row: (row.case, row.method, row.reader))
+        return write_rows(folder / FILE, ([f"{row.rating:g}" if n == "rating" else getattr(row, n) for n in COLUMNS]
+                                          for row in ordered))  # fmt: skip
+
+
+def read_ratings(path: Path, cases: Collection[str], methods: Collection[str]) -> Ratings:
+    """The ratings in a CSV file; one clear sentence where a line cannot be used.
+
+    Lines without a rating are left out: a reader need not have rated everything.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} is not there; write an empty table to fill in with heatcheck rate RUN --sheet FILE")
+    header, lines = read_csv(path)
+    lost = [name for name in COLUMNS[:4] if name not in header]
+    if lost:
+        raise InputError(f"{path} has no column {', '.join(lost)}; its columns must be {','.join(COLUMNS)}")
+    known: dict[str, Collection[str]] = {"case": frozenset(cases), "method": frozenset(methods)}
+    first: dict[tuple[str, str, str], int] = {}
+    rows: list[Rating] = []
+    for number, line in lines.items():
+        row = _rating(line, known, f"{path}, line {number}")
+        if row is None:
+            continue
+        key = (row.reader, row.case, row.method)
+        if key in first:
+            raise InputError(
+                f"{path}, line {number}: {row.reader} rated {row.method} on {row.case} in line {first[key]} already; "
+                "keep one of the two"
+            )
+        first[key] = number
+        rows.append(row)
+    if not rows:
+        raise InputError(f"{path} has no rating; fill in the column rating with numbers from 0 to {HIGHEST:g}")
+    return Ratings(tuple(rows))
+
+
+def _rating(line: Mapping[str, str], known: Mapping[str, Collection[str]], where: str) -> Rating | None:
+    """One line's opinion; None where there is no rating."""
+    cells = {name: line.get(name, "").strip() for name in COLUMNS}
+    if not cells["rating"]:
+        return None
+    try:
+        value = float(cells["rating"])
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= HIGHEST:  # nor NaN
+        raise InputError(f"{where}: the rating must be a number from 0 to {HIGHEST:g}, got {cells['rating']!r}")
+    if not cells["reader"]:
+        raise InputError(f"{where}: nobody is named as reader; give each reader a name or a number")
+    for name, names in known.items():
+        if cells[name] not in names:
+            raise InputError(f"{where}: the run has no {name} {cells[name]!r}; {_near(cells[name], names)}")
+    return Rating(cells["reader"], cells["case"], cells["method"], value, cells["comment"])
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """A near name; hundreds of case ids would not fit on a line."""
+    phrase = suggest(name, known)
+    return phrase if phrase.startswith("did you") or len(known) <= 20 else f"it has {len(known)} others"
+
+
+def write_sheet(path: Path, gallery: Mapping[str, Any], methods: Sequence[str]) -> int:
+    """How many rows an empty table has, with one for each map of the gallery; a file that is there is not touched."""
+    if path.exists():
+        raise InputError(f"{path} is there already, and may hold ratings; choose another name")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder; choose a file in one that exists")
+    rows = [
+        ["", item["case"], shown["method"], "", ""]
+        for item in gallery.get("items", [])
+        for shown in item["maps"]
+        if shown["method"] in methods
+    ]
+    if not rows:
+        raise InputError("the run's gallery shows no map to rate; run the study again with a gallery")
+    write_rows(path, rows)
+    return len(rows)
+
+
+def write_rows(path: Path, rows: Iterable[Sequence[str]]) -> Path:
+    """The file, now a table with these rows."""
+    with replaced(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
+    return path

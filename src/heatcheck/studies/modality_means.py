@@ -1,0 +1,75 @@
+"""What methods score on average, by fold and over all cases, and by how much they exceed a map that knows nothing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.records import Estimate, condition
+from heatcheck.report.evidence import facts_of
+from heatcheck.stats.bootstrap import MeanEstimate, mean_estimates
+from heatcheck.stats.corrections import holm
+from heatcheck.stats.signflip import FEWEST_FLIPS, sign_flip_test
+from heatcheck.studies.modality_reading import commonest_reasons, wide
+from heatcheck.studies.modality_rule import EVERY_FOLD, FLOORED, UNIFORM, ModalityRule
+
+COLUMNS = ["metric", "at", "method"]
+
+
+def with_numbers(blank: Estimate, one: MeanEstimate, why_not: str = "") -> Estimate:
+    """The blank with an estimate's numbers; `why_not` is the reason where there is no value at all."""
+    return replace(
+        blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
+        n_undefined=one.n_undefined, reason=(why_not if np.isnan(one.value) and why_not else one.reason),
+    )  # fmt: skip
+
+
+def mean_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """The mean of every metric of every method in each fold and over all cases."""
+    if scores.empty:
+        return
+    table, reasons = wide(scores, COLUMNS), commonest_reasons(scores, COLUMNS)
+    folds = table.index.get_level_values("fold").to_numpy()
+    for fold in (*np.unique(folds).tolist(), EVERY_FOLD):
+        own = table if fold == EVERY_FOLD else table[folds == fold]
+        yield from _of_fold(own, fold, reasons, rule)
+
+
+def _of_fold(
+    table: pd.DataFrame, fold: int | str, reasons: Mapping[tuple[str, ...], str], rule: ModalityRule
+) -> Iterator[Estimate]:
+    # all columns at once: a column's interval does not depend on those beside it
+    patients = table.index.get_level_values("patient").to_numpy()
+    found = mean_estimates(table.to_numpy(float), patients, rule.draws, rule.generator("mean", str(fold)))
+    for column, one in zip(table.columns.to_list(), found, strict=True):
+        metric, at, method = map(str, column)
+        under = condition(**{**facts_of(at), "fold": fold})
+        blank = replace(rule.blank("mean", metric, method), condition=under)
+        yield with_numbers(blank, one, reasons.get((metric, at, method), ""))
+
+
+def of_metric(scores: pd.DataFrame, metric: str, rule: ModalityRule) -> pd.DataFrame:
+    """The rows of one metric, of the condition under which methods are compared."""
+    return scores[(scores["metric"] == metric) & (scores["at"] == condition(**rule.primary(metric)))]
+
+
+def difference_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """By how much each method exceeds the uniform map, case by case, tested and corrected for the number of methods."""
+    for metric in FLOORED:
+        rows = of_metric(scores, metric, rule)
+        if UNIFORM in set(rows["method"]):
+            yield from _versus_floor(wide(rows, ["method"]), metric, rule)
+
+
+def _versus_floor(table: pd.DataFrame, metric: str, rule: ModalityRule) -> Iterator[Estimate]:
+    less = table.reindex(columns=list(rule.methods)).sub(table[UNIFORM], axis=0).to_numpy(float)
+    patients = table.index.get_level_values("patient").to_numpy()
+    found = mean_estimates(less, patients, rule.draws, rule.generator("difference", metric))
+    tests = [
+        sign_flip_test(column, patients, FEWEST_FLIPS, rule.generator("flips", metric, method)).p_value
+        for method, column in zip(rule.methods, less.T, strict=True)
+    ]
+    blank = replace(rule.blank("difference", metric), condition=condition(versus=UNIFORM), family=f"{metric} of floor")
+    for method, one, p_value, adjusted in zip(rule.methods, found, tests, holm(np.array(tests)), strict=True):
+        yield replace(with_numbers(blank, one), method=method, p_value=p_value, p_adjusted=float(adjusted))

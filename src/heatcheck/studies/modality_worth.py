@@ -1,0 +1,180 @@
+"""What the modalities are worth to the networks: how often these are right with each subset, and Shapley's values."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from heatcheck.core.records import Estimate, condition
+from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
+from heatcheck.stats.bootstrap import MeanEstimate
+from heatcheck.stats.shapley import contributions, shapley
+from heatcheck.studies.modality_means import with_numbers
+from heatcheck.studies.modality_reading import KEYS, read_scores
+from heatcheck.studies.modality_rule import EVERY_FOLD, ModalityRule
+
+RIGHT = "right"
+PHI = {"modality": "phi_modality", "lesion": "phi_lesion"}
+MEASURES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
+MOST_SHOWN = 64  # subsets whose worth is told one by one
+SURE = 1.96  # standard errors
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whether each case of some folds was told right, with each subset of the modalities shown."""
+
+    right: Float[np.ndarray, "cases subsets"]
+    folds: np.ndarray
+    classes: np.ndarray
+    patients: np.ndarray
+
+    def only(self, kept: Bool[np.ndarray, " cases"]) -> "Told":
+        """Some of the cases."""
+        return Told(self.right[kept], self.folds[kept], self.classes[kept], self.patients[kept])
+
+    def by_fold(self) -> Iterator[tuple[str | int, "Told"]]:
+        """Each fold's cases, and all of them."""
+        for fold in np.unique(self.folds):
+            yield int(fold), self.only(self.folds == fold)
+        if len(self.folds):
+            yield EVERY_FOLD, self
+
+    def strata(self, measure: str) -> Strata:
+        """Folds count the same, and so do classes where the measure is balanced."""
+        return Strata(self.folds, self.classes if measure == "balanced" else None)
+
+
+@dataclass(frozen=True)
+class Worths:
+    """The subsets' rows of a run."""
+
+    scores: pd.DataFrame
+    rule: ModalityRule
+
+    @classmethod
+    def read(cls, folder: Path, rule: ModalityRule) -> "Worths":
+        """Those in the run's folder."""
+        return cls(read_scores(folder / "shapley", [RIGHT], rule.model), rule)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What tables call each subset."""
+        pairs = [zip(self.rule.modalities, row, strict=True) for row in self.rule.coalitions.members]
+        return ["+".join(name for name, there in pair if there) for pair in pairs]
+
+    def told(self, ablated: str, filled: str) -> Told:
+        """The cases that were shown with every subset, of one way to ablate."""
+        at = [condition(ablated=ablated, filled=filled, shown=name) for name in self.names]
+        return self._told(at)
+
+    def known(self, modality: str) -> Told:
+        """The cases on which one modality alone tells the class."""
+        return self._told([condition(known=modality)])
+
+    def _told(self, at: Sequence[str]) -> Told:
+        rows = self.scores[self.scores["at"].isin(at)]
+        # a pivot refuses two rows for one place, of which a pivot table would make a mean
+        table = rows.pivot(index=[*KEYS, "finding"], columns="at", values="value").reindex(columns=list(at))  # noqa: PD010
+        whole = table[table.notna().all(axis=1)]
+        folds, _, patients, classes = (whole.index.get_level_values(n).to_numpy() for n in range(4))
+        return Told(whole.to_numpy(float), folds, classes, patients)
+
+
+def worth_rows(folder: Path, rule: ModalityRule) -> Iterator[Estimate]:
+    """The worth of subsets and modalities under every fill and measure, the networks' accuracy, known importance."""
+    worths = Worths.read(folder, rule)
+    for ablated in PHI:
+        for filled in rule.fills:
+            told = worths.told(ablated, filled)
+            for measure in MEASURES:
+                for fold, own in told.by_fold():
+                    facts = {"filled": filled, "fold": fold, "measure": measure}
+                    yield from _of_fold(worths, own, ablated, facts)
+    yield from accuracy_rows(worths)
+    yield from known_rows(worths)
+
+
+def _of_fold(worths: Worths, told: Told, ablated: str, facts: dict[str, str | int]) -> Iterator[Estimate]:
+    """The worth of the subsets, of the modalities, and these in order."""
+    rule, measure, among = worths.rule, str(facts["measure"]), worths.rule.coalitions
+    shown = _shown(among.members)
+    values = np.hstack([told.right[:, shown], told.right @ contributions(among)])
+    # one draw of the patients for every measure and fill: what is compared is compared on the same
+    generator = rule.generator("worth", ablated, str(facts["fold"]))
+    found = balanced_means(values, told.strata(measure), told.patients, rule.draws, generator)
+    beside = {"ablated": ablated, "filled": facts["filled"], "fold": facts["fold"]}
+    for place, one in zip(np.flatnonzero(shown), found[: shown.sum()], strict=True):
+        blank = rule.blank("value", MEASURES[measure])
+        yield with_numbers(replace(blank, condition=condition(**beside, shown=worths.names[place])), one)
+    errors = shapley(balanced_values(told.right, told.strata(measure)), among).errors
+    phi = [_widened(one, float(error)) for one, error in zip(found[shown.sum() :], errors, strict=True)]
+    for modality, one in zip(rule.modalities, phi, strict=True):
+        blank = rule.blank("shapley", PHI[ablated])
+        yield with_numbers(replace(blank, condition=condition(**facts, modality=modality)), one)
+    yield replace(
+        rule.blank("order", PHI[ablated]), condition=condition(**facts), reason=in_order(rule.modalities, phi),
+        n_cases=len(told.right),
+    )  # fmt: skip
+
+
+def _shown(members: Bool[np.ndarray, "subsets players"]) -> Bool[np.ndarray, " subsets"]:
+    """The subsets that are told one by one: all, or of many those of none, one, all but one, and all."""
+    size = members.sum(1)
+    few = len(members) <= MOST_SHOWN
+    return np.asarray(few | (size <= 1) | (size >= members.shape[1] - 1))
+
+
+def _widened(one: MeanEstimate, error: float) -> MeanEstimate:
+    """The estimate whose interval also holds the error that sampling orders left."""
+    low = one.value - math.hypot(one.value - one.low, SURE * error)
+    high = one.value + math.hypot(one.high - one.value, SURE * error)
+    return replace(one, low=low, high=high) if error > 0 else one
+
+
+def in_order(names: Sequence[str], phi: Sequence[MeanEstimate]) -> str:
+    """The modalities from the most important on; neighbours whose intervals overlap are said to be equal."""
+    ordered = sorted(range(len(names)), key=lambda place: (-phi[place].value, place))
+    text = names[ordered[0]]
+    for before, after in pairwise(ordered):
+        text += f" {'=' if _overlap(phi[before], phi[after]) else '>'} {names[after]}"
+    return text
+
+
+def _overlap(one: MeanEstimate, other: MeanEstimate) -> bool:
+    """Whether the lower end of the larger reaches the upper end of the smaller; without an interval, the value."""
+    low = one.value if math.isnan(one.low) else one.low
+    high = other.value if math.isnan(other.high) else other.high
+    return low <= high
+
+
+def accuracy_rows(worths: Worths) -> Iterator[Estimate]:
+    """How often the networks are right on the intact cases."""
+    told = worths.told("modality", worths.rule.fills[0])
+    everyone = int(np.argmax(worths.rule.coalitions.members.sum(1)))
+    for measure, metric in MEASURES.items():
+        for fold, own in told.by_fold():
+            blank = replace(worths.rule.blank("mean", metric), condition=condition(fold=fold))
+            yield from _means(worths.rule, own, blank, measure, everyone)
+
+
+def known_rows(worths: Worths) -> Iterator[Estimate]:
+    """How often the networks are right where one modality alone tells the class: its importance by construction."""
+    for modality in worths.rule.known:
+        for fold, own in worths.known(modality).by_fold():
+            blank = worths.rule.blank("known", "known_importance")
+            blank = replace(blank, condition=condition(fold=fold, modality=modality))
+            yield from _means(worths.rule, own, blank, "accuracy", 0)
+
+
+def _means(rule: ModalityRule, told: Told, blank: Estimate, measure: str, subset: int) -> Iterator[Estimate]:
+    generator = rule.generator(blank.statistic, blank.metric, blank.condition)
+    values = told.right[:, subset : subset + 1]
+    (found,) = balanced_means(values, told.strata(measure), told.patients, rule.draws, generator)
+    yield with_numbers(blank, found)

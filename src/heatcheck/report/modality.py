@@ -6,9 +6,13 @@ from heatcheck.core.records import condition
 from heatcheck.report import closing
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.modality_comparison import comparison
+from heatcheck.report.modality_distributions import distributions
 from heatcheck.report.modality_facts import folds_of, prepared, primary
 from heatcheck.report.modality_importance import importance
 from heatcheck.report.modality_networks import networks
+from heatcheck.report.modality_overview import overview
+from heatcheck.report.modality_ranking import ranks
 from heatcheck.report.modality_verdict import verdict
 from heatcheck.report.page import Section, StudyPage
 
@@ -24,8 +28,12 @@ def modality_page(evidence: Evidence) -> StudyPage:
     undefined = undefined_scores(evidence.run, conditions=_conditions(evidence))
     files = closing.downloads(evidence, undefined.table)
     sections = (
+        _section("overview", "At a glance", "At a glance", overview(evidence)),
         _section("importance", "Which modality counts?", "Importance", importance(evidence)),
         _section("networks", "The networks", "Networks", networks(evidence)),
+        _section("comparison", "The methods side by side", "Comparison", comparison(evidence)),
+        _section("distributions", "Case by case", "Cases one by one", distributions(evidence)),
+        _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
         closing.gaps(evidence, undefined, NO_FAILURE),
         closing.record(evidence),
     )

@@ -1,5 +1,6 @@
 """Mean ranks on one axis, with a bar beside all that do not surely differ: Demšar's diagram, read downwards."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,11 +26,15 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class RankDiagram:
-    """Methods with their mean ranks, and the difference that two of them need to differ surely."""
+    """Methods with their mean ranks, and the difference that two of them need to differ surely.
+
+    Where that is not known, NaN, `groups` are the first and last place of each run of methods that do not differ.
+    """
 
     title: str
     methods: tuple[Ranked, ...]
     critical: float
+    groups: tuple[tuple[int, int], ...] = ()
 
 
 def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
@@ -42,11 +47,12 @@ def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
 def draw(diagram: RankDiagram) -> Markup:
     """The diagram as inline SVG."""
     ranked = sorted(diagram.methods, key=lambda each: each.rank)
-    groups = joined([each.rank for each in ranked], diagram.critical)
+    known = not math.isnan(diagram.critical)
+    groups = joined([each.rank for each in ranked], diagram.critical) if known else list(diagram.groups)
     right = _WIDTH - 16 - _GROUPS * len(groups)
     axis = Axis(1, max(len(ranked), 2), _LEFT + 4, right)
     bottom = _TOP + _STEP * len(ranked)
-    parts = _grid(axis, len(ranked), bottom) + _critical(diagram.critical, axis)
+    parts = _grid(axis, len(ranked), bottom) + (_critical(diagram.critical, axis) if known else [])
     for i, each in enumerate(ranked):
         y = _TOP + _STEP * i
         told = f"{each.label}: mean rank {number(each.rank, RANK)}"
@@ -81,6 +87,8 @@ def _told(ranked: Sequence[Ranked], groups: Sequence[tuple[int, int]], critical:
     alike = " ".join(
         f"No sure difference: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
     )
+    if math.isnan(critical):
+        return f"Mean ranks: {places}. {alike}".strip()
     apart = [f"{a.label} and {b.label}" for a, b in pairwise(ranked) if b.rank - a.rank >= critical]
     gaps = f" Surely apart: {'; '.join(apart)}." if apart else ""
     return f"Mean ranks: {places}. Critical difference {number(critical, RANK)}. {alike}{gaps}".strip()

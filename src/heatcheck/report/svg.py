@@ -58,6 +58,11 @@ def square(x: float, y: float, half: float, class_: str) -> Markup:
                 class_, closed=True)  # fmt: skip
 
 
+def dots(places: Iterable[tuple[float, float]], class_: str) -> Markup:
+    """Many dots as one path of strokes without length: a tenth of the bytes of as many circles."""
+    return tag("path", d="".join(f"M{x:.1f} {y:.1f}h0" for x, y in places), class_=class_)
+
+
 def group(title: str, *children: Markup) -> Markup:
     """Marks that belong together, with a title that appears when pointed at."""
     return tag("g", tag("title", title), *children)

@@ -45,7 +45,9 @@ def test_input_x_gradient_equals_captum(tiny_classifier, tiny_images):
     torch.testing.assert_close(ours, peer, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize(("rule", "name"), [("middle", "riemann_middle"), ("right", "riemann_right")])
+@pytest.mark.parametrize(
+    ("rule", "name"), [("middle", "riemann_middle"), ("right", "riemann_right"), ("gauss", "gausslegendre")]
+)
 def test_integrated_gradients_equal_captum(tiny_classifier, tiny_images, rule, name):
     ours = family.IntegratedGradients(steps=12, rule=rule)(tiny_classifier, tiny_images, every(0, 2), SEEDS)
     for place, target in enumerate((0, 2)):

@@ -82,6 +82,7 @@ def _methods() -> Rows:
             "needs": facts.needs.value,
             "models": facts.models,
             "forward_passes": facts.cost,
+            "speed": facts.group.speed,
             "differentiable": "yes" if facts.differentiable else "no",
             "summary": facts.summary,
             "paper": facts.paper,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field
@@ -107,15 +108,22 @@ class IntegratedGradients(OverPoints):
 
     steps: Samples = 20
     baseline: Baseline = "zero"
-    rule: Literal["right", "middle"] = "middle"  # where in each step the gradient is taken
+    rule: Literal["right", "middle", "gauss"] = "middle"  # where in each step, or where Gauss and Legendre would look
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
         """The points on the line, each weighted by its share of the way."""
         start = baseline_of(images, self.baseline)
         way = images - start
+        for place, share in self._places():
+            yield Point(start + way * place, way * share)
+
+    def _places(self) -> list[tuple[float, float]]:
+        """How far on the way each gradient is taken, and its share; the shares add up to 1."""
+        if self.rule == "gauss":
+            nodes, weights = np.polynomial.legendre.leggauss(self.steps)
+            return [(float(1 + node) / 2, float(weight) / 2) for node, weight in zip(nodes, weights, strict=True)]
         offset = 1.0 if self.rule == "right" else 0.5
-        for step in range(self.steps):
-            yield Point(start + way * ((step + offset) / self.steps), way / self.steps)
+        return [((step + offset) / self.steps, 1 / self.steps) for step in range(self.steps)]
 
     def __call__(
         self,

@@ -141,7 +141,8 @@ def test_above_ten_modalities_the_interval_holds_the_error_of_sampling(tmp_path)
     at = {"filled": "zero", "fold": 1, "measure": "accuracy"}
     phi = [found.one("shapley", "phi_modality", modality=name, **at) for name in names]
     errors = shapley(right.mean(0), rule.coalitions).errors
-    assert (errors > 0.01).all()
+    assert (errors > 0).all()
+    assert errors.max() > 0.05
     for one, error in zip(phi, errors, strict=True):
         assert one.value - one.low > 1.96 * error
         assert one.high - one.value > 1.96 * error

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from brats_material import write_2020
 from heatcheck.core.findings import CHEXPERT, canonical
 from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import SOURCES
@@ -16,6 +17,12 @@ from heatcheck.sources import SOURCES
 def source(request, tmp_path):
     """A small instance of the source; a source registered without one here fails."""
     return MAKERS[request.param](tmp_path)
+
+
+def brats(tmp_path):
+    write_2020(tmp_path)
+    facts = SOURCES["brats"]
+    return facts.open(facts.settings.model_validate({"root": "."}).resolved(tmp_path))
 
 
 def chexlocalize(tmp_path):
@@ -73,6 +80,7 @@ def phantom_classes(_):
 
 
 MAKERS = {
+    "brats": brats,
     "chexlocalize": chexlocalize,
     "covid_radiography": covid_radiography,
     "folder": folder,

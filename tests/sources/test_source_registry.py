@@ -9,6 +9,7 @@ from heatcheck.sources.registry import SourceSettings
 
 # the settings without which a source cannot be
 LEAST = {
+    "brats": {"root": "."},
     "phantom_brain": {},
     "phantom_chest": {},
     "phantom_classes": {},

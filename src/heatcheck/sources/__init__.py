@@ -1,5 +1,6 @@
 """Data → Case: built-in phantoms and readers of data on disk."""
 
+from heatcheck.sources.brats import Brats
 from heatcheck.sources.chexlocalize import CheXlocalize
 from heatcheck.sources.covid_radiography import CovidRadiography
 from heatcheck.sources.folder import FolderSource
@@ -10,6 +11,7 @@ from heatcheck.sources.registry import SOURCES, SourceFacts
 
 __all__ = [
     "SOURCES",
+    "Brats",
     "CheXlocalize",
     "CovidRadiography",
     "FolderSource",

@@ -1,5 +1,6 @@
 """NIfTI images in their own units and their own voxel order; nothing is turned or resampled."""
 
+import gzip
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +10,12 @@ from typing import Any
 
 import nibabel
 import numpy as np
-from jaxtyping import Float
 from nibabel.spatialimages import SpatialImage
 
 from heatcheck.core.errors import CaseError
+from heatcheck.core.records import Affine
 
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
-Affine = Float[np.ndarray, "4 4"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,19 @@ def read_nifti(path: Path, name: str) -> np.ndarray:
     A fourth axis holds the channels. Axes of length 1 after the second are left out, so that a single slice is a
     2D image.
     """
+    return read_with_grid(path, name)[0]
+
+
+def read_with_grid(path: Path, name: str) -> tuple[np.ndarray, VoxelGrid]:
+    """The voxels as `read_nifti` has them, and where they lie."""
     with _explained(name):
-        file = _loaded(path, name)
+        file = _checked(_unpacked(path), name)
         values = np.asarray(file.get_fdata(dtype=np.float32, caching="unchanged"))
     spatial = _spatial(file.shape, name)
     channels = int(np.prod(file.shape[3:]))
     moved = values.reshape(*file.shape[:3], channels)
-    return np.ascontiguousarray(np.moveaxis(moved, -1, 0).reshape(channels, *spatial))
+    voxels = np.ascontiguousarray(np.moveaxis(moved, -1, 0).reshape(channels, *spatial))
+    return voxels, _grid(file)
 
 
 def nifti_shape(path: Path, name: str) -> tuple[int, ...]:
@@ -56,12 +62,28 @@ def nifti_shape(path: Path, name: str) -> tuple[int, ...]:
 def voxel_grid(path: Path, name: str) -> VoxelGrid:
     """The grid on which a map of this image must be saved."""
     with _explained(name):
-        file = _loaded(path, name)
-        return VoxelGrid(tuple(file.shape[:3]), np.asarray(file.affine, np.float64))
+        return _grid(_loaded(path, name))
+
+
+def _grid(file: SpatialImage) -> VoxelGrid:
+    return VoxelGrid(tuple(file.shape[:3]), np.asarray(file.affine, np.float64))
+
+
+def _unpacked(path: Path) -> object:
+    """The file, of which a compressed one was read to its end: only there gzip tells whether bytes were lost."""
+    if path.suffix.lower() == ".gz":
+        content = gzip.decompress(path.read_bytes())
+        for kind in (nibabel.Nifti1Image, nibabel.Nifti2Image):
+            if kind.header_class.may_contain_header(content[:540]):
+                return kind.from_bytes(content)
+    return nibabel.load(path)
 
 
 def _loaded(path: Path, name: str) -> SpatialImage:
-    file: Any = nibabel.load(path)
+    return _checked(nibabel.load(path), name)
+
+
+def _checked(file: Any, name: str) -> SpatialImage:  # noqa: ANN401 - nibabel gives many kinds
     if not isinstance(file, SpatialImage):
         raise CaseError(f"{name} holds no volume; export it as NIfTI again")
     if file.get_data_dtype().kind not in "iuf":

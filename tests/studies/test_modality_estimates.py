@@ -172,9 +172,10 @@ def test_estimates_of_the_published_study_take_seconds(tmp_path):
         for method in (*methods, "uniform") if metric in {"msfi", "lesion_share"} else methods:
             for fold in rule.folds:
                 values = generator.random(74)
-                values[generator.random(74) < 0.02] = math.nan
+                if metric in {"mi_correlation", "delta_aupc"}:
+                    values[generator.random(74) < 0.02] = math.nan
                 rows.append(scored(values, metric, method, fold=fold, first=74 * fold, **more))
     before = time.process_time()
     found = estimated(tmp_path, rule, *rows)
-    assert time.process_time() - before < 60
+    assert time.process_time() - before < 20
     assert len(found.all(statistic="mean")) == 6 * (16 * len(kinds) + 5)

@@ -7,7 +7,7 @@ import pytest
 from modality_tables import estimated, msfi_of, rule_of, scored
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from heatcheck.metrics.modalities import UNINFORMATIVE
+from heatcheck.metrics.modalities import UNINFORMATIVE, UNKNOWN_IMPORTANCE
 
 METHODS = ("gradient", "lime", "grad_cam")
 PRIMARY = {"importance": "lesion", "weights": "positive"}
@@ -112,8 +112,8 @@ def test_uninformative_maps_rank_as_0_and_other_gaps_drop_the_case(tmp_path):
     """τ of 0.5 and −0.5 in turn: a map for all modalities ranks between; the last case has no φ to compare with."""
     nothing = math.nan
     rows = [
-        scored([0.5] * 6 + [nothing], "mi_correlation", "gradient"),
-        scored([-0.5] * 6 + [nothing], "mi_correlation", "lime"),
+        scored([0.5] * 6 + [nothing], "mi_correlation", "gradient", reason=UNKNOWN_IMPORTANCE),
+        scored([-0.5] * 6 + [nothing], "mi_correlation", "lime", reason=UNKNOWN_IMPORTANCE),
         scored([nothing] * 7, "mi_correlation", "grad_cam", reason=UNINFORMATIVE),
     ]
     found = estimated(tmp_path, rule_of(), *rows)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from heatcheck import __version__
-from heatcheck.cli import compare, demo, explain, init, list_parts, preflight, report, run, score, train, tune
+from heatcheck.cli import compare, demo, explain, init, list_parts, preflight, rate, report, run, score, train, tune
 from heatcheck.core.errors import HeatcheckError
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, explain, preflight, run, score, tune, report, compare, init, list_parts, train):
+for verb in (demo, explain, preflight, run, score, tune, report, rate, compare, init, list_parts, train):
     verb.add_to(app)
 
 

@@ -19,7 +19,6 @@ from heatcheck.studies.modality_reading import read_scores
 from heatcheck.studies.modality_rule import ModalityRule
 
 RATING = "rating"  # the metric of every row here
-NOT_SCORED = "no case with a rating has a defined MSFI"
 FEW_MAPS = "no case has three rated methods whose ratings and MSFI differ"
 
 

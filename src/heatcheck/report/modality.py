@@ -4,11 +4,14 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import condition
 from heatcheck.report import closing
+from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.evidence import Evidence
+from heatcheck.report.exhibits import Exhibits
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.modality_comparison import comparison
 from heatcheck.report.modality_distributions import distributions
-from heatcheck.report.modality_facts import folds_of, prepared, primary
+from heatcheck.report.modality_facts import folds_of, is_volume, prepared, primary
+from heatcheck.report.modality_gallery import ModalityCard, modality_gallery
 from heatcheck.report.modality_importance import importance
 from heatcheck.report.modality_networks import networks
 from heatcheck.report.modality_overview import overview
@@ -20,6 +23,14 @@ KICKER = "Which of the modalities does the network rely on, and do the heat maps
 NO_FAILURE = (
     "A method that gives one map for all modalities has no MI correlation by construction; in rankings it counts 0."
 )
+AS_SHOWN = (
+    "Test cases with all their modalities, axial, the front of the head up and the patient\u2019s right on the left."
+)
+SLICED = " Move the slider to go through the slices; all pictures of the case follow."
+BELOW = (
+    "Below them each method\u2019s map of the class that the network says, the methods with the highest MSFI over all "
+    "cases first."
+)
 
 
 def modality_page(evidence: Evidence) -> StudyPage:
@@ -27,6 +38,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
     evidence = prepared(evidence)
     undefined = undefined_scores(evidence.run, conditions=_conditions(evidence))
     files = closing.downloads(evidence, undefined.table)
+    gallery = modality_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
         _section("importance", "Which modality counts?", "Importance", importance(evidence)),
@@ -34,6 +46,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("comparison", "The methods side by side", "Comparison", comparison(evidence)),
         _section("distributions", "Case by case", "Cases one by one", distributions(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),
         closing.gaps(evidence, undefined, NO_FAILURE),
         closing.record(evidence),
     )
@@ -45,6 +58,18 @@ def modality_page(evidence: Evidence) -> StudyPage:
         sections=tuple(section for section in sections if section),
         downloads=files,
     )
+
+
+def shown(evidence: Evidence, gallery: Exhibits[ModalityCard]) -> Mapping[str, object]:
+    """What the section of cases shows."""
+    deep = is_volume(evidence)
+    labels = [trial.label for card in gallery.cards for trial in card.trials]
+    return {
+        "gallery": gallery,
+        "methods": list(dict.fromkeys(labels)),
+        "first": 1 if deep else 2,
+        "intro": f"{AS_SHOWN}{SLICED if deep else ''} {BELOW}",
+    }
 
 
 def _conditions(evidence: Evidence) -> list[str]:

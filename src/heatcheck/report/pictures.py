@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +37,55 @@ def map_uri(folder: Path, name: str, top: float = 100.0) -> str:
     high = np.percentile(grey, top)
     if 0 < high < grey.max():
         grey = np.minimum(grey * (255 / high), 255)
-    levels = Image.fromarray((grey.astype(np.uint16) * _LEVELS // 256).astype(np.uint8), mode="P")
-    colours, alphas = _palette()
-    levels.putpalette(colours)
-    return _uri(levels, "png", transparency=alphas, optimize=True)
+    return _coloured(grey, _LEVELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """How a strip of slices side by side is shown: how many there are, which are kept, and how finely."""
+
+    slices: int
+    kept: tuple[int, ...]
+    side: int  # pixels of the longer side of a slice, at most
+    levels: int = _LEVELS  # of a map
+
+    def image_uri(self, folder: Path, name: str) -> str:
+        """The kept slices of an image as a data URI."""
+        return _uri(self._cut(folder, name, Image.Resampling.LANCZOS), "jpeg", quality=82, optimize=True)
+
+    def map_uri(self, folder: Path, name: str) -> str:
+        """The kept slices of a map as a coloured overlay; grey 255 is the hottest, whatever the strip holds."""
+        return _coloured(np.asarray(self._cut(folder, name, Image.Resampling.BOX)), self.levels)
+
+    def _cut(self, folder: Path, name: str, filtered: Image.Resampling) -> Image.Image:
+        """Each slice is scaled by itself, so that none bleeds into its neighbour."""
+        strip = _loaded(folder, name).convert("L")
+        width = strip.width // self.slices
+        if width * self.slices != strip.width:
+            raise PictureError(f"picture {Path(name).name!r} is no strip of {self.slices} slices")
+        factor = min(1.0, self.side / max(width, strip.height))
+        size = (max(1, round(width * factor)), max(1, round(strip.height * factor)))
+        sheet = Image.new("L", (size[0] * len(self.kept), size[1]))
+        for place, number in enumerate(self.kept):
+            part = strip.crop((number * width, 0, (number + 1) * width, strip.height))
+            sheet.paste(part.resize(size, filtered) if factor < 1 else part, (place * size[0], 0))
+        return sheet
+
+
+def _coloured(grey: np.ndarray, levels: int) -> str:
+    picture = Image.fromarray((grey.astype(np.uint16) * levels // 256).astype(np.uint8), mode="P")
+    colours, alphas = _palette(levels)
+    picture.putpalette(colours)
+    return _uri(picture, "png", transparency=alphas, optimize=True)
 
 
 def _opened(folder: Path, name: str, side: int) -> Image.Image:
+    image = _loaded(folder, name)
+    image.thumbnail((side, side), Image.Resampling.BOX if side == MAP_SIDE else Image.Resampling.LANCZOS)
+    return image
+
+
+def _loaded(folder: Path, name: str) -> Image.Image:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise PictureError(f"picture {Path(name).name!r} lies outside the gallery")
@@ -51,12 +94,11 @@ def _opened(folder: Path, name: str, side: int) -> Image.Image:
             image.load()
     except (OSError, ValueError) as error:
         raise PictureError(f"picture {Path(name).name!r} is missing or damaged") from error
-    image.thumbnail((side, side), Image.Resampling.BOX if side == MAP_SIDE else Image.Resampling.LANCZOS)
     return image
 
 
-def _palette() -> tuple[bytes, bytes]:
-    place = np.linspace(0, 1, _LEVELS)
+def _palette(levels: int) -> tuple[bytes, bytes]:
+    place = np.linspace(0, 1, levels)
     stops = np.linspace(0, 1, len(RAMP))
     colours = np.stack([np.interp(place, stops, channel) for channel in zip(*RAMP, strict=True)], axis=1)
     alphas = 255 * np.clip((place - 0.12) * 1.7, 0, 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import fitting, ramp
-from heatcheck.report.numbers import SCORE, SHARE, number
+from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, likely, told
+from heatcheck.report.numbers import SCORE
 from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.report.trigger_facts import triggers_of
 
@@ -57,46 +57,29 @@ class TriggerCard:
     baseline_says: str
 
     @property
+    def group(self) -> str:
+        """Why it was chosen."""
+        return self.why
+
+    @property
     def weight(self) -> int:
         """About how many bytes the card adds to the page."""
         maps = sum(len(trial.uri) + 2400 for trial in self.trials) + sum(len(uri) + 500 for _, uri in self.baseline)
         return len(self.clean) + len(self.poisoned) + maps + 2500
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerGallery:
-    """The cards that fit, and what was left out in plain sentences."""
-
-    cards: tuple[TriggerCard, ...]
-    left_out: tuple[str, ...]
-    ramp: str  # the colours of the maps, as CSS has them
-
-    @property
-    def findings(self) -> list[str]:
-        """The triggers that have a card, in its order."""
-        return list(dict.fromkeys(card.finding for card in self.cards))
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why cases were chosen."""
-        return list(dict.fromkeys(card.why for card in self.cards if card.why))
-
-
-def trigger_gallery(evidence: Evidence, budget: int) -> TriggerGallery:
+def trigger_gallery(evidence: Evidence, budget: int) -> Exhibits[TriggerCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    folder = evidence.run.path / "gallery"
     names = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}
-    items = evidence.run.gallery.get("items", [])
-    return TriggerGallery(*fitting(items, lambda item: _card(item, folder, names), budget), ramp())
+    return exhibits_of(evidence, lambda item, folder: _card(item, folder, names), budget)
 
 
 def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> TriggerCard:
     height, width = (int(side) for side in item["shape"])
-    chance = item.get("probability")
     order = list(names)
     said, target = str(item.get("clean_says") or ""), str(item.get("target") or "")
-    maps = sorted(item.get("maps", []), key=lambda each: _place(each, order))
+    maps = in_order(item.get("maps", []), "method", order)
     return TriggerCard(
         case=str(item["case"]),
         finding=names.get(item["trigger"], str(item["trigger"])),
@@ -105,7 +88,7 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Tr
         truth=str(item.get("label") or ""),
         clean_says=said,
         target=target,
-        probability="" if chance is None or math.isnan(chance) else number(float(chance), SHARE.rounded(0)),
+        probability=likely(item.get("probability")),
         height=height,
         width=width,
         clean=image_uri(folder, item["clean"]),
@@ -114,14 +97,10 @@ def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> Tr
         trials=tuple(_trial(each, folder, names, can_return=not said or said != target) for each in maps),
         baseline=tuple(
             (names.get(each["method"], str(each["method"])), map_uri(folder, each["file"]))
-            for each in sorted(item.get("baseline", []), key=lambda each: _place(each, order))
+            for each in in_order(item.get("baseline", []), "method", order)
         ),
         baseline_says=str(item.get("baseline_says") or ""),
     )
-
-
-def _place(facts: Mapping[str, Any], order: Sequence[str]) -> int:
-    return order.index(facts["method"]) if facts["method"] in order else len(order)
 
 
 def _rectangle(box: Sequence[float]) -> Rectangle:
@@ -130,7 +109,7 @@ def _rectangle(box: Sequence[float]) -> Rectangle:
 
 
 def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str], *, can_return: bool) -> Trial:
-    overlap, box = facts.get("iou"), facts.get("box")
+    box = facts.get("box")
     sign, outcome = _outcome(facts.get("recovered"), str(facts.get("says") or ""), found=box is not None)
     if not can_return:  # as in the scores, where recovery is undefined on such an image
         sign, outcome = "?", "nothing to recover: the model gives this answer without the trigger too"
@@ -140,7 +119,7 @@ def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str], *, 
         box=_rectangle(box) if box else None,
         sign=sign,
         outcome=outcome,
-        overlap=number(math.nan if overlap is None else float(overlap), SCORE.rounded(2)),
+        overlap=told(facts.get("iou"), SCORE.rounded(2)),
     )
 
 

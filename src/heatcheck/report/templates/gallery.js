@@ -21,6 +21,21 @@
     }
   });
 
+  control("trial")?.addEventListener("change", (event) => {
+    gallery.classList.toggle("single", event.target.value !== "");
+    for (const trial of gallery.querySelectorAll("[data-trial]")) {
+      trial.hidden = event.target.value !== "" && trial.dataset.trial !== event.target.value;
+    }
+  });
+  for (const slider of gallery.querySelectorAll("[data-slices]")) {
+    const numbers = slider.dataset.slices.split(" ");
+    slider.addEventListener("input", () => {
+      slider.closest(".card").style.setProperty("--slice", slider.value);
+      slider.parentElement.querySelector("output").textContent = numbers[slider.value];
+      slider.setAttribute("aria-valuetext", `slice ${numbers[slider.value]}`);
+    });
+  }
+
   const filter = () => {
     const finding = control("finding").value;
     const why = control("why")?.value;

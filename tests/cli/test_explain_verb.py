@@ -1,6 +1,7 @@
 """`heatcheck explain` and `heatcheck preflight` as a newcomer types them."""
 
 import json
+from pathlib import Path
 
 import nibabel
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, save_classifier
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.reading import image_affine
 
 NETS = """
 from torch import nn
@@ -111,7 +113,10 @@ def test_several_images_of_several_kinds_go_together(heatcheck, film, tmp_path):
     )
     assert code == 0
     assert "CT_small" in printed
-    assert len(list((tmp_path / "out").iterdir())) == 4
+    assert len(list((tmp_path / "out").iterdir())) == 5
+    laid = nibabel.load(next((tmp_path / "out").glob("CT_small.*.nii.gz")))  # a slice that says where it lies
+    assert laid.shape == (128, 128, 1)
+    assert laid.affine == pytest.approx(image_affine(Path(examples.get_path("ct")), "CT_small"), abs=1e-4)
 
 
 def test_values_far_from_the_training_are_pointed_out(heatcheck, tmp_path):

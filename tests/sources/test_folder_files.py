@@ -3,6 +3,8 @@
 import json
 import math
 
+import nibabel
+import numpy as np
 import pytest
 from folder_material import SHAPE, by_case, data, opened, refusal, write_picture
 from pydantic import ValidationError
@@ -133,3 +135,14 @@ def test_the_stamp_changes_with_any_file(data):
     after = opened(data, truth="truth.json").stamp()
     write_picture(data / "images/new.png")
     assert len({before, after, opened(data, truth="truth.json").stamp()}) == 3
+
+
+def test_volume_keeps_where_it_lies_in_the_patient(tmp_path):
+    affine = np.array([[0, 0, -2.0, 90], [-1.5, 0, 0, 80], [0, 3.0, 0, -70], [0, 0, 0, 1]])
+    (tmp_path / "images").mkdir()
+    voxels = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    nibabel.save(nibabel.Nifti1Image(voxels, affine), tmp_path / "images/a.nii.gz")
+    write_picture(tmp_path / "images/b.png", 100)
+    source = opened(tmp_path, labels="image,Edema\na,1\nb,0\n")
+    assert np.array_equal(source.load(by_case(source)["a"]).affine, affine)
+    assert source.load(by_case(source)["b"]).affine is None

@@ -1,6 +1,7 @@
 """DICOM pixels: windows by hand, compressed files against their uncompressed twins, and files nobody can read."""
 
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
 from heatcheck.core.errors import CaseError
-from heatcheck.sources.reading import image_shape, is_image, read_image, without_ending
+from heatcheck.sources.reading import image_affine, image_shape, is_image, read_image, without_ending
 
 PLACES = (
     Path(pydicom.__file__).parent / "data" / "test_files",
@@ -316,3 +317,43 @@ def test_a_decoder_that_hangs_refuses_one_file_only(tmp_path, monkeypatch):
     path = tmp_path / "a.dcm"
     shutil.copy(sample("MR_small_jpeg_ls_lossless.dcm"), path)
     assert "TimeoutExpired" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small.dcm", "693_J2KI.dcm"])
+def test_place_in_the_patient_is_nibabels(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nibabel calls its reader experimental
+        from nibabel.nicom.dicomwrappers import wrapper_from_file
+    found = image_affine(sample(name), "case 1")
+    judge = np.diag([-1, -1, 1, 1]) @ wrapper_from_file(str(sample(name))).affine  # DICOM counts to the left and back
+    assert found[:, [0, 1, 3]] == pytest.approx(judge[:, [0, 1, 3]], abs=1e-6)
+    thickness = float(np.linalg.norm(found[:3, 2]))
+    assert found[:3, 2] / thickness == pytest.approx(judge[:3, 2] / np.linalg.norm(judge[:3, 2]), abs=1e-6)
+
+
+def test_pixels_lie_where_the_tags_say(tmp_path):
+    place = {
+        "ImageOrientationPatient": [0, 1, 0, 0, 0, -1],  # rows run to the back, columns down: sagittal
+        "ImagePositionPatient": [10, 20, 30],
+        "PixelSpacing": [2, 3],  # between rows, between columns
+        "SliceThickness": 4,
+    }
+    affine = image_affine(written(tmp_path / "a.dcm", **place), "case 1")
+    assert affine @ [0, 0, 0, 1] == pytest.approx([-10, -20, 30, 1])
+    assert affine @ [1, 0, 0, 1] == pytest.approx([-10, -20, 28, 1])
+    assert affine @ [0, 1, 0, 1] == pytest.approx([-10, -23, 30, 1])
+    assert np.linalg.norm(affine[:3, 2]) == 4
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {},
+        {"ImageOrientationPatient": [1, 0, 0, 0, 1, 0], "PixelSpacing": [1, 1]},
+        {"ImageOrientationPatient": [1, 0, 0, 1, 0, 0], "PixelSpacing": [1, 1], "ImagePositionPatient": [0, 0, 0]},
+        {"ImageOrientationPatient": [1, 0, 0, 0, 1, 0], "PixelSpacing": [0, 1], "ImagePositionPatient": [0, 0, 0]},
+    ],
+    ids=["nothing", "no position", "rows along columns", "no spacing"],
+)
+def test_file_that_does_not_say_where_it_lies_has_no_affine(tmp_path, tags):
+    assert image_affine(written(tmp_path / "a.dcm", **tags), "case 1") is None

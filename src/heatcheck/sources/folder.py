@@ -20,7 +20,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.sources.annotations import Annotations, mask_folder, read_annotations, read_points
 from heatcheck.sources.image_folder import ImageFolder
 from heatcheck.sources.label_rows import LabelTable, read_label_rows
-from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_shape, read_image, without_ending
+from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_affine, image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 from heatcheck.sources.tables import read_csv
 
@@ -196,11 +196,12 @@ class FolderSource:
 
     def load(self, key: CaseKey) -> Case:
         """The image with truth and readings."""
-        image = read_image(self._images.path(key.case), key.case, self.settings.colour, self.settings.value_range)
+        path = self._images.path(key.case)
+        image = read_image(path, key.case, self.settings.colour, self.settings.value_range)
         truth = self._masks_of(key, image.shape[1:])
         readings = tuple(self._reading(name, key, image.shape[1:]) for name in self._readers)
         drawn = self._truth.instances(key.case, list(truth)) if self._truth else {}
-        return Case(key, image, truth, readings, instances=drawn)
+        return Case(key, image, truth, readings, instances=drawn, affine=image_affine(path, key.case))
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The marks alone, without the empty masks that many exports hold for absent findings."""

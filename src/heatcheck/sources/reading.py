@@ -13,9 +13,9 @@ from PIL import Image as Pictures
 from PIL import ImageOps, UnidentifiedImageError
 
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import Image, Mask
-from heatcheck.sources.reading_dicom import dicom_shape, is_dicom, read_dicom
-from heatcheck.sources.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shape, read_nifti
+from heatcheck.core.records import Affine, Image, Mask
+from heatcheck.sources.reading_dicom import dicom_affine, dicom_shape, is_dicom, read_dicom
+from heatcheck.sources.reading_nifti import NIFTI_SUFFIXES, is_nifti, nifti_shape, read_nifti, voxel_grid
 
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".npy")
 DICOM_SUFFIXES = (".dcm", ".dicom")
@@ -121,6 +121,13 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
     with _opened(path, name) as picture:
         turned = picture.format == "JPEG" and picture.getexif().get(_ORIENTATION, 1) >= 5  # the camera lay on its side
         return (picture.width, picture.height) if turned else (picture.height, picture.width)
+
+
+def image_affine(path: Path, name: str) -> Affine | None:
+    """Where the pixels or voxels lie in the patient, from the header alone; None where the file does not say it."""
+    if _holds_dicom(path, name):
+        return dicom_affine(path, name)
+    return voxel_grid(path, name).affine if is_nifti(path) else None
 
 
 def _size(shape: tuple[int, ...]) -> str:

@@ -18,11 +18,12 @@ from pydicom.pixels.processing import apply_color_lut, apply_modality_lut, apply
 from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import Image
+from heatcheck.core.records import Affine, Image
 from heatcheck.sources.decoding import decoded
 
 Range = tuple[float, float]
 Grey = Float[np.ndarray, "row column"]
+SKEW = 0.01  # by which the area of rows and columns of length 1 may differ from 1
 _MAGIC = 128  # where the letters DICM stand
 _FIRST_GROUPS = (b"\x02\x00", b"\x08\x00", b"\x00\x08")  # of a file without preamble, in either byte order
 _LUMINANCE = (0.299, 0.587, 0.114)  # as Pillow's, so that a picture is as grey as its PNG
@@ -61,6 +62,28 @@ def dicom_shape(path: Path, name: str) -> tuple[int, ...]:
     dataset = _opened(path, name, pixels=False)
     _require_one_picture(dataset, name)
     return (int(dataset.Rows), int(dataset.Columns))
+
+
+def dicom_affine(path: Path, name: str) -> Affine | None:
+    """From row, column and slice 0 to the patient's right, front and up; None where the file does not say it.
+
+    DICOM PS3.3 C.7.6.2.1.1 counts to the patient's left and back. The third axis is as long as the slice is thick.
+    """
+    dataset = _opened(path, name, pixels=False)
+    with _explained(name, "its place in the patient cannot be read"):
+        tags = ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing")
+        values = [np.array(dataset.get(tag) or [], np.float64) for tag in tags]
+        if [len(each) for each in values] != [6, 3, 2] or not all(np.isfinite(each).all() for each in values):
+            return None
+        orientation, position, (tall, wide) = values
+        along_row, along_column = orientation[:3], orientation[3:]
+        across = np.cross(along_column, along_row)
+        if min(tall, wide) <= 0 or abs(float(np.linalg.norm(across)) - 1) > SKEW:
+            return None
+        thick = _first(dataset.get("SpacingBetweenSlices")) or _first(dataset.get("SliceThickness")) or 1.0
+    affine = np.eye(4)
+    affine[:3] = np.column_stack([along_column * tall, along_row * wide, across * abs(thick), position])
+    return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
 
 
 def _opened(path: Path, name: str, *, pixels: bool) -> Dataset:

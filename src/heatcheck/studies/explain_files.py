@@ -16,8 +16,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
 from heatcheck.models import NetworkClassifier
-from heatcheck.sources.reading import Range, read_image, without_ending
-from heatcheck.sources.reading_nifti import is_nifti, voxel_grid
+from heatcheck.sources.reading import Range, image_affine, read_image, without_ending
 from heatcheck.studies.donors import MOST
 from heatcheck.studies.explain import Question, answer, prepared
 from heatcheck.studies.explain_inputs import as_targets
@@ -130,7 +129,7 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
-    affine = voxel_grid(path, str(path)).affine if is_nifti(path) else None
+    affine = image_affine(path, str(path))
     shown = Shown(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)
     return Question(classifier, batch, targets, logits, shown, order.seed, calibrated=True)

@@ -4,16 +4,16 @@ import itertools
 import json
 
 import numpy as np
-import pandas as pd
-import pytest
 import torch
 from modality_study_material import CLASSES, MODALITIES, small_case, weighed
 
 from heatcheck.core.errors import CaseError
+from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality_cases import MaskRule
-from heatcheck.studies.modality_importance import ImportanceRule, importances, told_right
+from heatcheck.studies.modality_importance import importances
 from heatcheck.studies.modality_networks import Networks
+from heatcheck.studies.modality_rule import ModalityRule
 from heatcheck.studies.modality_shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality_spec import ModalityBody
 
@@ -46,15 +46,22 @@ def stage_of(cases, classifier, *, broken=(), known=(), **seen):
     return ShapleyStage(networks, tested, look, coalitions(4).members, ("zero",))
 
 
-def rows_of(stage):
-    """The scores and the records of all shards."""
-    tables = [stage.work(shard) for shard in range(stage.shards)]
-    scores = pd.DataFrame([vars_of(row) for table in tables for row in table.scores])
-    return scores, [record for table in tables for record in table.cases]
+def rows_of(stage, folder):
+    """The scores and the records of all shards, as they lie in a run's folder."""
+    within = RunFolder(folder).within(stage.name)
+    for shard in range(stage.shards):
+        within.write_shard(shard, stage.work(shard))
+    within.join_shards(stage.shards)
+    return within.read_table("scores"), within.read_table("cases")
 
 
-def vars_of(row):
-    return {name: getattr(row, name) for name in row.__dataclass_fields__}
+def worth(folder, measure="balanced", known=()):
+    """What the modalities are worth."""
+    rule = ModalityRule(
+        MODALITIES, CLASSES, ("gradient",), frozenset(), (1,), ("zero",), measure, "positive", "lesion", known,
+        "weighed", coalitions(4), 100, 0,
+    )  # fmt: skip
+    return importances(folder, 1, rule)
 
 
 def six_cases():
@@ -80,11 +87,11 @@ def by_brute_force(worth):
     return values / len(orders)
 
 
-def test_the_worth_of_the_modalities_is_that_of_every_order_in_which_they_are_shown():
+def test_the_worth_of_the_modalities_is_that_of_every_order_in_which_they_are_shown(tmp_path):
     classifier = weighed([0.1, 1.0, -0.1, 0.7], threshold=1.9)
-    scores, _ = rows_of(stage_of(six_cases(), classifier))
+    rows_of(stage_of(six_cases(), classifier), tmp_path)
     for kind, measure in itertools.product(("modality", "lesion"), ("accuracy", "balanced")):
-        worth = {}
+        right_with = {}
         for size in range(5):
             for shown in itertools.combinations(range(4), size):
                 right = []
@@ -96,46 +103,44 @@ def test_the_worth_of_the_modalities_is_that_of_every_order_in_which_they_are_sh
                     said = CLASSES[int(classifier.logits(classifier.prepare([image])).argmax())]
                     right.append(case.key.labels[said])
                 by_class = [np.mean(right[0::2]), np.mean(right[1::2])]
-                worth[frozenset(shown)] = np.mean(right) if measure == "accuracy" else np.mean(by_class)
-        found = importances(scores, 1, ImportanceRule(MODALITIES, coalitions(4), measure, "zero", ()))
-        np.testing.assert_allclose(getattr(found, kind), by_brute_force(worth), atol=1e-12)
-        assert getattr(found, kind).any() or kind == "lesion"
+                right_with[frozenset(shown)] = np.mean(right) if measure == "accuracy" else np.mean(by_class)
+        found = getattr(worth(tmp_path, measure), kind)
+        np.testing.assert_allclose(found, by_brute_force(right_with), atol=1e-12)
+        assert found.any() or kind == "lesion"
 
 
-def test_each_case_has_a_row_for_every_subset_and_kind_of_ablation():
-    scores, records = rows_of(stage_of(six_cases(), weighed([0.0, 1.0, 0.0, 0.0])))
+def test_each_case_has_a_row_for_every_subset_and_kind_of_ablation(tmp_path):
+    scores, records = rows_of(stage_of(six_cases(), weighed([0.0, 1.0, 0.0, 0.0])), tmp_path)
     assert len(scores) == 6 * 2 * 16
     shown = {json.loads(at)["shown"] for at in scores["condition"]}
     assert {"", "T1", "T1+T1C", "T1+T1C+T2+FLAIR", "T1C+FLAIR"} <= shown
     assert len(shown) == 16
-    assert [record.status for record in records] == ["ok"] * 6
+    assert records["status"].tolist() == ["ok"] * 6
 
 
-def test_a_case_that_cannot_be_read_or_used_is_recorded_and_the_others_are_kept():
+def test_a_case_that_cannot_be_read_or_used_is_recorded_and_the_others_are_kept(tmp_path):
     cases = six_cases()
     cases[2].truth["T2"][...] = False
-    scores, records = rows_of(stage_of(cases, weighed([0.0, 1.0, 0.0, 0.0]), broken=("case0",)))
+    scores, records = rows_of(stage_of(cases, weighed([0.0, 1.0, 0.0, 0.0]), broken=("case0",)), tmp_path)
     assert sorted(scores["case"].unique()) == ["case1", "case3", "case4", "case5"]
     assert len(scores) == 4 * 2 * 16  # none twice, though their batch was worked on again
-    failed = {record.case: record.reason for record in records if record.status == "failed"}
+    failed = records[records["status"] == "failed"].set_index("case")["reason"].to_dict()
     assert failed == {
         "case0": "case0 is broken",
         "case2": "the mask of T2 of case2 is empty; leave the case out",
     }
 
 
-def test_cases_on_which_one_modality_tells_the_class_are_only_asked_about():
+def test_cases_on_which_one_modality_tells_the_class_are_only_asked_about(tmp_path):
     classifier = weighed([0.0, 1.0, 0.0, 0.0], threshold=1.9)
-    scores, _ = rows_of(stage_of(six_cases(), classifier, known=("T1C", "FLAIR")))
-    rule = ImportanceRule(MODALITIES, coalitions(4), "balanced", "zero", ("T1C", "FLAIR"))
-    found = importances(scores, 1, rule)
+    scores, _ = rows_of(stage_of(six_cases(), classifier, known=("T1C", "FLAIR")), tmp_path)
+    found = worth(tmp_path, known=("T1C", "FLAIR"))
     alone = scores[scores["condition"] == '{"fold":1,"known":"T1C"}']["value"].mean()
     assert found.known.tolist() == [0, alone, 0, alone]
     assert set(found.of_features) == {"lesion", "known"}
 
 
-def test_balanced_accuracy_counts_each_class_alike_and_is_unknown_without_cases():
-    rows = pd.DataFrame({"finding": ["HGG"] * 4 + ["LGG"], "value": [1, 1, 1, 0, 0]})
-    assert told_right(rows, "accuracy") == pytest.approx(0.6)
-    assert told_right(rows, "balanced") == pytest.approx(0.375)
-    assert np.isnan(told_right(rows[:0], "accuracy"))
+def test_a_fold_without_usable_cases_has_no_worth(tmp_path):
+    cases = six_cases()
+    rows_of(stage_of(cases, weighed([0.0, 1.0, 0.0, 0.0]), broken=[case.key.case for case in cases]), tmp_path)
+    assert np.isnan(worth(tmp_path).modality).all()

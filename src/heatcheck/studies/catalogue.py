@@ -1,6 +1,6 @@
 """Every study, registered; importing this is enough to know them all."""
 
-from heatcheck.studies import alignment, localization, triggers
+from heatcheck.studies import alignment, localization, modality, triggers
 from heatcheck.studies.registry import STUDIES
 
-__all__ = ["STUDIES", "alignment", "localization", "triggers"]
+__all__ = ["STUDIES", "alignment", "localization", "modality", "triggers"]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from heatcheck.core.errors import CaseError
+from heatcheck.core.orientation import radiological
 from heatcheck.core.records import Case, Image, Mask
 
 Masks = Bool[np.ndarray, "modality *space"]
@@ -108,9 +109,7 @@ def slice_axis(case: Case) -> int | None:
     """The axis along which a volume's axial slices lie; None for a picture."""
     if case.image.ndim == 3:
         return None
-    if case.affine is None:
-        return 0
-    return int(np.argmax(np.abs(case.affine[2, :3])))
+    return radiological(case.affine, case.image.shape[1:]).axes[0]
 
 
 def tissue_samples(image: Image, lesion: Masks, chance: np.random.Generator) -> Float[np.ndarray, "modality *space"]:

@@ -1,21 +1,23 @@
-"""What the modalities are worth to the network of each fold, from the rows that the subsets left behind."""
+"""What the modalities are worth to the network of one fold, as the scores of its maps need it: without intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Float
 
-from heatcheck.core.records import condition
 from heatcheck.metrics.msfi import ByModality
-from heatcheck.stats.shapley import Coalitions, shapley
-from heatcheck.studies.modality_shapley import shown_name
+from heatcheck.stats.balanced import balanced_values
+from heatcheck.stats.shapley import shapley
+from heatcheck.studies.modality_rule import ModalityRule
+from heatcheck.studies.modality_worth import Told, Worths
+
+DIGITS = 9  # far finer than one case of many; sums in another order must not break a tie
 
 
 @dataclass(frozen=True)
 class Importances:
-    """The worth of each modality of one fold, in the order of the modalities."""
+    """The worth of each modality of one fold, in the order of the modalities; NaN where no case tells."""
 
     modality: ByModality  # what is lost without it
     lesion: ByModality  # what is lost without its lesion
@@ -27,52 +29,30 @@ class Importances:
         return {"lesion": self.lesion} | ({} if self.known is None else {"known": self.known})
 
 
-@dataclass(frozen=True)
-class ImportanceRule:
-    """Which worth counts."""
-
-    modalities: tuple[str, ...]
-    coalitions: Coalitions
-    measure: str  # accuracy, or balanced
-    filled: str
-    known: tuple[str, ...]  # modalities that were tried alone
+def importances(folder: Path, fold: int, rule: ModalityRule) -> Importances:
+    """The worths of one fold under the measure and the fill that count, from the rows in the run's folder."""
+    worths = Worths.read(folder, rule)
+    return Importances(_shapley(worths, "modality", fold), _shapley(worths, "lesion", fold), _known(worths, fold))
 
 
-def importances(scores: pd.DataFrame, fold: int, rule: ImportanceRule) -> Importances:
-    """The worths of one fold, from the rows of the subsets."""
-    return Importances(
-        modality=_shapley(scores, "modality", fold, rule),
-        lesion=_shapley(scores, "lesion", fold, rule),
-        known=_known(scores, fold, rule),
-    )
+def _shapley(worths: Worths, kind: str, fold: int) -> ByModality:
+    rule = worths.rule
+    told = _of_fold(worths.told(kind, rule.fills[0]), fold)
+    if not len(told.right):
+        return np.full(len(rule.modalities), np.nan)
+    found = shapley(balanced_values(told.right, told.strata(rule.measure)), rule.coalitions)
+    return np.round(found.values, DIGITS)
 
 
-def _shapley(scores: pd.DataFrame, kind: str, fold: int, rule: ImportanceRule) -> ByModality:
-    worth = [
-        told_right(_rows(scores, condition(ablated=kind, filled=rule.filled, fold=fold, shown=name)), rule.measure)
-        for name in (shown_name(row, rule.modalities) for row in rule.coalitions.members)
-    ]
-    found = shapley(np.array(worth), rule.coalitions)
-    return found.values  # noqa: PD011 - no data frame
-
-
-def _known(scores: pd.DataFrame, fold: int, rule: ImportanceRule) -> ByModality | None:
+def _known(worths: Worths, fold: int) -> ByModality | None:
+    """The accuracy on the cases of each modality that was tried, and 0 for the others."""
+    rule = worths.rule
     if not rule.known:
         return None
-    found = {name: told_right(_rows(scores, condition(fold=fold, known=name)), "accuracy") for name in rule.known}
-    return np.array([found.get(name, 0.0) for name in rule.modalities])
+    found = {name: _of_fold(worths.known(name), fold).right for name in rule.known}
+    shares = {name: float(right.mean()) if right.size else float("nan") for name, right in found.items()}
+    return np.array([shares.get(name, 0.0) for name in rule.modalities])
 
 
-def _rows(scores: pd.DataFrame, at: str) -> pd.DataFrame:
-    return scores[scores["condition"] == at]
-
-
-def told_right(rows: pd.DataFrame, measure: str) -> float:
-    """The share of cases told right; balanced: the mean over the classes. NaN without cases."""
-    if rows.empty:
-        return float("nan")
-    values: Float[np.ndarray, " rows"] = rows["value"].to_numpy(float)
-    if measure == "accuracy":
-        return float(values.mean())
-    shares: Sequence[float] = [values[(rows["finding"] == name).to_numpy()].mean() for name in rows["finding"].unique()]
-    return float(np.mean(shares))
+def _of_fold(told: Told, fold: int) -> Told:
+    return told.only(told.folds == fold)

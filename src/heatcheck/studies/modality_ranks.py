@@ -8,24 +8,28 @@ from itertools import combinations
 import pandas as pd
 
 from heatcheck.core.records import Estimate, condition
-from heatcheck.metrics.modalities import UNINFORMATIVE
+from heatcheck.metrics.modalities import SAME_SUMS, UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
+from heatcheck.metrics.undefined import NO_RELEVANCE
 from heatcheck.stats.ranks import RankComparison, compare_ranks, top_marks
 from heatcheck.studies.modality_means import of_metric
 from heatcheck.studies.modality_reading import wide
 from heatcheck.studies.modality_rule import RANKED, ModalityRule
 
+SAYS_NOTHING = (UNINFORMATIVE, SAME_SUMS, NO_RELEVANCE)
+
 
 def rank_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
     """The mean rank of every method by each metric, over the cases of all folds.
 
-    What is uninformative by construction counts 0; a case with another undefined score is left out.
+    What is undefined because of the map itself counts 0: leaving those cases out would reward a map that says nothing.
+    A case with another undefined score is left out.
     """
     for metric in RANKED:
         rows = of_metric(scores, metric, rule)
         if rows.empty:
             continue
-        counted = rows["value"].mask(rows["reason"] == UNINFORMATIVE, 0.0)
+        counted = rows["value"].mask(rows["reason"].isin(SAYS_NOTHING), 0.0)
         table = wide(rows.assign(value=counted), ["method"]).reindex(columns=list(rule.methods))
         better = METRIC_FACTS[metric].higher_is_better
         yield from _ranked(compare_ranks(table.to_numpy(float), higher_is_better=better), metric, rule)

@@ -13,6 +13,7 @@ from heatcheck.metrics.msfi import WeightRule
 from heatcheck.stats.shapley import Coalitions, coalitions
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
+RIGHT = "right"  # the metric that says whether the class was told
 UNIFORM = "uniform"  # the method of the floor's rows
 MAP_METRICS = (
     "mi_correlation", "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum", "inside_share",

@@ -19,8 +19,8 @@ from heatcheck.metrics.msfi import ByModality, ModalitySums, msfi, sums_of, weig
 from heatcheck.studies.modality_cases import ModalCase
 from heatcheck.studies.modality_explaining import ModalMap
 from heatcheck.studies.modality_importance import Importances
+from heatcheck.studies.modality_rule import UNIFORM
 
-UNIFORM = "uniform"  # the method of the floor's rows
 WEIGHTS = ("positive", "min_max")
 Named = tuple[str, dict[str, str], Measured]  # the metric, what else its condition says, and the value
 

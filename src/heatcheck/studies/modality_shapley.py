@@ -15,8 +15,7 @@ from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read
 from heatcheck.studies.modality_ablation import Ablation, Shown, told, told_by_coalition, views_of
 from heatcheck.studies.modality_cases import MaskRule, ModalCase, modal_case
 from heatcheck.studies.modality_networks import Networks
-
-RIGHT = "right"
+from heatcheck.studies.modality_rule import RIGHT
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
 from heatcheck.studies.modality_means import with_numbers
 from heatcheck.studies.modality_reading import KEYS, read_scores
-from heatcheck.studies.modality_rule import EVERY_FOLD, ModalityRule
+from heatcheck.studies.modality_rule import EVERY_FOLD, RIGHT, ModalityRule
 
-RIGHT = "right"
 PHI = {"modality": "phi_modality", "lesion": "phi_lesion"}
 MEASURES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
 MOST_SHOWN = 64  # subsets whose worth is told one by one

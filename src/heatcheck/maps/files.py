@@ -10,6 +10,7 @@ import nibabel
 import numpy as np
 
 from heatcheck.core.errors import InputError
+from heatcheck.core.records import Affine, Map
 
 
 def npz_bytes(**arrays: Any) -> bytes:  # noqa: ANN401 - whatever NumPy can hold without pickling
@@ -37,6 +38,28 @@ def nifti_bytes(values: np.ndarray, affine: np.ndarray | None, *, compressed: bo
     import gzip
 
     return gzip.compress(plain, mtime=0)  # the same map is the same file
+
+
+def share_nifti_bytes(values: Map, affine: Affine | None, about: str = "") -> bytes:
+    """A map between 0 and 1 as a compressed NIfTI file on the image's grid, in steps of 1/32767.
+
+    Whole numbers take half the space of floats and a tenth of the time, and a study writes many maps. A picture gets
+    a third axis of length 1. Both of NIfTI's affines are set: viewers differ in which they read.
+    """
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) <= 1):
+        raise ValueError(f"a share lies between 0 and 1, got {values.min():g} to {values.max():g}; normalise the map")
+    stack = values[..., None] if values.ndim == 2 else values
+    steps = np.iinfo(np.int16).max
+    place = np.eye(4) if affine is None else np.asarray(affine, np.float64)
+    file = nibabel.Nifti1Image(np.round(stack * steps).astype(np.int16), place)
+    file.set_sform(place, code="scanner")
+    file.set_qform(place, code="scanner")
+    file.header.set_slope_inter(1 / steps, 0)
+    file.header.set_xyzt_units("mm")
+    file.header["descrip"] = about.encode("ascii", "replace")[:79]
+    import gzip
+
+    return gzip.compress(file.to_bytes(), compresslevel=1, mtime=0)
 
 
 def write_whole(path: Path, content: bytes) -> None:

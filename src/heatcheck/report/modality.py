@@ -3,19 +3,22 @@
 from collections.abc import Mapping
 
 from heatcheck.core.records import condition
-from heatcheck.report import closing
+from heatcheck.report import closing, modality_cost
 from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.exhibits import Exhibits
 from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.modality_caveats import caveats
 from heatcheck.report.modality_comparison import comparison
 from heatcheck.report.modality_distributions import distributions
 from heatcheck.report.modality_facts import folds_of, is_volume, prepared, primary
 from heatcheck.report.modality_gallery import ModalityCard, modality_gallery
+from heatcheck.report.modality_heat import heat
 from heatcheck.report.modality_importance import importance
 from heatcheck.report.modality_networks import networks
 from heatcheck.report.modality_overview import overview
 from heatcheck.report.modality_ranking import ranks
+from heatcheck.report.modality_ratings import ratings
 from heatcheck.report.modality_verdict import verdict
 from heatcheck.report.page import Section, StudyPage
 
@@ -24,7 +27,8 @@ NO_FAILURE = (
     "A method that gives one map for all modalities has no MI correlation by construction; in rankings it counts 0."
 )
 AS_SHOWN = (
-    "Test cases with all their modalities, axial, the front of the head up and the patient\u2019s right on the left."
+    "Test cases with all their modalities: axial, the front of the head up and the patient\u2019s right on the left, "
+    "as far as the files say how they lie."
 )
 SLICED = " Move the slider to go through the slices; all pictures of the case follow."
 BELOW = (
@@ -44,8 +48,11 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("importance", "Which modality counts?", "Importance", importance(evidence)),
         _section("networks", "The networks", "Networks", networks(evidence)),
         _section("comparison", "The methods side by side", "Comparison", comparison(evidence)),
-        _section("distributions", "Case by case", "Cases one by one", distributions(evidence)),
+        _section("distributions", "Case by case", "Case by case", distributions(evidence)),
+        _section("heat", "Where does the heat go?", "Heat", heat(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
+        modality_cost.section(evidence),
         _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),
         closing.gaps(evidence, undefined, NO_FAILURE),
         closing.record(evidence),
@@ -53,7 +60,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
     return StudyPage(
         kicker=KICKER,
         verdict=verdict(evidence),
-        caveats=(),
+        caveats=caveats(evidence),
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,

@@ -31,7 +31,7 @@ from heatcheck.report.modality_facts import (
     ranked,
     value_of,
 )
-from heatcheck.report.numbers import SCORE, count, interval, listed, number
+from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, number
 from heatcheck.report.published import figure_cell, with_rows
 
 NAMES = {
@@ -40,6 +40,7 @@ NAMES = {
 }
 SHORT = {"phi_modality": "Whole modalities", "phi_lesion": "Lesion only"}
 _EMPTY = Cell("")
+_TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line
 
 
 def importance(evidence: Evidence) -> Mapping[str, object] | None:
@@ -173,7 +174,7 @@ def _basis(evidence: Evidence, games: Sequence[Game], notes: Footnotes) -> list[
     for label, shown in ((f"No {what}, v(∅)", ()), (f"Every {what}, v(all)", modalities_of(evidence))):
         found = [value_of(evidence, each, shown) for each in games]
         rows.append(labelled(label, [_value(found, i, notes) for i in range(len(games))]))
-    rows.append(labelled("Ranking, = is a tie", [Cell(ranked(evidence, each)) for each in games]))
+    rows.append(labelled("Ranking, = is a tie", [Cell(ranked(evidence, each).replace(" = ", _TIE)) for each in games]))
     return rows
 
 
@@ -199,10 +200,9 @@ def _beside(evidence: Evidence, table: Matrix, metric: str, notes: Footnotes) ->
     ]  # fmt: skip
     if metric == "phi_modality":
         mean = literature.scalar("accuracy", "five folds")
-        cells = [
-            figure_cell(mean, SCORE, notes),
-            *(figure_cell(literature.accuracy(f), SCORE, notes) for f in literature.FOLDS),
-        ]
+        spread = f"± {mean.high - mean.value:.3f}" if mean else ""
+        cells = [figure_cell(literature.accuracy(fold), SCORE, notes) for fold in literature.FOLDS]
+        cells.insert(0, replace(figure_cell(mean, SCORE, notes), interval=spread))
         rows.append(labelled("Accuracy, all shown", cells, kind="published"))
     return with_rows(table, rows, notes, literature.SOURCE)
 

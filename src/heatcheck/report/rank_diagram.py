@@ -13,6 +13,8 @@ from heatcheck.report.numbers import Unit, number
 
 _WIDTH, _LEFT, _STEP, _TOP = 330.0, 10.0, 31.0, 52.0
 _GROUPS = 14.0  # between the bars that join methods
+_ABOVE = 38.0  # room above the axis for the difference that is needed
+_FEW = 9  # methods, of which each rank gets its line
 RANK = Unit(1, 2)
 
 
@@ -44,33 +46,48 @@ def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
     return [run for i, run in enumerate(runs) if i == 0 or run[1] > runs[i - 1][1]]
 
 
+def beside(groups: Sequence[tuple[int, int]]) -> list[int]:
+    """The column of each group's bar, such that as few columns are used as bars overlap."""
+    ends: list[int] = []  # the last place in each column
+    lanes = []
+    for first, last in groups:
+        lane = next((i for i, end in enumerate(ends) if end < first), len(ends))
+        ends[lane : lane + 1] = [last]
+        lanes.append(lane)
+    return lanes
+
+
 def draw(diagram: RankDiagram) -> Markup:
     """The diagram as inline SVG."""
     ranked = sorted(diagram.methods, key=lambda each: each.rank)
     known = not math.isnan(diagram.critical)
     groups = joined([each.rank for each in ranked], diagram.critical) if known else list(diagram.groups)
-    right = _WIDTH - 16 - _GROUPS * len(groups)
+    lanes = beside(groups)
+    right = _WIDTH - 16 - _GROUPS * (max(lanes, default=-1) + 1)
     axis = Axis(1, max(len(ranked), 2), _LEFT + 4, right)
-    bottom = _TOP + _STEP * len(ranked)
-    parts = _grid(axis, len(ranked), bottom) + (_critical(diagram.critical, axis) if known else [])
+    top = _TOP if known else _TOP - _ABOVE
+    bottom = top + _STEP * len(ranked)
+    parts = _grid(axis, len(ranked), (top, bottom)) + (_critical(diagram.critical, axis) if known else [])
     for i, each in enumerate(ranked):
-        y = _TOP + _STEP * i
+        y = top + _STEP * i
         told = f"{each.label}: mean rank {number(each.rank, RANK)}"
         label = svg.words(_LEFT, y + 11, svg.shortened(each.label, 30), "row-label")
         rank = svg.words(right, y + 11, number(each.rank, RANK), "aside", "end")
         parts.append(svg.group(told, label, rank, svg.circle(axis.at(each.rank), y + 20, 4.2, "point method")))
-    for i, (first, last) in enumerate(groups):
-        x = right + 14 + _GROUPS * i
+    for (first, last), lane in zip(groups, lanes, strict=True):
+        x = right + 14 + _GROUPS * lane
         names = ", ".join(each.label for each in ranked[first : last + 1])
-        stroke = svg.line(x, _TOP + _STEP * first + 6, x, _TOP + _STEP * last + 24, "alike")
+        stroke = svg.line(x, top + _STEP * first + 6, x, top + _STEP * last + 24, "alike")
         parts.append(svg.group(f"no sure difference: {names}", stroke))
     parts.append(svg.words((_LEFT + right) / 2, bottom + 30, "mean rank (1 is best)", "axis-title", "middle"))
     return svg.picture((_WIDTH, bottom + 38), diagram.title, _told(ranked, groups, diagram.critical), parts)
 
 
-def _grid(axis: Axis, methods: int, bottom: float) -> list[Markup]:
-    ticks = range(1, max(methods, 2) + 1)
-    lines = [svg.line(axis.at(t), _TOP - 6, axis.at(t), bottom, "grid") for t in ticks]
+def _grid(axis: Axis, methods: int, ends: tuple[float, float]) -> list[Markup]:
+    top, bottom = ends
+    step = 1 if methods <= _FEW else 2 if methods <= 2 * _FEW else 5
+    ticks = [t for t in range(1, max(methods, 2) + 1) if t == 1 or t % step == 0]
+    lines = [svg.line(axis.at(t), top - 6, axis.at(t), bottom, "grid") for t in ticks]
     return lines + [svg.words(axis.at(t), bottom + 14, str(t), "tick", "middle") for t in ticks]
 
 

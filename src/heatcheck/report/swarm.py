@@ -13,7 +13,8 @@ from heatcheck.report.numbers import SCORE, Unit, number
 WIDTH = 420.0
 _MARGIN, _TOP, _STEP = 12.0, 20.0, 44.0
 _BAND = 26.0  # how high the dots of one row may be stacked
-_DOT = 2.8
+_DOTS = {100: 3.8, 250: 3.0}  # widths of a dot where a row has at most so many
+_SMALL = 2.4
 _COLOURS = 6
 
 
@@ -45,8 +46,10 @@ def draw(plot: Swarm) -> Markup:
     parts = grid_below(axis, plot.unit, _TOP - 4, bottom)
     if plot.floor:
         parts += _floor(plot.floor, axis, bottom, plot.unit)
+    most = max(len(row.values) for row in plot.rows)
+    dot = next((width for cases, width in _DOTS.items() if most <= cases), _SMALL)
     for i, row in enumerate(plot.rows):
-        parts += _row(row, axis, _TOP + _STEP * i, plot.unit)
+        parts += _row(row, axis, _TOP + _STEP * i, plot.unit, dot)
     parts.append(svg.words(WIDTH / 2, bottom + 33, plot.axis_title, "axis-title", "middle"))
     told = " ".join(f"{row.label}: {_told(row, plot.unit)}." for row in plot.rows)
     return svg.picture((WIDTH, bottom + 42), plot.title, told, parts)
@@ -65,7 +68,7 @@ def _floor(floor: tuple[float, str], axis: Axis, bottom: float, unit: Unit) -> l
     return [svg.group(told, line), svg.words(x + (3 if anchor == "start" else -3), _TOP - 9, told, "tick", anchor)]
 
 
-def _row(row: SwarmRow, axis: Axis, top: float, unit: Unit) -> list[Markup]:
+def _row(row: SwarmRow, axis: Axis, top: float, unit: Unit, dot: float) -> list[Markup]:
     label = svg.words(_MARGIN, top + 11, svg.shortened(row.label, 34), "row-label")
     if not row.values:
         return [svg.group(f"{row.label}: {row.instead}", label), svg.words(_MARGIN, top + 29, row.instead, "aside")]
@@ -82,25 +85,33 @@ def _row(row: SwarmRow, axis: Axis, top: float, unit: Unit) -> list[Markup]:
     aside = svg.words(
         WIDTH - _MARGIN, top + 11, f"{number(float(np.mean(values)), unit)}, n {len(values):,}", "aside", "end"
     )
-    return [svg.group(f"{row.label}: {_told(row, unit)}", label, box), *_dots(row, axis, middle), *marks, aside]
+    return [svg.group(f"{row.label}: {_told(row, unit)}", label, box), *_dots(row, axis, middle, dot), *marks, aside]
 
 
-def _dots(row: SwarmRow, axis: Axis, middle: float) -> list[Markup]:
+def _dots(row: SwarmRow, axis: Axis, middle: float, dot: float) -> list[Markup]:
     """The dots of each group, pushed up and down so that as few as possible hide each other."""
     places: dict[int, list[tuple[float, float]]] = {}
-    for group, x, y in stacked([(group, axis.at(value)) for group, value in row.values]):
+    for group, x, y in stacked([(group, axis.at(value)) for group, value in row.values], dot):
         places.setdefault(group, []).append((x, middle + y))
-    return [svg.dots(places[group], f"dots small {colour(group)}") for group in sorted(places)]
+    return [
+        svg.tag(
+            "g",
+            svg.dots(places[group], f"dots {colour(group)}"),
+            class_="swarm",
+            style=f"stroke-width: {dot - 0.2:.1f}",
+        )
+        for group in sorted(places)
+    ]
 
 
-def stacked(placed: Sequence[tuple[int, float]]) -> list[tuple[int, float, float]]:
+def stacked(placed: Sequence[tuple[int, float]], dot: float) -> list[tuple[int, float, float]]:
     """Group, place along the axis and distance from it: what would lie on one another is stacked to both sides."""
     bins: dict[int, list[tuple[float, int]]] = {}
     for group, x in placed:
-        bins.setdefault(round(x / _DOT), []).append((x, group))
+        bins.setdefault(round(x / dot), []).append((x, group))
     found = []
     for members in bins.values():
-        step = min(_DOT, _BAND / len(members))
+        step = min(dot, _BAND / len(members))
         ordered = sorted(members, key=lambda member: member[1])
         start = -step * (len(ordered) - 1) / 2
         found += [(group, x, start + step * i) for i, (x, group) in enumerate(ordered)]

@@ -216,7 +216,8 @@ def draw_gallery(folder, plan):
         items.append({"id": name, "case": plan.case if i == 0 else f"BraTS20_Training_{i + 1:03d}",
                       "finding": ("HGG", "LGG")[i % 2], "said": "HGG", "probability": 0.93, "fold": 1,
                       "shape": [plan.side, plan.side], "slices": plan.slices, "first": 20, "step": 4,
-                      "start": plan.slices // 2, "images": images, "outlines": outlines, "maps": maps})  # fmt: skip
+                      "start": plan.slices // 2, "plane": "axial", "sides": "patient's right on the left",
+                      "images": images, "outlines": outlines, "maps": maps})  # fmt: skip
     return {"items": items}
 
 

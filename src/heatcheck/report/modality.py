@@ -27,8 +27,8 @@ NO_FAILURE = (
     "A method that gives one map for all modalities has no MI correlation by construction; in rankings it counts 0."
 )
 AS_SHOWN = (
-    "Test cases with all their modalities: axial, the front of the head up and the patient\u2019s right on the left, "
-    "as far as the files say how they lie."
+    "Test cases with all their modalities, shown as radiologists look at them where the files say how they lie: axial "
+    "slices from below, the front of the head up."
 )
 SLICED = " Move the slider to go through the slices; all pictures of the case follow."
 BELOW = (

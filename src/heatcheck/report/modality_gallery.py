@@ -72,6 +72,7 @@ class ModalityCard:
     width: int
     numbers: tuple[int, ...]  # of the slices, counted from 1
     start: int  # place of the slice that is shown first
+    lies: str  # how the picture lies, where the file says so
     views: tuple[View, ...]
     trials: tuple[Trial, ...]
 
@@ -132,6 +133,7 @@ def _card(evidence: Evidence, item: Mapping[str, Any], folder: Path, detail: Det
         width=width,
         numbers=tuple(first + step * place + 1 for place in kept),
         start=kept.index(start),
+        lies=", ".join(str(item[part]) for part in ("plane", "sides") if item.get(part)).replace("'", "\u2019"),
         views=tuple(
             View(name, images.image_uri(folder, item["images"][name]),
                  outline(item.get("outlines", {}).get(name, []), kept, width), _importance(evidence, item, name))

@@ -105,10 +105,13 @@ def _limits(evidence: Evidence) -> tuple[float, float]:
 
 
 def _how(evidence: Evidence) -> str:
-    modalities, own = modalities_of(evidence), primary(evidence)
+    manifest, modalities, own = evidence.run.manifest, modalities_of(evidence), primary(evidence)
     measure, filled = MEASURES.get(own.measure, own.measure), FILLS.get(own.filled, own.filled)
+    subsets = f"every one of the {2 ** len(modalities):,} subsets"
+    if manifest.get("exact") is False:
+        subsets = f"{int(manifest.get('subsets') or 0):,} subsets, drawn by chance,"
     return (
-        f"The network was shown the test cases with every one of the {2 ** len(modalities):,} subsets of "
+        f"The network was shown the test cases with {subsets} of "
         f"{count(len(modalities), 'modality', 'modalities')}, the others replaced by {filled}. A modality\u2019s "
         f"Shapley value φ is the {measure} that it adds, averaged over all orders in which the modalities could be "
         "shown; together the values make up the distance from no modality to all of them. Then the same with the "

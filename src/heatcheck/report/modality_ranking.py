@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed, probability
 from heatcheck.report.rank_diagram import RankDiagram, Ranked, draw
@@ -86,11 +87,8 @@ def _tops(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
     ordered = sorted(ranking.tops, key=lambda name: ranking.ranks.get(name, math.inf))
     if not ordered:
         return []
-    names = (
-        listed([labels.get(name, name) for name in ordered])
-        if len(ordered) <= 6
-        else few([labels.get(name, name) for name in ordered])
-    )
+    told = [labels.get(name, name) for name in ordered]
+    names = listed(told) if len(told) <= 6 else few(told)
     return [f"Top (*), not surely different from the two best: {names}."]
 
 
@@ -110,8 +108,8 @@ def _diagram(evidence: Evidence, metric: str, name: str, ranking: Ranking) -> Ma
         Ranked(labels.get(each, each) + (" *" if each in ranking.tops else ""), rank)
         for each, rank in ranking.ranks.items()
     )
-    groups = _alike(ranking, apart)
-    return draw(RankDiagram(f"{name}: mean ranks", methods, math.nan, groups))
+    critical = evidence.value("critical_difference", metric, ALL_FINDINGS)
+    return draw(RankDiagram(f"{name}: mean ranks", methods, critical, _alike(ranking, apart)))
 
 
 def _alike(ranking: Ranking, apart: set[frozenset[str]]) -> tuple[tuple[int, int], ...]:

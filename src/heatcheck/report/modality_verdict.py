@@ -84,17 +84,16 @@ def _folds(evidence: Evidence, first: Sequence[str]) -> str:
         return ""
     played = game(evidence, "phi_modality")
     same = sum(first_of(ranked(evidence, played.of_fold(fold))) == tuple(first) for fold in folds)
-    return f" and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
+    return f", and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
 
 
 def _rest(others: dict[str, Estimate]) -> str:
     """What the other modalities bring: those that surely add something, and those that do not."""
-    helps = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if row.low > 0]
+    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if row.low > 0]
     nothing = [name for name, row in others.items() if not row.low > 0]
-    parts = [*helps] + (
-        [f"{listed(nothing, 'or')} {'adds' if len(nothing) == 1 else 'add'} nothing sure"] if nothing else []
-    )
-    return f"; {listed(parts)}" if parts else ""
+    if nothing:
+        parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing for sure")
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _shows(evidence: Evidence) -> str:
@@ -103,8 +102,6 @@ def _shows(evidence: Evidence) -> str:
     made = [one for one in every if one.outcome != UNKNOWN]
     if not made:
         return ""
-    both = [one for one in made if one.outcome == BOTH]
-    parts = [_best(evidence, both, len(made))]
     lesion = [one for one in made if one.outcome == LESION]
     shared = [one for one in lesion if one.shares]
     others = [
@@ -117,7 +114,7 @@ def _shows(evidence: Evidence) -> str:
         _said([one for one in made if one.outcome == NEITHER], "does neither", "do neither"),
     ]  # fmt: skip
     told = [part for part in others if part]
-    text = parts[0] + (f"; {listed(told)}" if told else "")
+    text = "; ".join([_best(evidence, [one for one in made if one.outcome == BOTH], len(made)), *told])
     cases = max((one.msfi.n_patients or one.msfi.n_cases for one in made if one.msfi), default=0)
     if 0 < cases < FEW_PATIENTS:
         text += f"; with only {count(cases, 'patient')} behind it, this is a first impression"

@@ -15,9 +15,8 @@ from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 SHAPE = (14, 12, 10)
-AFFINE = np.array(
-    [[-1.5, 0, 0, 20.0], [0, -2.0, 0, 30.0], [0, 0, 3.0, -10.0], [0, 0, 0, 1]]
-)  # x to the right, y to the front
+AFFINE = np.diag([1.5, 2.0, 3.0, 1.0])  # the first axis runs to the patient's right, the second to the front
+AFFINE[:3, 3] = (20.0, -30.0, -10.0)
 TUMOUR = (slice(8, 11), slice(2, 5), slice(5, 8))
 CODE = '''
 import torch
@@ -50,9 +49,8 @@ def write_brats(folder, count=4):
     """A tree of BraTS 2020 with small heads; the tumour of every second case is bright in T1C."""
     chance = np.random.default_rng(0)
     root = folder / "MICCAI_BraTS2020_TrainingData"
-    rows = [
-        "Grade,BraTS_2017_subject_ID,BraTS_2018_subject_ID,TCGA_TCIA_subject_ID,BraTS_2019_subject_ID,BraTS_2020_subject_ID"
-    ]
+    years = ",".join(f"BraTS_{year}_subject_ID" for year in (2017, 2018, 2019, 2020))
+    rows = [f"Grade,{years}"]
     for number in range(1, count + 1):
         name = f"BraTS20_Training_{number:03d}"
         (root / name).mkdir(parents=True)
@@ -65,7 +63,7 @@ def write_brats(folder, count=4):
                 volume[TUMOUR] = 3.0
             nibabel.save(nibabel.Nifti1Image(volume, AFFINE), root / name / f"{name}_{modality}.nii.gz")
         nibabel.save(nibabel.Nifti1Image(labels, AFFINE), root / name / f"{name}_seg.nii.gz")
-        rows.append(f"{'HGG' if number % 2 else 'LGG'},,,,,{name}")
+        rows.append(f"{'HGG' if number % 2 else 'LGG'},,,,{name}")
     (root / "name_mapping.csv").write_text("\n".join(rows))
     return root
 
@@ -94,9 +92,8 @@ def finished(tmp_path_factory):
 
 def test_a_map_reloaded_has_the_images_affine_and_the_tumour_where_it_was(finished):
     case = finished / "run" / "maps" / "nifti" / "BraTS20_Training_001"
-    image = nibabel.load(
-        finished / "MICCAI_BraTS2020_TrainingData/BraTS20_Training_001/BraTS20_Training_001_t1ce.nii.gz"
-    )
+    (path,) = finished.rglob("BraTS20_Training_001_t1ce.nii.gz")
+    image = nibabel.load(path)
     found = nibabel.load(case / "input_x_gradient_T1C.nii.gz")
     assert np.array_equal(found.affine, image.affine)
     assert found.shape == image.shape
@@ -125,7 +122,6 @@ def test_pictures_show_axial_slices_with_the_front_up_and_the_patients_right_on_
     assert picture.shape == (rows, item["slices"] * columns)
     shown = picture[:, item["start"] * columns : (item["start"] + 1) * columns]
     bright = np.argwhere(shown > 200)
-    # +x of the file runs to the patient's right and +y to the front, so both are turned around on the screen
     assert bright[:, 1].mean() < columns / 2
     assert bright[:, 0].mean() > rows / 2
     assert columns / rows == pytest.approx(14 * 1.5 / (12 * 2.0), abs=0.08)

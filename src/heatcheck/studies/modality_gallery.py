@@ -132,7 +132,7 @@ def cut_of(case: Case, masks: Masks) -> Cut:
     head = display.turned(np.asarray((case.image != 0).any(0))).any((1, 2))
     lesion = display.turned(np.asarray(masks.any(0))).sum((1, 2))
     largest = int(lesion.argmax())
-    filled = np.flatnonzero(head)
+    filled = np.flatnonzero(head | (lesion > 0))  # a mask may reach beyond what was measured
     first, last = (int(filled[0]), int(filled[-1])) if filled.size else (0, len(lesion) - 1)
     step = -(-(last - first + 1) // MOST_SLICES)
     places = list(range(largest % step + (first - largest % step + step - 1) // step * step, last + 1, step))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heatcheck.core.records import Case
-from heatcheck.maps.files import nifti_bytes, write_whole
+from heatcheck.maps.files import share_nifti_bytes, write_whole
 from heatcheck.studies.modality_explaining import ModalMap
 
 FOLDER = Path("maps") / "nifti"
@@ -24,7 +24,7 @@ class NiftiMaps:
         names = self.modalities if len(values) == len(self.modalities) else ("all",)
         for name, channel in zip(names, values, strict=True):
             about = f"heatcheck {method} {name}, 0 to 1"
-            content = nifti_bytes(channel, case.affine, compressed=True, about=about)
+            content = share_nifti_bytes(channel, case.affine, about)
             write_whole(target / f"{method}_{file_name(name)}.nii.gz", content)
 
 

@@ -57,10 +57,9 @@ CONTRACT = {
 def write_pictures(folder: Path, name: str = "cases", count: int = CASES) -> dict[str, object]:
     """A source: heads of grey tissue with a lesion, which is bright in T1C and FLAIR of every second case."""
     chance = np.random.default_rng(sum(map(ord, name)))
-    images, masks = folder / name, folder / f"{name}-masks"
+    images, masks = folder / name, folder / f"{name}-masks" / "tumour"
     images.mkdir(parents=True)
-    for label in ("LGG", "HGG"):
-        (masks / label).mkdir(parents=True)
+    masks.mkdir(parents=True)
     lines = ["image,patient,LGG,HGG"]
     for number in range(count):
         picture = np.zeros((4, SIDE, SIDE), np.float32)
@@ -72,10 +71,11 @@ def write_pictures(folder: Path, name: str = "cases", count: int = CASES) -> dic
         if high:
             picture[1][lesion] = picture[3][lesion] = 3.0
         np.save(images / f"{number:02d}.npy", picture)
-        np.save(masks / ("HGG" if high else "LGG") / f"{number:02d}.npy", lesion.astype(np.uint8))
+        np.save(masks / f"{number:02d}.npy", lesion.astype(np.uint8))
         lines.append(f"{number:02d},p{number:02d},{1 - high},{high}")
     (folder / f"{name}.csv").write_text("\n".join(lines))
-    return {"name": "folder", "images": name, "labels": f"{name}.csv", "masks": f"{name}-masks"}
+    paths = {"images": name, "labels": f"{name}.csv", "masks": f"{name}-masks"}
+    return {"name": "folder", **paths, "modalities": ["T1", "T1C", "T2", "FLAIR"]}
 
 
 def write_modality(folder: Path, reader: str = "t1c", **body: object) -> Path:
@@ -90,7 +90,6 @@ def write_modality(folder: Path, reader: str = "t1c", **body: object) -> Path:
         "shard_size": 5,
         "gallery": 2,
         "source": write_pictures(folder),
-        "modalities": ["T1", "T1C", "T2", "FLAIR"],
         "model": {"name": f"python:readers:{reader}", "label": reader, "contract": CONTRACT},
         "methods": METHODS,
         "fills": ["zero", "tissue"],

@@ -144,7 +144,7 @@ def test_a_network_that_reads_another_modality_has_another_order(tmp_path):
 
 def test_a_case_that_cannot_be_used_is_recorded_and_the_others_are_scored(tmp_path):
     path = write_modality(tmp_path, methods=["gradient"], removal=None)
-    mask = tmp_path / "cases-masks" / "HGG" / "03.npy"
+    mask = tmp_path / "cases-masks" / "tumour" / "03.npy"
     np.save(mask, np.zeros_like(np.load(mask)))
     picture = tmp_path / "cases" / "05.npy"
     broken = np.load(picture)
@@ -153,6 +153,6 @@ def test_a_case_that_cannot_be_used_is_recorded_and_the_others_are_scored(tmp_pa
     outcome = run_study(path, tmp_path / "run", TRUSTED)
     cases = read_run(tmp_path / "run").cases.set_index("case")
     assert (outcome.n_cases, outcome.n_failed) == (CASES, 2)
-    assert "03 has no mask of its lesion" in cases.loc["03", "reason"]
+    assert "the mask of T1 of 03 is empty" in cases.loc["03", "reason"]
     assert "05" in cases.loc["05", "reason"]
     assert set(read_run(tmp_path / "run").scores["case"]) == {f"{n:02d}" for n in range(CASES)} - {"03", "05"}

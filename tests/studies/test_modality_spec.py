@@ -62,7 +62,6 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ({"importance": "known"}, "`importance: known` needs `known`"),
         ({"fills": []}, "name at least one of `fills`"),
         ({"fills": ["zero", "zero"]}, "each once"),
-        ({"modalities": ["a", "b"]}, "the source's modalities are T1, T1C, T2, FLAIR; leave `modalities` out"),
         ({"known": [{"modality": "T1c", "source": PHANTOM}]}, "'T1c' is no modality; known: FLAIR, T1, T1C, T2"),
         ({"methods": ["location_prior"]}, "told where lesions usually lie"),
         ({"folds": "folds.csv"}, "no such file of folds"),

@@ -36,6 +36,7 @@ class FolderSettings(SourceSettings):
     truth: Path | None = None  # in place of masks: polygons or run-length codes (JSON), COCO, or a CSV of boxes
     readers: dict[str, Path] = Field(default_factory=dict)  # a reader's name, and a folder or file as for the truth
     points: Path | None = None  # CSV: reader, image, finding, x, y; or one reader's JSON
+    modalities: tuple[str, ...] = ()  # of images whose channels are examinations of one body: masks may be by modality
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
 
@@ -45,6 +46,8 @@ class FolderSettings(SourceSettings):
             raise ValueError("value_range must be two numbers, the lower first")
         if self.masks is not None and self.truth is not None:
             raise ValueError("give masks or truth, not both")
+        if self.modalities and self.labels is None:
+            raise ValueError("with `modalities` the masks do not tell the classes; give `labels`")
         return self
 
     def resolved(self, folder: Path) -> "FolderSettings":
@@ -98,7 +101,8 @@ class FolderSource:
         if not self.findings:
             raise InputError("no findings: give `labels` with a column for each, or masks or truth that name them")
         for marks in filter(None, (self._truth, *self._readers.values())):
-            self._require_known_names(marks.annotations)
+            if not self.modalities:
+                self._require_known_names(marks.annotations)
         self._points  # noqa: B018 - a wrong file of points is known before work starts
 
     def _require_known_names(self, marks: Annotations) -> None:
@@ -119,6 +123,11 @@ class FolderSource:
         if self._table:
             return self._table.findings
         return _named(self._truth.annotations) if self._truth else ()
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """What the channels are called, where they are modalities."""
+        return self.settings.modalities
 
     @property
     def truth_kind(self) -> TruthKind:
@@ -208,6 +217,8 @@ class FolderSource:
         return self._masks_of(key, image_shape(self._images.path(key.case), key.case))
 
     def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
+        if self.modalities and self._truth:  # masks are of modalities, or of whatever their folder is called
+            return self._truth.masks(key.case, _named(self._truth.annotations), shape)
         stored = self._truth.masks(key.case, self.findings, shape) if self._truth else {}
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
         for finding in masks:

@@ -52,7 +52,6 @@ class ModalityBody(BaseModel):
     pixels: PixelsPart = PixelsPart(scaling="nonzero")
     fit: FitPart = FitPart(**FOLD_FIT)
     cache: bool = True  # keep prepared images on disk while networks are trained
-    modalities: tuple[str, ...] = ()  # names of the channels, where the source has none
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)
     masks: Literal["own", "shared"] = "own"  # each modality's own mask, or the union for all
     boxes: bool = False  # bounding boxes instead of outlines
@@ -107,13 +106,12 @@ class ModalityBody(BaseModel):
 
 
 def modalities_of(body: ModalityBody, source: Source, where: str) -> tuple[str, ...]:
-    """The names of the channels: the source's own, or the spec's where it has none."""
-    own = tuple(getattr(source, "modalities", ()))
-    if own and body.modalities and body.modalities != own:
-        raise SpecError(f"{where}: the source's modalities are {', '.join(own)}; leave `modalities` out")
-    names = own or body.modalities
+    """The names of the channels, which the source knows."""
+    names = tuple(getattr(source, "modalities", ()))
     if not names:
-        raise SpecError(f"{where}: the source does not name its channels; list them as `modalities: [CT, PET]`")
+        raise SpecError(
+            f"{where}: the source does not name its channels; a folder's are listed as `modalities: [CT, PET]`"
+        )
     if len(names) < 2 or len(set(names)) < len(names) or any("+" in name or "/" in name or not name for name in names):
         raise SpecError(f"{where}: `modalities` needs two or more different names without + and /, got {list(names)}")
     for part in body.known:

@@ -30,7 +30,7 @@ def test_however_a_volume_is_stored_the_front_is_up_and_the_right_on_the_left(tu
     assert (shown.plane, shown.sides) == ("axial", "patient's right on the left")
 
 
-@pytest.mark.parametrize("signs", product((1, -1), repeat=3))
+@pytest.mark.parametrize("signs", list(product((1, -1), repeat=3)))
 def test_turned_voxels_stay_where_they_are_in_the_patient(signs):
     affine = np.array([[0, -0.9, 0.1, 30], [-1.1, 0.05, 0, 60], [0, 0.1, 2, -20], [0, 0, 0, 1]]) * [*signs, 1]
     stored = np.arange(24).reshape(4, 3, 2)

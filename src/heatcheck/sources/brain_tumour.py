@@ -38,7 +38,7 @@ class Level(NamedTuple):
 
 def draw_tumour(generator: np.random.Generator, half: tuple[float, float, float], up: float | None) -> Tumour:
     """A tumour in one hemisphere of a brain of those half axes, its centre in the slice at `up` where one is given."""
-    radius = generator.uniform(17.0, 23.0)
+    radius = generator.uniform(18.0, 25.0)
     side = generator.choice([-1.0, 1.0])
     low_to_high = generator.uniform(8, 30)
     up = low_to_high if up is None else up
@@ -83,6 +83,6 @@ def level(tumour: Tumour, form: Form, place: Place) -> Level:
         outline /= np.sqrt(stretched.left**2 + stretched.front**2 + stretched.up**2)
     else:
         lobes, spikes = tumour.lobes.at(ray), tumour.spikes.at(ray)
-        outline = np.float32(0.95) + np.float32(0.30) * np.tanh(lobes) + np.float32(0.12) * np.tanh(2 * spikes)
+        outline = np.float32(0.94) + np.float32(0.36) * np.tanh(1.5 * lobes) + np.float32(0.10) * np.tanh(2 * spikes)
     outline = outline * np.float32(tumour.radius)
     return Level(away / outline, outline)

@@ -68,10 +68,12 @@ def beneath_skull(build: Build, place: Place) -> Field:
 
 def above_base(place: Place) -> Field:
     """Millimetres above the floor of the skull: high in front, lower at the temples, lowest behind."""
-    front = _rise(place.front, 24, 12)
-    behind = _rise(-place.front, 20, 14)
-    middle = 26 * np.exp(-((place.left / 17) ** 2)) * (1 - behind)
-    return (place.up + 40 - 20 * front - middle * (1 - front) + 14 * behind) * np.float32(0.85)
+    aside = np.abs(place.left)
+    front = _rise(place.front + np.float32(0.3) * (30 - aside), 26, 26)
+    behind = _rise(-place.front - np.float32(0.35) * aside, 8, 22)
+    middle = np.float32(24) * np.exp(-((place.left * np.float32(1 / 19)) ** 2)) * (1 - behind) * (1 - front)
+    round_edge = np.float32(0.0028) * aside * aside * (1 - behind)
+    return (place.up + 42 - 24 * front - middle - round_edge + 16 * behind) * np.float32(0.8)
 
 
 def _rise(values: Field, middle: float, width: float) -> Field:

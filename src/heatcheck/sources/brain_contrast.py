@@ -81,9 +81,10 @@ def healthy(build: Build, tumour: Tumour, place: Place, pixel: float) -> Head:
     _lay(image, "bone", covered(depth + np.float32(outer), pixel))
     diploe = np.float32(1.6) - np.abs(depth + np.float32(build.space + anatomy.SKULL * 0.5))
     _lay(image, "marrow", covered(diploe, pixel))
-    _lay(image, "muscle", covered(depth - np.float32(3), pixel))
     floor = anatomy.above_base(place)
-    _lay(image, "bone", covered(np.minimum(depth, floor + np.float32(7)), pixel))
+    if (floor < 8).any():
+        _lay_face(image, build, place, depth, pixel)
+    _lay(image, "bone", covered(np.minimum(depth, floor + np.float32(3)), pixel))
     rough = np.float32(0.5) * build.bends[1].at(place)
     _lay(image, "fluid", covered(np.minimum(depth, floor) + np.float32(build.space) + rough, pixel))
     moved = pushed(tumour, anatomy.bent(build, place), depth)
@@ -112,6 +113,19 @@ def _lay_brain(
     _lay(image, "fluid", water)
     _lay(image, "plexus", covered(deep.ellipsoid(mirrored, *deep.PLEXUS), pixel + 1) * water * np.float32(0.8))
     return white, water
+
+
+def _lay_face(image: Image, build: Build, place: Place, depth: Field, pixel: float) -> None:
+    """What lies under the floor of the skull: muscle and fat, the nose and the eyes."""
+    inside = covered(depth - np.float32(3), pixel)
+    _lay(image, "muscle", inside)
+    _lay(image, "fat", covered(build.folds.at(place) * 3 - 2, pixel) * inside * np.float32(0.7))
+    _lay(image, "bone", covered(deep.ellipsoid(place, (0, 56, -44), (10, 30, 18)), pixel))
+    mirrored = Place(np.abs(place.left), place.front, place.up)
+    orbit = deep.ellipsoid(mirrored, (29, 62, -34), (17, 26, 16))
+    _lay(image, "fat", covered(orbit, pixel) * inside)
+    _lay(image, "muscle", covered(deep.ellipsoid(mirrored, (25, 50, -34), (3, 24, 3)), pixel) * inside)  # its nerve
+    _lay(image, "fluid", covered(deep.ellipsoid(mirrored, (30, 70, -34), (11, 11, 11)), pixel) * inside)
 
 
 def _lay_below(image: Image, place: Place, depth: Field, pixel: float) -> None:

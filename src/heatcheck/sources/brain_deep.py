@@ -57,7 +57,7 @@ def ellipsoid(place: Place, centre: Point, half: Point) -> Field:
 def tent(place: Place) -> Field:
     """Millimetres below the tent that lies over cerebellum and brain stem; negative above."""
     roof = np.float32(-6) - np.float32(0.22) * np.abs(place.left) - np.float32(0.22) * np.maximum(-place.front - 30, 0)
-    behind = -place.front - np.float32(16)
+    behind = -place.front - np.float32(16) - np.float32(0.2) * np.abs(place.left)
     return np.minimum(roof - place.up, behind)
 
 

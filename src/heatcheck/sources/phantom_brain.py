@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import Field
 
-from heatcheck.core.records import Case, CaseKey, Image, Mask, TruthKind
+from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.brain_anatomy import Build, draw_build
-from heatcheck.sources.brain_contrast import MODALITIES, draw_scanner, healthy, measured, with_tumour
-from heatcheck.sources.brain_space import Grid, slice_heights
+from heatcheck.sources.brain_contrast import MODALITIES, Head, draw_scanner, healthy, measured, with_tumour
+from heatcheck.sources.brain_space import Grid, Place, slice_heights
 from heatcheck.sources.brain_tumour import Form, Tumour, draw_tumour
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
@@ -31,6 +31,16 @@ class PhantomBrainSettings(SourceSettings):
     tumour_only: bool = False  # nothing but the tumour: everything else is 0
     noise: float = Field(0.02, ge=0, le=0.2)  # standard deviation as a share of the brightest tissue
     seed: int = 20
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One person in the scanner."""
+
+    build: Build
+    tumour: Tumour
+    grid: Grid
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -62,14 +72,20 @@ class PhantomBrain:
 
     def load(self, key: CaseKey) -> Case:
         """The image with the mask of what each modality shows of the tumour."""
-        image, masks = self._draw(key.case)
-        slices = self.settings.slices
-        affine = Grid(self.settings.size, slice_heights(slices)).affine() if slices else None
-        return Case(key, image, masks, affine=affine)
+        scene = self._scene(key.case)
+        head, masks = self._draw(key.case, scene)
+        scanner = draw_scanner(self._generator(key.case, "scanner"), self.settings.noise)
+        image = measured(head, scene.place, scanner, self._generator(key.case, "noise"))
+        if self.settings.tumour_only:
+            image *= np.stack([masks[name] for name in MODALITIES])
+        if self.settings.slices is None:
+            return Case(key, image[:, 0], _single(masks))
+        return Case(key, image, masks, affine=scene.grid.affine())
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
         """The masks by modality."""
-        return self._draw(key.case)[1]
+        masks = self._draw(key.case, self._scene(key.case))[1]
+        return masks if self.settings.slices else _single(masks)
 
     def stamp(self) -> str:
         """The settings say it all."""
@@ -91,26 +107,21 @@ class PhantomBrain:
     def _generator(self, case: str, purpose: str) -> np.random.Generator:
         return generator_for(self.settings.seed, "brain", case, purpose)
 
-    def _draw(self, case: str) -> tuple[Image, dict[str, Mask]]:
-        build, tumour, grid = self._scene(case)
-        place = grid.place(build.pose)
-        head = healthy(build, tumour, place, grid.pixel)
-        masks = with_tumour(head, tumour, self.forms(case), place, grid.pixel)
-        scanner = draw_scanner(self._generator(case, "scanner"), self.settings.noise)
-        image = measured(head, place, scanner, self._generator(case, "noise"))
-        if self.settings.tumour_only:
-            image *= np.stack([masks[name] for name in MODALITIES])
-        if self.settings.slices is None:
-            return image[:, 0], {name: mask[0] for name, mask in masks.items()}
-        return image, masks
+    def _draw(self, case: str, scene: Scene) -> tuple[Head, dict[str, Mask]]:
+        head = healthy(scene.build, scene.tumour, scene.place, scene.grid.pixel)
+        return head, with_tumour(head, scene.tumour, self.forms(case), scene.place, scene.grid.pixel)
 
-    def _scene(self, case: str) -> tuple[Build, Tumour, Grid]:
+    def _scene(self, case: str) -> Scene:
         build = draw_build(self._generator(case, "build"))
-        volume = self.settings.slices is not None
         height = self._generator(case, "height").uniform(LOWEST, HIGHEST)
+        volume = self.settings.slices
         tumour = draw_tumour(self._generator(case, "tumour"), build.half, None if volume else height)
-        heights = slice_heights(self.settings.slices) if self.settings.slices else (height,)
-        return build, tumour, Grid(self.settings.size, heights)
+        grid = Grid(self.settings.size, slice_heights(volume) if volume else (height,))
+        return Scene(build, tumour, grid, grid.place(build.pose))
+
+
+def _single(masks: dict[str, Mask]) -> dict[str, Mask]:
+    return {name: mask[0] for name, mask in masks.items()}
 
 
 SOURCES.add(

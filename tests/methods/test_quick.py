@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from heatcheck.methods.quick import QuickBackward
+from heatcheck.methods.quick import DirectVolumes, QuickBackward
 
 STEPS = [
     {},
@@ -56,6 +56,41 @@ def test_values_and_gradients_are_those_of_torch(module):
     again = [torch.autograd.grad(sum((s**2).sum() for s in slope), wanted[:2]) for slope in slopes]
     for plain, quick in zip(*again, strict=True):
         torch.testing.assert_close(plain, quick)
+
+
+@pytest.mark.parametrize(
+    "steps", [{}, {"stride": 2, "padding": 1}, {"dilation": 2}, {"groups": 2, "kernel_size": 2}], ids=str
+)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_volume_has_the_values_and_gradients_of_torch_once_and_twice(steps, batch):
+    torch.manual_seed(2)
+    module = nn.Conv3d(2, 4, **({"kernel_size": 3} | steps))
+    volumes = torch.randn(batch, 2, 7, 8, 9, requires_grad=True)
+    answers = [through(module, volumes, quick=quick) for quick in (False, True)]
+    assert "Mkldnn" in answers[1].grad_fn.name()
+    torch.testing.assert_close(answers[0], answers[1])
+    arriving = torch.randn_like(answers[0])
+    wanted = [volumes, *module.parameters()]
+    slopes = [torch.autograd.grad(answer, wanted, arriving, create_graph=True) for answer in answers]
+    for plain, quick in zip(*slopes, strict=True):
+        torch.testing.assert_close(plain, quick, rtol=1e-4, atol=1e-4)
+    again = [torch.autograd.grad(sum((s**2).sum() for s in slope), wanted[:2]) for slope in slopes]
+    for plain, quick in zip(*again, strict=True):
+        torch.testing.assert_close(plain, quick, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "volumes",
+    [torch.randn(1, 2, 5, 5, 5).double(), torch.randn(2, 5, 5, 5), torch.randn(0, 2, 5, 5, 5)],
+    ids=["double precision", "no batch", "an empty batch"],
+)
+def test_volumes_that_onednn_cannot_take_are_left_to_torch(volumes):
+    module = nn.Conv3d(2, 4, 3).to(volumes.dtype)
+    with torch.no_grad():
+        expected = module(volumes)
+        for mode in (DirectVolumes(), QuickBackward(weights=False)):
+            with mode:
+                assert torch.equal(module(volumes), expected)
 
 
 def test_a_relu_in_place_may_follow():

@@ -16,6 +16,7 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.passes import evaluation_mode, input_gradients
+from heatcheck.methods.quick import DirectVolumes
 from heatcheck.methods.registry import Needs, method
 
 Baseline = Literal["zero", "black", "mean", "blurred"]
@@ -136,7 +137,7 @@ class IntegratedGradients(OverPoints):
     ) -> MapBatch:
         """One map per image and target, with its completeness error."""
         values = summed(self.points(images, seeds), classifier, targets, create_graph=create_graph)
-        with evaluation_mode(classifier.module), torch.no_grad():
+        with evaluation_mode(classifier.module), torch.no_grad(), DirectVolumes():
             ends = [classifier.logits(at).gather(1, targets) for at in (images, baseline_of(images, self.baseline))]
         return MapBatch(values, (values.detach().flatten(2).sum(2) - (ends[0] - ends[1])).abs())
 

@@ -15,7 +15,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import EachAnswer, feature_map
-from heatcheck.methods.quick import QuickBackward
+from heatcheck.methods.quick import DirectVolumes, QuickBackward
 
 
 def module_of(classifier: Classifier) -> nn.Module | None:
@@ -87,7 +87,7 @@ def activations_and_gradients(
     watch = EachAnswer(capture)
     with evaluation_mode(module):
         chosen = feature_map(module, images, layer)
-        with attention_for(create_graph=create_graph), torch.set_grad_enabled(create_graph), watch:
+        with attention_for(create_graph=create_graph), torch.set_grad_enabled(create_graph), DirectVolumes(), watch:
             columns = classifier.logits(images).gather(1, targets).unbind(1)
     if not captured or not columns[0].requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")

@@ -1,8 +1,9 @@
-"""Two operations whose way back torch makes too long on a CPU, with a shorter one.
+"""Operations that torch makes too long on a CPU, with a shorter way.
 
 The gradient at a first convolution's input, which has few channels, takes ten times as long as the convolution itself:
 one matrix product and a fold do the same. BatchNorm in evaluation is a fixed scale per channel, yet its backward also
-gathers what only training needs, and keeps its input for it. Both are exact and can be differentiated again.
+gathers what only training needs, and keeps its input for it. A convolution of a single volume is not given to oneDNN,
+which would do it many times faster. All are exact and can be differentiated again.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ FEW = 4  # input channels
 
 
 class QuickBackward(TorchFunctionMode):
-    """A block in which networks are recorded with the shorter ways back; what they compute stays the same.
+    """A block in which networks are recorded with the shorter ways; what they compute stays the same.
 
     Gradients reach the weights only where `weights` says so: torch does not tell a function of our own that nobody
     asked for them.
@@ -37,9 +38,9 @@ class QuickBackward(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation's own answer, with another way back for two of them."""
+        """The operation's own answer, with another way for some of them."""
         quick = _QUICK.get(func)
-        if quick is not None and torch.is_grad_enabled():
+        if quick is not None and (torch.is_grad_enabled() or func is torch.conv3d):
             named = dict(zip(PARAMETERS[func.__name__], args, strict=False)) | (kwargs or {})
             if not self.weights:
                 named |= {key: named[key].detach() for key in ("weight", "bias") if isinstance(named.get(key), Tensor)}
@@ -69,6 +70,41 @@ def _convolution(  # noqa: PLR0913, PLR0917 - torch's own parameters
     return answer
 
 
+def direct(  # noqa: PLR0913, PLR0917 - torch's own parameters
+    input: Tensor,  # noqa: A002 - torch's name
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: str | int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor | None:
+    """The convolution of volumes by oneDNN, which torch asks only for larger ones or several; None where it cannot."""
+    usual = type(input) is Tensor and input.device.type == "cpu" and input.ndim == 5 and not isinstance(padding, str)
+    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not usual or not there or torch.is_autocast_enabled("cpu"):
+        return None
+    if {input.dtype, weight.dtype} != {torch.float32} or not input.numel():
+        return None
+    around, step, apart = ([each] * 3 if isinstance(each, int) else list(each) for each in (padding, stride, dilation))
+    return torch.mkldnn_convolution(input, weight, bias, around, step, apart, groups)  # type: ignore[arg-type]
+
+
+class DirectVolumes(TorchFunctionMode):
+    """A block in which volumes go to oneDNN; nothing else is changed."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        """The operation's own answer."""
+        answer = direct(*args, **(kwargs or {})) if func is torch.conv3d else None
+        return func(*args, **(kwargs or {})) if answer is None else answer
+
+
 def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
     input: Tensor,  # noqa: A002 - torch's name
     running_mean: Tensor | None,
@@ -90,6 +126,7 @@ def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
 
 _QUICK: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     torch.conv2d: _convolution,
+    torch.conv3d: direct,
     functional.batch_norm: _batch_norm,
 }
 

@@ -53,7 +53,7 @@ def test_value_worked_by_hand():
 def test_values_are_those_of_the_brute_force(worth):
     players = int(np.log2(len(worth)))
     seen = shapley(worth, coalitions(players))
-    np.testing.assert_allclose(seen.values, by_brute_force(worth, players), atol=1e-12)
+    np.testing.assert_allclose(seen.values, by_brute_force(worth, players), atol=2e-12)
     np.testing.assert_array_equal(seen.errors, 0)
 
 
@@ -71,6 +71,18 @@ def test_player_who_never_adds_anything_has_value_0(worth, data):
     idle = data.draw(st.integers(0, players - 1))
     without = np.arange(len(worth)) & ~(1 << idle)
     assert shapley(worth[without], coalitions(players)).values[idle] == pytest.approx(0, abs=1e-12)
+
+
+def test_players_who_add_the_same_have_the_same_value_to_the_last_bit():
+    """Else a rank correlation would order them, and weights stretched between 0 and 1 would tell them apart."""
+    members = coalitions(4).members
+    for seed in range(50):
+        by_size = np.random.default_rng(seed).random((5, 2))
+        seen = shapley(by_size[members.sum(1), 0], coalitions(4)).values
+        assert len(np.unique(seen)) == 1
+        idle = shapley(by_size[members[:, :3].sum(1), 1], coalitions(4)).values
+        assert idle[3] == 0
+        assert not np.signbit(idle[3])
 
 
 def test_many_games_are_solved_at_once():
@@ -92,6 +104,7 @@ def test_above_ten_players_only_the_subsets_of_the_drawn_orders_are_needed():
     assert len(np.unique(seen.members, axis=0)) == len(seen.members)
     assert not seen.members[0].any()
     assert seen.members[-1].all()
+    np.testing.assert_array_equal(seen.orders[0], seen.orders[1][::-1])
     np.testing.assert_array_equal(coalitions(12, 20, 3).members, seen.members)
     assert not np.array_equal(coalitions(12, 20, 4).orders, seen.orders)
 

@@ -15,6 +15,7 @@ from heatcheck.metrics import (
     removal,
     similarity,
     trigger_boxes,
+    worth,
 )
 from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
@@ -35,4 +36,5 @@ __all__ = [
     "removal",
     "similarity",
     "trigger_boxes",
+    "worth",
 ]

@@ -67,11 +67,12 @@ def shapley(worth: Float[np.ndarray, "*games subsets"], among: Coalitions) -> Sh
     """The Shapley values of games whose worths are known for these subsets, in their order.
 
     Each player's value is what it adds to those before it, averaged over all orders or the sampled ones. The values
-    add up to the worth of everyone less that of no one, exactly.
+    add up to the worth of everyone less that of no one. They are rounded to twelve decimals: players who add the same
+    have the same value, and whoever adds nothing has 0, whatever the order of sums leaves in the last bits.
     """
     if worth.shape[-1:] != among.members.shape[:1]:
         raise ValueError(f"there are {len(among.members)} subsets, but worths of shape {worth.shape}")
-    values = worth @ contributions(among)
+    values = np.round(worth @ contributions(among), 12) + 0.0  # no negative 0
     if among.orders is None or among.visited is None:
         return Shapley(values, np.zeros(values.shape))
     gains = np.diff(worth[..., among.visited], axis=-1)  # of each step of each order

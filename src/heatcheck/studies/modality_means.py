@@ -70,6 +70,10 @@ def _versus_floor(table: pd.DataFrame, metric: str, rule: ModalityRule) -> Itera
         sign_flip_test(column, patients, FEWEST_FLIPS, rule.generator("flips", metric, method)).p_value
         for method, column in zip(rule.methods, less.T, strict=True)
     ]
-    blank = replace(rule.blank("difference", metric), condition=condition(versus=UNIFORM), family=f"{metric} of floor")
+    blank = replace(
+        rule.blank("difference", metric),
+        condition=condition(versus=UNIFORM),
+        family=f"{metric}: each method against the uniform map",
+    )
     for method, one, p_value, adjusted in zip(rule.methods, found, tests, holm(np.array(tests)), strict=True):
         yield replace(with_numbers(blank, one), method=method, p_value=p_value, p_adjusted=float(adjusted))

@@ -50,5 +50,5 @@ def _ranked(found: RankComparison, metric: str, rule: ModalityRule) -> Iterator[
         yield replace(
             blank, statistic="pair", method=rule.methods[one], other_method=rule.methods[other],
             value=float(found.mean_ranks[one] - found.mean_ranks[other]),
-            p_adjusted=float(found.p_values[one, other]), family=f"{metric} in pairs",
+            p_adjusted=float(found.p_values[one, other]), family=f"{metric}: methods in pairs",
         )  # fmt: skip

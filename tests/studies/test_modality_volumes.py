@@ -73,14 +73,14 @@ def finished(tmp_path_factory):
     """A study of four volumes, run once."""
     folder = tmp_path_factory.mktemp("volumes")
     write_brats(folder)
-    (folder / "readers.py").write_text(CODE)
+    (folder / "volume_readers.py").write_text(CODE)
     contract = {"outputs": ["LGG", "HGG"], "size": list(SHAPE), "channels": 4, "mean": [0.0], "std": [1.0]}
     values = {
         "study": "modality",
         "threads": 1,
         "gallery": 2,
         "source": {"name": "brats", "root": "MICCAI_BraTS2020_TrainingData"},
-        "model": {"name": "python:readers:t1c", "label": "t1c", "contract": contract | {"activation": "softmax"}},
+        "model": {"name": "python:volume_readers:t1c", "label": "t1c", "contract": contract | {"activation": "softmax"}},
         "methods": ["input_x_gradient", "grad_cam"],
         "removal": {"steps": 4, "random": 2},
         "bootstrap_draws": 100,

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kendalltau
@@ -34,7 +34,6 @@ few_levels = st.integers(2, 6).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(few_levels)
 def test_correlation_is_scipys_tau_b_ties_and_all(both):
     seen = mi_correlation(*both)

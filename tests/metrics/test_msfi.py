@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -72,7 +72,6 @@ lesions = arrays(bool, (3, 4, 5))
 importances = arrays(float, 3, elements=st.floats(0, 1, width=16)).filter(lambda w: np.ptp(w) > 0)
 
 
-@settings(deadline=None, max_examples=50)
 @given(maps, lesions, importances)
 def test_score_lies_between_the_least_and_the_largest_share(values, masks, importance):
     sums, inside = sums_of(values, masks)
@@ -82,7 +81,6 @@ def test_score_lies_between_the_least_and_the_largest_share(values, masks, impor
     assert 0 <= seen <= 1 + 1e-9
 
 
-@settings(deadline=None, max_examples=50)
 @given(maps, lesions, importances, st.integers(1, 9), st.integers(0, 2))
 def test_scale_of_one_modality_and_negative_values_do_not_matter(values, masks, importance, scale, modality):
     before = msfi(*sums_of(values, masks), weights_of(importance, "min_max")).value
@@ -91,7 +89,6 @@ def test_scale_of_one_modality_and_negative_values_do_not_matter(values, masks, 
     assert msfi(*sums_of(changed, masks), weights_of(importance, "min_max")).value == pytest.approx(before, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
 @given(maps, importances)
 def test_map_inside_the_lesion_scores_1_and_outside_0(values, importance):
     weights = weights_of(importance, "positive")

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -54,7 +54,6 @@ def test_map_without_a_positive_voxel_takes_nothing_away():
     assert delta_aupc(np.ones(5), seen.shares, chance, np.array([0, 0.5, 1])).value == 0
 
 
-@settings(deadline=None, max_examples=50)
 @given(arrays(np.float32, (3, 4, 6), elements=st.floats(-4, 4, width=16)), st.integers(1, 12))
 def test_voxels_go_in_order_and_never_return(values, steps):
     head = np.ones((4, 6), bool)

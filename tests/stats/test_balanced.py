@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
@@ -25,7 +25,6 @@ def test_mean_worked_by_hand():
     np.testing.assert_allclose(balanced_values(np.array(right, float)[:, None], strata), one.value)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=3, max_size=30))
 def test_one_fold_gives_scikit_learns_balanced_accuracy(cases):
     classes, right = np.array([c for c, _ in cases]), np.array([r for _, r in cases])

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -49,7 +49,6 @@ def test_alpha_worked_by_hand():
 cells = st.one_of(st.integers(0, 100).map(float), st.just(math.nan))
 
 
-@settings(deadline=None, max_examples=60)
 @given(arrays(float, st.tuples(st.integers(2, 7), st.integers(2, 4)), elements=cells))
 def test_alpha_is_the_definition(ratings):
     paired = ratings[(~np.isnan(ratings)).sum(1) >= 2]

@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -48,7 +48,6 @@ def test_value_worked_by_hand():
     np.testing.assert_allclose(shapley(worth, coalitions(3)).values, [1 / 6, 1 / 6, 4 / 6])
 
 
-@settings(deadline=None, max_examples=40)
 @given(games())
 def test_values_are_those_of_the_brute_force(worth):
     players = int(np.log2(len(worth)))
@@ -57,14 +56,12 @@ def test_values_are_those_of_the_brute_force(worth):
     np.testing.assert_array_equal(seen.errors, 0)
 
 
-@settings(deadline=None, max_examples=40)
 @given(games(most=8))
 def test_values_add_up_to_what_all_are_worth_beyond_none(worth):
     players = int(np.log2(len(worth)))
     assert shapley(worth, coalitions(players)).values.sum() == pytest.approx(worth[-1] - worth[0], abs=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
 @given(games(most=4), st.data())
 def test_player_who_never_adds_anything_has_value_0(worth, data):
     players = int(np.log2(len(worth)))

@@ -80,7 +80,11 @@ def finished(tmp_path_factory):
         "threads": 1,
         "gallery": 2,
         "source": {"name": "brats", "root": "MICCAI_BraTS2020_TrainingData"},
-        "model": {"name": "python:volume_readers:t1c", "label": "t1c", "contract": contract | {"activation": "softmax"}},
+        "model": {
+            "name": "python:volume_readers:t1c",
+            "label": "t1c",
+            "contract": contract | {"activation": "softmax"},
+        },
         "methods": ["input_x_gradient", "grad_cam"],
         "removal": {"steps": 4, "random": 2},
         "bootstrap_draws": 100,

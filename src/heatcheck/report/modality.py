@@ -28,7 +28,7 @@ NO_FAILURE = (
 )
 AS_SHOWN = (
     "Test cases with all their modalities, shown as radiologists look at them where the files say how they lie: axial "
-    "slices from below, the front of the head up."
+    "slices seen from the feet, the front of the head up."
 )
 SLICED = " Move the slider to go through the slices; all pictures of the case follow."
 BELOW = (

@@ -58,12 +58,14 @@ def _weak(evidence: Evidence) -> str:
     weak = [fold for fold, row in rows.items() if row and (row.low <= chance or row.value <= chance)]
     if not weak:
         return ""
-    many = len(folds_of(evidence)) > 1
-    which = f"The network of fold {listed([str(fold) for fold in weak])}" if many else "The network"
-    told = number(chance, SHARE.rounded(0))
+    several = len(weak) > 1
+    which = f"The network{'s' if several else ''}"
+    if len(weak) < len(rows):
+        which += f" of fold{'s' if several else ''} {listed([str(fold) for fold in weak])}"
+    are, their = ("are", "their") if several else ("is", "its")
     return (
-        f"{which} is not surely better than guessing (balanced accuracy {told}), so its importances are noise and its "
-        "maps explain guesses."
+        f"{which} {are} not surely better than guessing (balanced accuracy {number(chance, SHARE.rounded(0))}), so "
+        f"{their} importances are noise and {their} maps explain guesses."
     )
 
 
@@ -88,7 +90,7 @@ def _other_rules(evidence: Evidence) -> str:
     for filled in fills_of(evidence):
         for measure, name in MEASURES.items():
             order = ranked(evidence, replace(own, measure=measure, filled=filled))
-            if order and first and first_of(order) != first:
+            if order and len(first) == 1 and first_of(order) != first:
                 others.append(f"by {name}, filled by {FILLS.get(filled, filled)}: {order}")
     return f"The first place depends on how importance is measured ({'; '.join(others)})." if others else ""
 

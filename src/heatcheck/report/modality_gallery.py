@@ -16,6 +16,8 @@ from heatcheck.report.pictures import PictureError, Strip
 
 ALL = "all"  # the key of a map that is the same for all modalities
 MOST = 7_500_000  # bytes of pictures, so that the page stays below 10 MB
+WANTED = 4  # cards that should fit, before pictures become coarser
+_SOME = 4  # of so many methods, one is enough to see how much pictures weigh
 _TOLERANCE = 0.15  # pixels that a simplified outline may stray
 
 
@@ -89,27 +91,40 @@ class ModalityCard:
     @property
     def weight(self) -> int:
         """About how many bytes the card adds to the page."""
-        images = sum(len(view.image) + len(view.outline) + 700 for view in self.views)
+        return self.image_weight + self.map_weight
+
+    @property
+    def image_weight(self) -> int:
+        """What of it does not depend on the number of methods."""
+        return 1500 + sum(len(view.image) + len(view.outline) + 700 for view in self.views)
+
+    @property
+    def map_weight(self) -> int:
+        """What of it the methods add."""
         maps = sum(len(uri) + 200 for trial in self.trials for uri in trial.maps.values())
-        return images + maps + len(self.trials) * (600 + 450 * len(self.views)) + 1500
+        return maps + len(self.trials) * (600 + 450 * len(self.views))
 
 
 def modality_gallery(evidence: Evidence, budget: int) -> Exhibits[ModalityCard]:
-    """As many cards as fit into `budget` bytes, in the study's order, and as finely as lets all of them fit."""
+    """As many cards as fit into `budget` bytes, in the study's order, as finely as lets some of them fit."""
     room, items = min(budget, MOST), items_of(evidence)
     deep = any(int(item.get("slices") or 1) > 1 for item in items)
     *finer, coarsest = STACK if deep else SINGLE
-    detail = next((each for each in finer if _first_weight(evidence, each) * len(items) <= room), coarsest)
+    wanted = min(len(items), WANTED)
+    detail = next((each for each in finer if _about(evidence, each) * wanted <= room), coarsest)
     return exhibits_of(evidence, lambda item, folder: _card(evidence, item, folder, detail), room)
 
 
-def _first_weight(evidence: Evidence, detail: Detail) -> int:
-    """The weight of the first card that can be made; 0 where none can."""
+def _about(evidence: Evidence, detail: Detail) -> int:
+    """The weight of the first card that can be made, from some of its methods; 0 where none can."""
     for item in items_of(evidence):
         try:
-            return _card(evidence, item, evidence.run.path / "gallery", detail).weight
+            some = {**item, "maps": item.get("maps", [])[::_SOME]}
+            card = _card(evidence, some, evidence.run.path / "gallery", detail)
         except (PictureError, KeyError, TypeError, ValueError):
             continue
+        methods = len(item.get("maps", [])) / max(1, len(card.trials))
+        return int(card.image_weight + card.map_weight * methods)
     return 0
 
 

@@ -12,32 +12,28 @@ from heatcheck.report.modality_facts import EVERY, estimate, game, modalities_of
 from heatcheck.report.numbers import MISSING, SHARE, interval, number
 
 _PERCENT = SHARE.rounded(0)
-CAPTIONS = {
-    "modality_sum": "Share of a map\u2019s heat that each modality gets",
-    "inside_share": "Share of that modality\u2019s heat that lies inside its lesion",
-}
+ASIDES = {"modality_sum": "of all heat", "inside_share": "in its lesion"}
 
 
 def heat(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on heat shows; None when the run has no such means."""
-    tables = [table for metric in CAPTIONS if (table := _table(evidence, metric))]
-    return {"tables": tables} if tables else None
+    table = _table(evidence)
+    return {"table": table, "has_network": len(table.groups) > 1} if table else None
 
 
-def _table(evidence: Evidence, metric: str) -> Matrix | None:
+def _table(evidence: Evidence) -> Matrix | None:
     """Methods down, modalities across, deeper where more heat is; the network's own shares stand on top."""
-    modalities, notes, rows = modalities_of(evidence), Footnotes(), []
+    names, notes, rows = modalities_of(evidence), Footnotes(), []
     for method in sorted_by_msfi(evidence):
-        found = [_mean(evidence, metric, method.name, name) for name in modalities]
+        found = [_mean(evidence, metric, method.name, name) for metric in ASIDES for name in names]
         if any(found):
             rows.append(Row(method, tuple(_cell(row, notes) for row in found)))
     if not rows:
         return None
-    groups = [("Methods", tuple(rows))]
-    if metric == "modality_sum" and (own := _network(evidence)):
-        groups.insert(0, ("The network", (own,)))
-    columns = tuple(Column(name) for name in modalities)
-    return Matrix(CAPTIONS[metric], columns, tuple(groups), tuple(notes.reasons))
+    own = _network(evidence)
+    groups = (*((("The network", (own,)),) if own else ()), ("Methods", tuple(rows)))
+    columns = tuple(Column(name, aside) for aside in ASIDES.values() for name in names)
+    return Matrix("Where each method puts its heat, mean over cases", columns, groups, tuple(notes.reasons))
 
 
 def _mean(evidence: Evidence, metric: str, method: str, modality: str) -> Estimate | None:
@@ -61,4 +57,5 @@ def _network(evidence: Evidence) -> Row | None:
         return None
     shares = [value / sum(values) for value in values]
     title = "the modality\u2019s importance (φ above 0) as a share of all"
-    return labelled("Importance, as shares", [Cell(number(s, _PERCENT), title=title, tint=s) for s in shares])
+    cells = [Cell(number(share, _PERCENT), title=title, tint=share) for share in shares]
+    return labelled("Importance, as shares", [*cells, *(Cell("") for _ in names)])

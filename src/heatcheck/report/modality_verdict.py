@@ -29,7 +29,7 @@ def verdict(evidence: Evidence) -> Verdict:
     if first or second:
         return Verdict(
             first or "How much each modality counts for the network is not known.",
-            second or "No method can be judged; the section on gaps says what was missing.",
+            second or "No method can be judged, for maps are scored by what the network relies on; see the gaps.",
         )
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
@@ -52,8 +52,8 @@ def _relies(evidence: Evidence) -> str:
     top = found[ordered[0]]
     if top.value <= 0 or (not math.isnan(top.low) and top.low <= 0):
         return (
-            f"No modality surely helps the network: even {ordered[0]}, the first of {len(found)}, adds "
-            f"{_points(top)} to its {measure_name(evidence)}, so its maps have little to explain."
+            f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
+            f"{measure_name(evidence)}, so its maps have little to explain."
         )
     whole = f"of the {number(total, _POINTS)} that all {len(found)} together add to its {measure_name(evidence)}"
     if len(first) == 1:

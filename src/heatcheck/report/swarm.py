@@ -62,7 +62,7 @@ def colour(group: int) -> str:
 
 def _floor(floor: tuple[float, str], axis: Axis, bottom: float, unit: Unit) -> list[Markup]:
     value, name = floor
-    x, told = axis.at(value), f"{name} {number(value, unit)}"
+    x, told = axis.at(value), f"{name} {number(value, unit)}" if value else name
     anchor = "start" if x < WIDTH / 2 else "end"
     line = svg.line(x, _TOP - 6, x, bottom, "floor-line")
     return [svg.group(told, line), svg.words(x + (3 if anchor == "start" else -3), _TOP - 9, told, "tick", anchor)]

@@ -10,7 +10,7 @@ from heatcheck.report import svg
 from heatcheck.report.axes import Axis, grid_below
 from heatcheck.report.numbers import SCORE, Unit, number
 
-WIDTH = 420.0
+WIDTH = 384.0
 _MARGIN, _TOP, _STEP = 12.0, 20.0, 44.0
 _BAND = 26.0  # how high the dots of one row may be stacked
 _DOTS = {100: 3.8, 250: 3.0}  # widths of a dot where a row has at most so many

@@ -35,6 +35,7 @@ class FitPart(BaseModel):
     warm_up: float = Field(0.15, ge=0, lt=1)  # share of the steps in which a cosine schedule rises
     warm_up_steps: int | None = Field(None, ge=1)  # or how many steps
     rotate: float = Field(0.0, ge=0, le=180)  # training images are turned by up to so many degrees, either way
+    hide: float = Field(0.0, ge=0, lt=1)  # probability with which each channel of a training image is hidden
     clip: PositiveFloat | None = 2.0  # longest norm of the gradients
     balanced: bool = False  # classes that exclude one another are drawn equally often
 
@@ -158,6 +159,12 @@ class TrainingBody(BaseModel):
                 "`fit.balanced` draws classes equally often, and findings may occur together; set `labels: single`, or "
                 "leave it out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _several_channels(self) -> Self:
+        if self.fit.hide and self.pixels.said_channels == 1:
+            raise ValueError("`fit.hide` hides channels, and the images have one; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from heatcheck.core.errors import DivergedError, InputError, ModelError
 from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.training.batches import Batch, Batches, Classes, Examples, readable, unreadable
+from heatcheck.training.hiding import hiding, shown_channels
 from heatcheck.training.machine import Machine, Tick, carried_out
 from heatcheck.training.objective import Judged, Means, Objective, mean_loss
 from heatcheck.training.rotation import rotated
@@ -41,6 +42,7 @@ class FitSettings:
     warm_up: float = 0.15  # share of the steps
     warm_up_steps: int | None = None  # or how many
     rotate: float = 0.0  # training images are turned by up to so many degrees
+    hide: float = 0.0  # probability with which each channel of a training image is hidden
     clip: float | None = 2.0  # the gradients' longest norm
     balanced: bool = False  # each class is drawn as often as any other
     check_every: int | None = None  # steps; None: at the end of each epoch
@@ -166,7 +168,7 @@ class _Loop:
             self.batches.epoch, self.batches.first = epoch, step - epoch * len(self.batches)
             for images, *more in self.training:
                 self.lost += int(unreadable(images).sum())
-                self.losses.append(self._step(step, self._turned(step, _readable([images, *more]))))
+                self.losses.append(self._step(step, self._hidden(step, self._turned(step, _readable([images, *more])))))
                 step += 1
                 loss = self.losses[-1]
                 if self._is_due(step):
@@ -210,6 +212,15 @@ class _Loop:
         chance = generator_for(self.settings.seed, step, "rotation")
         angles = chance.uniform(-most, most, self.settings.batch_size)[self.batches.share]
         return [rotated(batch[0], torch.from_numpy(angles).to(batch[0])), batch[1]]
+
+    def _hidden(self, step: int, batch: Batch) -> Batch:
+        """The batch with some channels hidden, where that is asked for; however many processes share it, the same."""
+        if not self.settings.hide:
+            return batch
+        images, *more = batch
+        chance = generator_for(self.settings.seed, step, "hidden channels")
+        shown = shown_channels(self.settings.batch_size, images.shape[1], self.settings.hide, chance)
+        return [hiding(images, shown[self.batches.share]), *more]
 
     def _means(self, network: nn.Module, step: int) -> Means:
         return Means(network, step, self.fabric.backward, self.fabric.autocast)

@@ -1,0 +1,164 @@
+"""The verdict of a modality study, its criterion and its caveats."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from modality_page_estimates import all_estimates
+from modality_page_material import ModalityPlan
+
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.report.modality_caveats import caveats
+from heatcheck.report.modality_judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
+from heatcheck.report.modality_verdict import leading, verdict
+
+SMALL = {"folds": 2, "cases": 20}
+
+
+def changed(change, **plan):
+    """The estimates of a small plan, each through `change`."""
+    plan = SMALL | plan
+    return {**plan, "rows": [change(row) for row in all_estimates(ModalityPlan(**plan))]}
+
+
+def of(evidence, name):
+    return judge(evidence, next(method for method in evidence.methods if method.name == name))
+
+
+def test_first_sentence_names_the_modality_by_points_folds_and_what_the_others_add(modality_evidence):
+    told = verdict(modality_evidence(folds=5)).first
+    assert told.startswith("The network relies most on T1C, which brings 26 percentage points (95 % interval 23–28) of")
+    assert "of the 33 that all 4 together add to its balanced accuracy, and is first in 4 of 5 networks" in told
+    assert told.endswith("; FLAIR adds 9, T1 and T2 add nothing for sure.")
+
+
+def test_one_network_is_not_counted(modality_evidence):
+    assert "networks" not in verdict(modality_evidence(folds=1, cases=20)).first
+
+
+def test_shared_first_place_is_said_to_have_no_sure_order(modality_evidence):
+    def tie(row):
+        return replace(row, reason="T1C = FLAIR > T1 = T2") if row.statistic == "order" else row
+
+    told = verdict(modality_evidence(**changed(tie))).first
+    assert told.startswith(
+        "The network relies on T1C and FLAIR without a sure order among them: T1C, the highest, brings"
+    )
+    assert told.endswith("; T2 and T1 add nothing for sure.")
+
+
+def test_network_that_needs_no_modality_is_told_so(modality_evidence):
+    def guess(row):
+        return replace(row, value=0.01, low=-0.03, high=0.04) if row.statistic == "shapley" else row
+
+    told = verdict(modality_evidence(**changed(guess))).first
+    assert told.startswith("No modality surely helps the network: T1, the highest, adds 1 percentage points")
+
+
+def test_without_an_order_the_intervals_decide():
+    plan = ModalityPlan(**SMALL)
+    row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
+    found = {name: replace(row, value=v, low=v - 0.1, high=v + 0.1) for name, v in (("a", 0.1), ("b", 0.5), ("c", 0.4))}
+    assert set(leading(found)) == {"b", "c"}
+
+
+def test_second_sentence_sorts_the_methods_by_what_they_show(modality_evidence):
+    told = verdict(modality_evidence()).second
+    assert "(11 of 16 methods) give more heat to the modalities that count and put it on the lesion better" in told
+    assert "against 0.11)" in told
+    assert "Grad-CAM marks the lesion but has one map for all modalities, so cannot say which one counts" in told
+    assert told.endswith("LIME, Kernel SHAP and 2 more do neither.")
+
+
+def test_verdict_has_two_sentences(modality_evidence):
+    told = verdict(modality_evidence())
+    assert told.third == ""
+    assert [part.count(". ") for part in (told.first, told.second)] == [0, 0]
+
+
+def test_few_patients_make_a_first_impression(modality_evidence):
+    assert "with only 16 patients behind it" in verdict(modality_evidence(folds=1, cases=16)).second
+    assert "first impression" not in verdict(modality_evidence()).second
+
+
+def test_criterion_needs_both_the_modality_and_the_lesion(modality_evidence):
+    evidence = modality_evidence()
+    found = {made.entrant.name: made.outcome for made in judgements(evidence)}
+    assert found["guided_backprop"] == BOTH
+    assert found["grad_cam"] == LESION
+    assert found["deconvolution"] == found["lime"] == NEITHER
+    assert [made.outcome for made in judgements(evidence)] == sorted(found.values(), key=[BOTH, LESION, NEITHER].index)
+
+
+def test_interval_above_the_floor_is_not_enough_when_correction_takes_the_p_value_away(modality_evidence):
+    def corrected(row):
+        return replace(row, p_adjusted=0.06) if row.statistic == "difference" else row
+
+    assert not of(modality_evidence(**changed(corrected)), "guided_backprop").marks
+
+
+@pytest.mark.parametrize(("reason", "patients", "marks"), [(ONE_VALUE, 40, True), (ONE_VALUE, 4, None), ("", 40, None)])
+def test_without_an_interval_only_many_equal_cases_decide(modality_evidence, reason, patients, marks):
+    def bare(row):
+        if row.statistic != "difference":
+            return row
+        return replace(row, low=math.nan, high=math.nan, reason=reason, n_patients=patients)
+
+    made = of(modality_evidence(**changed(bare)), "guided_backprop")
+    assert made.marks is marks
+    assert (made.outcome == UNKNOWN) == (marks is None)
+
+
+def test_run_without_scores_has_no_verdict_on_methods(modality_evidence):
+    told = verdict(modality_evidence(**SMALL, keep=lambda row: row.statistic not in {"mean", "difference"}))
+    assert told.first.startswith("The network relies most on T1C")
+    assert told.second.startswith("No method can be judged")
+    nothing = verdict(modality_evidence(**SMALL, rows=[]))
+    assert nothing.first.startswith("There is no verdict")
+
+
+def test_caveats_name_differing_folds_one_map_and_failed_cases(modality_evidence):
+    told = " ".join(caveats(modality_evidence()))
+    assert "1 of 61 cases failed" in told
+    assert "Not every network has T1C alone in the first place (fold 3: T1C = FLAIR" in told
+    assert "so Grad-CAM can score well on it with one map for all" in told
+    assert "LIME was run with smaller settings" in told
+    assert "drawn" not in told
+
+
+def test_caveats_of_one_drawn_network(modality_evidence):
+    told = " ".join(caveats(modality_evidence(source="phantom_brain", folds=1, cases=20)))
+    assert "One network was studied" in told
+    assert "The images are drawn" in told
+
+
+def test_caveats_name_networks_that_guess(modality_evidence):
+    def weak(row):
+        known = row.statistic == "mean" and row.metric == "balanced_accuracy" and '"fold":2' in row.condition
+        return replace(row, value=0.55, low=0.45) if known else row
+
+    told = " ".join(caveats(modality_evidence(**changed(weak))))
+    assert "The network of fold 2 is not surely better than guessing (balanced accuracy 50\u00a0%)" in told
+
+
+def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evidence):
+    def other(row):
+        tissue = row.statistic == "order" and '"tissue"' in row.condition
+        return replace(row, reason="FLAIR > T1C > T1 = T2") if tissue else row
+
+    primary = {"measure": "accuracy", "weights": "min_max", "importance": "lesion", "filled": "zero", "dilate": 20}
+    told = " ".join(caveats(modality_evidence(**changed(other), facts={"primary": {**primary, "boxes": True}})))
+    assert "depend on the class that an empty image falls into" in told
+    assert "widened by 20 pixels" in told
+    assert "bounding box" in told
+    assert "never counts the least important modality" in told
+    assert "filled by values of healthy tissue: FLAIR > T1C > T1 = T2" in told
+
+
+def test_floor_that_beats_the_uniform_map_is_called_out(modality_evidence):
+    def beats(row):
+        return replace(row, value=0.2, low=0.1, p_adjusted=0.001) if row.method == "random" else row
+
+    methods = ("gradient", "guided_backprop", "random")
+    told = " ".join(caveats(modality_evidence(**changed(beats, methods=methods))))
+    assert "Random, made without the model, also beats the uniform map" in told

@@ -27,10 +27,10 @@ def carried_out(monkeypatch):
 
 def test_every_study_with_a_demo_is_run_in_a_folder_of_its_own(carried_out, tmp_path):
     found = demo.run_demo(tmp_path / "out", [], RunOptions(), Silent())
-    studies = ("localization", "triggers", "alignment")
+    studies = ("localization", "triggers", "alignment", "modality")
     assert carried_out == [(f"{name}-demo", name) for name in studies]
     assert found.page[1] == studies
-    assert sum(outcome.n_failed for outcome in found.outcomes) == 3
+    assert sum(outcome.n_failed for outcome in found.outcomes) == 4
 
 
 def test_one_study_alone_leaves_the_others_reports_on_the_page(carried_out, tmp_path):

@@ -19,6 +19,7 @@ from heatcheck.core.records import Case
 from heatcheck.core.seeds import seed_for
 from heatcheck.models.load import ModelSettings, load_classifier
 from heatcheck.report import overlays
+from heatcheck.sources.phantom_brain import PhantomBrain, PhantomBrainSettings
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
 from heatcheck.triggers import PUBLISHED, TRIGGERS, build_trigger
@@ -41,6 +42,8 @@ COLOURS = {
     "Bilateral Opacity": "#f2c14e",
     "Focal Opacity": "#7bd389",
     "Diffuse Fine Pattern": "#4fc3f7",
+    "LGG": "#7bd389",
+    "HGG": "#ff7f50",
 }
 
 
@@ -81,6 +84,40 @@ def classes(first: int, rows: int, side: int = 208) -> Image.Image:
         middle = (side * (place + 0.5), 4)
         draw.text(middle, name, fill=COLOURS.get(name, "white"), font=ImageFont.load_default(15), anchor="ma")
     return sheet
+
+
+def brain(numbers: tuple[int, ...], side: int = 240, slices: int = 8) -> Image.Image:
+    """A row of modalities for each person with the outline of the tumour in each, then slices of a volume."""
+    rows = []
+    for number in numbers:
+        source = PhantomBrain(PhantomBrainSettings(cases=1, first=number, size=side))
+        (key,) = source.index()
+        case, grade = source.load(key), next(name for name, label in key.labels.items() if label == 1)
+        pictures = [_mri(channel) for channel in case.image]
+        for picture, modality in zip(pictures, source.modalities, strict=True):
+            _outline(picture, grade, case.truth[modality])
+        words = zip(source.modalities, source.forms(key.case), strict=True)
+        rows.append(np.hstack([_named(p, f"{m}: {form}", grade) for p, (m, form) in zip(pictures, words, strict=True)]))
+    small = 4 * side // slices
+    volume = PhantomBrain(PhantomBrainSettings(cases=1, first=numbers[-1], size=small, slices=2 * slices + 4))
+    case = volume.load(volume.index()[0])
+    rows += [np.hstack([_mri(case.image[m])[at] for at in range(2, 2 * slices + 2, 2)]) for m in (1, 3)]
+    return Image.fromarray(np.vstack(rows))
+
+
+def _mri(channel: np.ndarray) -> np.ndarray:
+    """The raw intensities as they are shown, in colour."""
+    grey = np.clip(channel / np.quantile(channel[channel > 0], 0.995), 0, 1)
+    return np.repeat((grey * 255).astype(np.uint8)[..., None], 3, -1)
+
+
+def _named(picture: np.ndarray, words: str, grade: str) -> np.ndarray:
+    drawn = Image.fromarray(picture)
+    font = ImageFont.load_default(13)
+    ImageDraw.Draw(drawn).text((4, 2), words, fill="white", font=font)
+    if words.startswith("T1:"):
+        ImageDraw.Draw(drawn).text((4, picture.shape[0] - 18), grade, fill=COLOURS[grade], font=font)
+    return np.asarray(drawn)
 
 
 def triggers(number: int) -> Image.Image:
@@ -202,6 +239,9 @@ if __name__ == "__main__":
     phantom((20, 27, 50, 58, 61, 66)).quantize(96).save(IMAGES / "phantom.png", optimize=True)
     classes(first=400, rows=3).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
         IMAGES / "phantom-classes.png", optimize=True
+    )
+    brain((40, 43, 41)).quantize(palette=_greys_and_outlines(), dither=Image.Dither.NONE).save(
+        IMAGES / "phantom-brain.png", optimize=True
     )
     triggers(17).quantize(255, method=Image.Quantize.MAXCOVERAGE).save(IMAGES / "triggers.png", optimize=True)
     if len(sys.argv) > 1:

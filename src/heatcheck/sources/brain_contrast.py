@@ -138,7 +138,8 @@ def _lay_below(image: Image, place: Place, depth: Field, pixel: float) -> None:
     middle = deep.ellipsoid(place, (0, -40, -34), (30, 14, 12))
     _lay(image, "white", covered(np.minimum(middle, room - 4), pixel + 5))
     stem = deep.stem(place)
-    _lay(image, "fluid", covered(stem + np.float32(3.5), pixel) * covered(depth + 4, pixel))
+    cistern = np.minimum(stem + np.float32(3.5), np.float32(-13) - place.up)  # above it the stem joins the thalami
+    _lay(image, "fluid", covered(np.minimum(cistern, depth + 4), pixel))
     _lay(image, "white", covered(stem, pixel) * np.float32(0.9))
 
 

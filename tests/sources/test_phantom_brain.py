@@ -224,6 +224,12 @@ def test_tumour_only_leaves_the_tumour_as_it_was_and_nothing_else():
             assert np.ptp(other.image[channel][mask]) > 50  # so that it can be scaled by its own spread
 
 
+def test_as_many_cases_as_asked_for_show_their_tumour_alone():
+    source, every = phantom(cases=200, size=16, tumour_only=0.3), phantom(cases=200, size=16)
+    bare = [np.count_nonzero(source.load(key).image) < np.count_nonzero(every.load(key).image) for key in every.index()]
+    assert np.mean(bare) == pytest.approx(0.3, abs=0.1)
+
+
 def test_other_numbers_are_other_people():
     images = {digest(source.load(key)) for source in (phantom(), phantom(first=6)) for key in source.index()}
     assert len(images) == 12

@@ -14,10 +14,10 @@ from heatcheck.sources.brain_tumour import CORE, SWELLING, Form, Tumour, level, 
 
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
 TISSUES: dict[str, tuple[float, float, float, float]] = {
-    "skin": (0.60, 0.66, 0.40, 0.42),
-    "fat": (1.00, 1.00, 0.66, 0.66),
+    "skin": (0.60, 0.56, 0.40, 0.42),
+    "fat": (1.00, 0.40, 0.66, 0.66),
     "bone": (0.05, 0.05, 0.04, 0.04),
-    "marrow": (0.52, 0.55, 0.28, 0.28),
+    "marrow": (0.52, 0.28, 0.28, 0.28),
     "muscle": (0.42, 0.46, 0.26, 0.32),
     "sinus": (0.18, 0.98, 0.08, 0.10),
     "fluid": (0.14, 0.14, 1.00, 0.08),
@@ -28,7 +28,7 @@ TISSUES: dict[str, tuple[float, float, float, float]] = {
     "leaf": (0.54, 0.56, 0.54, 0.53),
     "plexus": (0.40, 0.92, 0.72, 0.55),
     "core": (0.25, 0.26, 0.90, 0.62),
-    "rim": (0.43, 1.10, 0.68, 0.86),
+    "rim": (0.43, 1.25, 0.68, 0.86),
     "swelling": (0.48, 0.50, 0.82, 0.98),
 }
 BRIGHTEST = 1000.0  # raw value of fat in T1

@@ -28,7 +28,7 @@ class PhantomBrainSettings(SourceSettings):
     t1c: float = Field(1.0, ge=0, le=1)  # how often T1C shows the form that belongs to the grade
     flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; the other form where it does not
     irregular: float = Field(0.5, ge=0, le=1)  # share of HGG
-    tumour_only: bool = False  # nothing but the tumour: everything else is 0
+    tumour_only: float = Field(0.0, ge=0, le=1)  # share of cases, true for all, in which all but the tumour is 0
     noise: float = Field(0.02, ge=0, le=0.2)  # standard deviation as a share of the brightest tissue
     seed: int = 20
 
@@ -76,7 +76,7 @@ class PhantomBrain:
         head, masks = self._draw(key.case, scene)
         scanner = draw_scanner(self._generator(key.case, "scanner"), self.settings.noise)
         image = measured(head, scene.place, scanner, self._generator(key.case, "noise"))
-        if self.settings.tumour_only:
+        if self._generator(key.case, "bare").random() < self.settings.tumour_only:
             image *= np.stack([masks[name] for name in MODALITIES])
         if self.settings.slices is None:
             return Case(key, image[:, 0], _single(masks))

@@ -47,6 +47,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/spine.py
 	$(BIN)/python benchmarks/score_and_tune.py
 	$(BIN)/python benchmarks/alignment.py
+	$(BIN)/python benchmarks/modality.py
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json
 
 clean:

@@ -20,7 +20,7 @@ from heatcheck.methods.quick import direct
 
 _CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
 # what can be asked of a tensor without knowing its values
-_KNOWN = {Tensor.dim, Tensor.size, Tensor.ndimension, Tensor.is_floating_point, Tensor.is_complex} | {
+KNOWN = {Tensor.dim, Tensor.size, Tensor.ndimension, Tensor.is_floating_point, Tensor.is_complex} | {
     getattr(Tensor, name).__get__ for name in ("shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "layout")
 }
 
@@ -54,7 +54,7 @@ class Waiting(Tensor):
         cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
         """The operation on the values, or on none where it asks for no more than the shape."""
-        if func in _KNOWN:
+        if func in KNOWN:
             with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's way to do this
                 return func(*args, **(kwargs or {}))
         args, kwargs = tree.tree_map_only(Waiting, Waiting.done, (args, kwargs or {}))
@@ -81,7 +81,7 @@ class Folding(TorchFunctionMode):
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
         """The operation's own answer, perhaps later, perhaps together with what came before it."""
-        if func in _KNOWN:
+        if func in KNOWN:
             return func(*args, **(kwargs or {}))
         waiting, self.waiting = self.waiting, None
         if waiting is not None and waiting.value is None:

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, Logits, Targets
+from heatcheck.methods.boxes import Box
 from heatcheck.methods.folding import Folding, plain
+from heatcheck.methods.local import Change, local_scores
 from heatcheck.methods.passes import evaluation_mode, module_of
 
 MaxBatch = Annotated[int, Field(ge=1)] | Literal["found"]  # copies that go through the model together
@@ -33,6 +35,12 @@ class Covers(Protocol):
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
         """Some of them, True where the image is covered; one channel stands for all."""
+
+    def region(self, place: int, since: int | None = None) -> Box | None:
+        """A box around all that one of them covers, or covers other than another one; None where that is nothing."""
+
+    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """A part of one of them."""
 
 
 @dataclass
@@ -60,6 +68,28 @@ class Evaluator:
         pieces = (covers[start : start + self.at_a_time] for start in starts)
         return torch.cat([self.scores(torch.where(some, fill, image)) for some in pieces])
 
+    def covered_a_little(
+        self,
+        image: Float[Tensor, "channel *space"],
+        covers: Covers,
+        fill: Float[Tensor, "channel *space"],
+        *,
+        in_turn: bool = False,
+    ) -> Float[Tensor, "cover output"]:
+        """The same for covers that hide a small part each, or differ little from the one before (`in_turn`).
+
+        Of a network that takes volumes only what the changed part reaches is computed; scores differ by rounding.
+        """
+        if self.folding is None or image.ndim != 4 or image.device.type != "cpu":
+            return self.covered(image, covers, fill)
+        first = torch.where(covers[:1], fill, image) if in_turn else image.unsqueeze(0)
+        changes = (
+            _change(image, fill, covers, place, (place - 1 if place else 0) if in_turn else None)
+            for place in range(len(covers))
+        )
+        answers = local_scores(self._logits, first, changes, in_turn=in_turn)
+        return self.covered(image, covers, fill) if answers is None else answers
+
     def scores(self, images: Images) -> Logits:
         """The scores of these images, which go through the model together."""
         if self.channels_last and images.device.type == "cpu":
@@ -80,6 +110,23 @@ class Evaluator:
             return plain(self.classifier.logits(images))
 
 
+def _change(
+    image: Float[Tensor, "channel *space"],
+    fill: Float[Tensor, "channel *space"],
+    covers: Covers,
+    place: int,
+    since: int | None,
+) -> Change | None:
+    """What a cover changes of the image, or of the image under another cover; None where that is nothing."""
+    box = covers.region(place, since)
+    if box is None:
+        return None
+    seen, under = (values[(slice(None), *box.place)].unsqueeze(0) for values in (image, fill))
+    before = seen if since is None else torch.where(covers.within(since, box), under, seen)
+    now = torch.where(covers.within(place, box), under, seen)
+    return None if torch.equal(before, now) else Change(box, now)
+
+
 @contextmanager
 def evaluating(classifier: Classifier, max_batch: MaxBatch) -> Iterator[Evaluator]:
     """An evaluator, with the network (if there is one to be seen) in evaluation mode and without a graph."""
@@ -95,7 +142,7 @@ def score_drops(
     """For each image: how far each of its covers lowers the targets' scores, on average over what is seen under it."""
     drops = []
     for image, own, seen, before, wanted in zip(images, covers, fills, evaluate.whole(images), targets, strict=True):
-        after = torch.stack([evaluate.covered(image, own, fill) for fill in seen]).mean(0)
+        after = torch.stack([evaluate.covered_a_little(image, own, fill) for fill in seen]).mean(0)
         drops.append((before - after)[:, wanted])
     return drops
 

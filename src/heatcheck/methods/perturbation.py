@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from pydantic import ConfigDict, Field
@@ -13,6 +14,7 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.boxes import Box
 from heatcheck.methods.gradient import Baseline, baseline_of
 from heatcheck.methods.masking import Evaluator, MaxBatch, evaluating, score_drops
 from heatcheck.methods.registry import Needs, method
@@ -93,6 +95,20 @@ class Windows:
                 len(at), 1, *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
             )
         return boxes
+
+    def region(self, place: int, since: int | None = None) -> Box | None:
+        """The window, or a box around two of them."""
+        spans = [self._spans(number) for number in (place, since) if number is not None]
+        return Box(tuple((min(a for a, _ in axis), max(b for _, b in axis)) for axis in zip(*spans, strict=True)))
+
+    def _spans(self, place: int) -> list[tuple[int, int]]:
+        steps = np.unravel_index(place, (self.channels, *map(len, self.along)))[1:]
+        covered = [rows[step].nonzero().flatten() for rows, step in zip(self.along, steps, strict=True)]
+        return [(int(own[0]), int(own[-1]) + 1) for own in covered]
+
+    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """A part of one window's cover."""
+        return self[place : place + 1][(slice(None), slice(None), *box.place)]
 
     def spread(self, drops: Float[Tensor, "target window"]) -> Float[Tensor, "target channel *space"]:
         """The mean over the windows at each pixel, axis by axis: no window need be drawn for it."""

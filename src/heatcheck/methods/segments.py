@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from jaxtyping import Bool, Float, Int
 from pydantic import ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
+
+from heatcheck.methods.boxes import Box
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -170,7 +173,7 @@ def notes_of(cut: Sequence[Segments]) -> str:
     return "; ".join(dict.fromkeys(segments.note for segments in cut if segments.note))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SegmentCovers:
     """Covers that hide whole segments, kept as lists of segments: as pixels they would not fit into memory."""
 
@@ -182,6 +185,29 @@ class SegmentCovers:
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
         return functional.pad(self.hidden[some], (0, 1))[:, self.segments.labels]
+
+    def region(self, place: int, since: int | None = None) -> Box | None:
+        """A box around all that a cover hides, or hides or shows other than another one; None where that is nothing."""
+        changed = self.hidden[place] if since is None else self.hidden[place] ^ self.hidden[since]
+        found = [self._spans[number] for number in changed.nonzero().flatten().tolist()]
+        if not found:
+            return None
+        ends = np.array(found)  # segment, axis, first and last
+        low, high = ends[..., 0].min(0).tolist(), ends[..., 1].max(0).tolist()
+        return Box(tuple(zip(low, high, strict=True)))
+
+    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """A part of one cover."""
+        labels = self.segments.labels[(slice(None), *box.place)]
+        return functional.pad(self.hidden[place : place + 1], (0, 1))[:, labels]
+
+    @cached_property
+    def _spans(self) -> list[tuple[tuple[int, int], ...]]:
+        """Of each segment: along each axis, its first position and the one after its last."""
+        from scipy.ndimage import find_objects
+
+        places = find_objects(self.segments.labels.cpu().numpy() + 1, self.segments.count)
+        return [tuple((axis.start, axis.stop) for axis in place[1:]) for place in places]
 
 
 def each_alone(segments: Segments) -> SegmentCovers:

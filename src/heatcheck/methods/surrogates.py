@@ -6,7 +6,7 @@ One set of choices is drawn for each image and scored once; every target is solv
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -41,6 +41,7 @@ class OverChoices(ABC):
     segments: SegmentRule
     baseline: Baseline
     max_batch: MaxBatch
+    one_by_one: ClassVar[bool] = False  # most choices differ in one segment from the choice before
 
     @abstractmethod
     def choices(self, segments: int, generator: torch.Generator) -> Shown:
@@ -60,7 +61,11 @@ class OverChoices(ABC):
             for image, fill, wanted, segments, generator in everything:
                 shown = self.choices(segments.count, generator)
                 covers = SegmentCovers(~shown.to(image.device), segments)
-                solved = self.solve(shown, evaluate.covered(image, covers, fill)[:, wanted].double().cpu())
+                if self.one_by_one:
+                    answers = evaluate.covered_a_little(image, covers, fill, in_turn=True)
+                else:
+                    answers = evaluate.covered(image, covers, fill)
+                solved = self.solve(shown, answers[:, wanted].double().cpu())
                 painted.append(segments.painted(solved.values.T.float().to(image.device)))
                 errors.append(solved.error.float().to(image.device))
         return MapBatch(torch.stack(painted), torch.stack(errors), notes_of(cut))
@@ -83,6 +88,8 @@ class ShapleyValueSampling(OverChoices):
 
     The error is |Σ values − (f(x) − f(baseline))|, which only rounding makes differ from 0.
     """
+
+    one_by_one: ClassVar[bool] = True
 
     permutations: Annotated[int, Field(ge=1)] = 8
     segments: SegmentRule = GRID

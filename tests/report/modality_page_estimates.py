@@ -67,7 +67,9 @@ def of_method(plan, method, metric, fold, cases):
     if metric == "msfi":
         further = [{"importance": i, "weights": w} for i in plan.importances() for w in ("positive", "min_max")]
     shared = metric == "mi_correlation" and method in plan.shared
-    return [Score(case, patient, finding, method, MODEL, metric, math.nan if shared else float(value),
+    less = {"min_max": 0.8}  # the weightings must not be mixed up unseen
+    return [Score(case, patient, finding, method, MODEL, metric,
+                  math.nan if shared else float(value) * less.get(facts.get("weights"), 1),
                   condition=condition(fold=fold, **facts),
                   reason=UNINFORMATIVE if shared else "the map is all zero" if math.isnan(value) else "")
             for facts in further for (case, patient, finding), value in zip(cases, values, strict=True)]  # fmt: skip

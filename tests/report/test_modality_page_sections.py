@@ -208,3 +208,11 @@ def test_needs_of_every_method_are_told(modality_text):
 def test_page_of_many_cases_stays_small(modality_run):
     folder = modality_run(cases=74, gallery=0)
     assert build_report(folder).stat().st_size < 1_500_000
+
+
+def test_numbers_of_the_page_are_by_the_primary_weights(modality_evidence):
+    for weights, factor in (("positive", 1.0), ("min_max", 0.8)):
+        primary = {"measure": "balanced", "filled": "zero", "weights": weights, "importance": "lesion"}
+        evidence = modality_evidence(**SMALL, facts={"primary": primary})
+        row = next(row for row in comparison(evidence)["table"].groups[0][1] if row.entrant.name == "gradient")
+        assert float(row.cells[1].text) == pytest.approx(factor * mean_msfi(evidence, "gradient", SMALL), abs=6e-4)

@@ -162,3 +162,13 @@ def test_floor_that_beats_the_uniform_map_is_called_out(modality_evidence):
     methods = ("gradient", "guided_backprop", "random")
     told = " ".join(caveats(modality_evidence(**changed(beats, methods=methods))))
     assert "Random, made without the model, also beats the uniform map" in told
+
+
+def test_modality_whose_interval_covers_nothing_is_not_said_to_add_something(modality_evidence):
+    def small(row):
+        known = row.statistic == "shapley" and '"T2"' in row.condition
+        return replace(row, value=0.02, low=-0.01, high=0.05) if known else row
+
+    told = verdict(modality_evidence(**changed(small))).first
+    assert "T2 adds" not in told
+    assert "T2 and T1 add nothing for sure" in told

@@ -10,6 +10,7 @@ from modality_page_material import ModalityPlan
 from heatcheck.core.records import ONE_VALUE
 from heatcheck.report.modality_caveats import caveats
 from heatcheck.report.modality_judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
+from heatcheck.report.modality_overview import overview
 from heatcheck.report.modality_verdict import leading, verdict
 
 SMALL = {"folds": 2, "cases": 20}
@@ -51,8 +52,12 @@ def test_network_that_needs_no_modality_is_told_so(modality_evidence):
     def guess(row):
         return replace(row, value=0.01, low=-0.03, high=0.04) if row.statistic == "shapley" else row
 
-    told = verdict(modality_evidence(**changed(guess))).first
-    assert told.startswith("No modality surely helps the network: T1, the highest, adds 1 percentage points")
+    evidence = modality_evidence(**changed(guess))
+    told = verdict(evidence)
+    assert told.first.startswith("No modality surely helps the network: T1, the highest, adds 1 percentage point (95 %")
+    assert "scores of maps say nothing about the methods" in told.second
+    assert "says nothing about the methods" in overview(evidence)["noise"]
+    assert overview(modality_evidence(**SMALL))["noise"] == ""
 
 
 def test_without_an_order_the_intervals_decide():

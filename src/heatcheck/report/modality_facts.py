@@ -196,6 +196,14 @@ def phi(evidence: Evidence, played: Game, modality: str) -> Estimate | None:
     return estimate(evidence, ("shapley", played.metric), {**played.facts, "modality": modality})
 
 
+def needs_images(evidence: Evidence) -> bool:
+    """Whether some modality surely helps the network; where that is not known, it is taken to."""
+    played = game(evidence, "phi_modality")
+    found = [phi(evidence, played, name) for name in modalities_of(evidence)]
+    known = [row for row in found if row and not math.isnan(row.value)]
+    return not known or any(row.value > 0 and not row.low <= 0 for row in known)
+
+
 def value_of(evidence: Evidence, played: Game, shown: Sequence[str]) -> Estimate | None:
     """How well the network does when it is shown these modalities only, or only their lesions are left."""
     ablated = "modality" if played.metric == "phi_modality" else "lesion"

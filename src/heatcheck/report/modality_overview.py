@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.modality_facts import UNIFORM
+from heatcheck.report.modality_facts import UNIFORM, needs_images
 from heatcheck.report.modality_judgement import (
     BOTH,
     LESION,
@@ -26,6 +26,10 @@ from heatcheck.report.words import plain
 SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "?"}
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
+NOISE = (
+    "No modality surely helps this network, so its importances are chance and the table below says nothing about the "
+    "methods."
+)
 FLOOR = (
     "A map that is the same everywhere inside the head. It scores what the size of the lesion alone earns; a map that "
     "does no better does not show where the lesion is."
@@ -60,6 +64,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "unjudged": [one.entrant.label for one in made if one.outcome == UNKNOWN],
         "criterion": (NAMES_IT, MARKS_IT),
         "surely": SURELY,
+        "noise": "" if needs_images(evidence) else NOISE,
         "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
     }
 

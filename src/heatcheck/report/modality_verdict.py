@@ -12,6 +12,7 @@ from heatcheck.report.modality_facts import (
     game,
     measure_name,
     modalities_of,
+    needs_images,
     phi,
     ranked,
 )
@@ -19,13 +20,17 @@ from heatcheck.report.modality_judgement import BOTH, LESION, MODALITY, NEITHER,
 from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict
 
+NOISE = (
+    "Held against such importances, scores of maps say nothing about the methods: study a network that needs its "
+    "images."
+)
 _POINTS = Unit(POINTS.factor, 0)
 _SCORE = SCORE.rounded(2)
 
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say."""
-    first, second = _relies(evidence), _shows(evidence)
+    first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else NOISE
     if first or second:
         return Verdict(
             first or "How much each modality counts for the network is not known.",
@@ -50,7 +55,7 @@ def _relies(evidence: Evidence) -> str:
     first = first_of(ranked(evidence, played)) or leading(found)
     total = sum(row.value for row in found.values())
     top = found[ordered[0]]
-    if top.value <= 0 or (not math.isnan(top.low) and top.low <= 0):
+    if not needs_images(evidence):
         return (
             f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
             f"{measure_name(evidence)}, so its maps have little to explain."
@@ -75,7 +80,9 @@ def leading(found: dict[str, Estimate]) -> tuple[str, ...]:
 
 def _points(row: Estimate) -> str:
     between = interval(row.low, row.high, _POINTS)
-    return f"{number(row.value, _POINTS)} percentage points" + (f" (95 % interval {between})" if between else "")
+    told = number(row.value, _POINTS)
+    noun = "percentage point" if told == "1" else "percentage points"
+    return f"{told} {noun}" + (f" (95 % interval {between})" if between else "")
 
 
 def _folds(evidence: Evidence, first: Sequence[str]) -> str:

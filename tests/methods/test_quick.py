@@ -59,7 +59,17 @@ def test_values_and_gradients_are_those_of_torch(module):
 
 
 @pytest.mark.parametrize(
-    "steps", [{}, {"stride": 2, "padding": 1}, {"dilation": 2}, {"groups": 2, "kernel_size": 2}], ids=str
+    "steps",
+    [
+        {},
+        {"stride": 2, "padding": 1},
+        {"dilation": 2},
+        {"groups": 2, "kernel_size": 2},
+        {"padding": 3, "dilation": 2},
+        {"padding": (0, 2, 1), "kernel_size": (1, 3, 2)},
+        {"padding": 3},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_volume_has_the_values_and_gradients_of_torch_once_and_twice(steps, batch):
@@ -67,7 +77,7 @@ def test_a_volume_has_the_values_and_gradients_of_torch_once_and_twice(steps, ba
     module = nn.Conv3d(2, 4, **({"kernel_size": 3} | steps))
     volumes = torch.randn(batch, 2, 7, 8, 9, requires_grad=True)
     answers = [through(module, volumes, quick=quick) for quick in (False, True)]
-    assert "Mkldnn" in answers[1].grad_fn.name()
+    assert "Mkldnn" in answers[1].grad_fn.name() or "_Volumes" in answers[1].grad_fn.name()
     torch.testing.assert_close(answers[0], answers[1])
     arriving = torch.randn_like(answers[0])
     wanted = [volumes, *module.parameters()]

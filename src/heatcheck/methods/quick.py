@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.grad import conv2d_weight
+from torch.nn.grad import conv2d_weight, conv3d_weight
 from torch.overrides import TorchFunctionMode
 
 from heatcheck.methods.operations import PARAMETERS
@@ -80,14 +80,35 @@ def direct(  # noqa: PLR0913, PLR0917 - torch's own parameters
     groups: int = 1,
 ) -> Tensor | None:
     """The convolution of volumes by oneDNN, which torch asks only for larger ones or several; None where it cannot."""
-    usual = type(input) is Tensor and input.device.type == "cpu" and input.ndim == 5 and not isinstance(padding, str)
+    if not _fits(input, weight, padding):
+        return None
+    return torch.mkldnn_convolution(input, weight, bias, _three(padding), _three(stride), _three(dilation), groups)
+
+
+def _fits(given: Tensor, weight: Tensor, padding: object) -> bool:
+    """Whether oneDNN can be asked."""
+    usual = type(given) is Tensor and given.device.type == "cpu" and given.ndim == 5 and not isinstance(padding, str)
     there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not usual or not there or torch.is_autocast_enabled("cpu"):
-        return None
-    if {input.dtype, weight.dtype} != {torch.float32} or not input.numel():
-        return None
-    around, step, apart = ([each] * 3 if isinstance(each, int) else list(each) for each in (padding, stride, dilation))
-    return torch.mkldnn_convolution(input, weight, bias, around, step, apart, groups)  # type: ignore[arg-type]
+        return False
+    return {given.dtype, weight.dtype} == {torch.float32} and given.numel() > 0
+
+
+def _three(value: Any) -> list[int]:  # noqa: ANN401 - one number or one an axis
+    return [int(value)] * 3 if isinstance(value, int) else list(value)
+
+
+def _volumes(**named: Any) -> Tensor | None:  # noqa: ANN401 - torch's own parameters
+    """The convolution of volumes with as short a way back, else None."""
+    given, weight = named["input"], named["weight"]
+    if not torch.is_grad_enabled() or not _fits(given, weight, named.get("padding", 0)) or not given.requires_grad:
+        return direct(**named)
+    around, step, apart = (_three(named.get(key, key != "padding")) for key in ("padding", "stride", "dilation"))
+    reach = [space * (size - 1) for space, size in zip(apart, weight.shape[2:], strict=True)]
+    if step != [1, 1, 1] or named.get("groups", 1) != 1 or any(a > r for a, r in zip(around, reach, strict=True)):
+        return direct(**named)
+    answer: Tensor = _Volumes.apply(given, weight, named.get("bias"), around, apart)  # type: ignore[no-untyped-call]
+    return answer
 
 
 class DirectVolumes(TorchFunctionMode):
@@ -126,7 +147,7 @@ def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
 
 _QUICK: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     torch.conv2d: _convolution,
-    torch.conv3d: direct,
+    torch.conv3d: _volumes,
     functional.batch_norm: _batch_norm,
 }
 
@@ -158,3 +179,40 @@ class _FewChannels(torch.autograd.Function):
         if ctx.biased and ctx.needs_input_grad[2]:
             at_bias = arriving.sum((0, 2, 3))
         return at_images, at_weight, at_bias, None
+
+
+class _Volumes(torch.autograd.Function):
+    """A 3D convolution without steps, whose input gradient is a convolution with the kernels turned round."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        volumes: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        around: list[int],
+        apart: list[int],
+    ) -> Tensor:
+        """The convolution."""
+        ctx.around, ctx.apart, ctx.biased = around, apart, bias is not None
+        ctx.save_for_backward(volumes, weight)
+        return torch.mkldnn_convolution(volumes, weight, bias, around, [1, 1, 1], apart, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:  # noqa: ANN401
+        """The gradients of what needs one."""
+        volumes, weight = ctx.saved_tensors
+        arriving = gradients[0]
+        if weight.shape[1] <= FEW:  # the way that is faster for few channels
+            arriving = arriving.contiguous(memory_format=torch.channels_last_3d)
+        at_volumes = at_weight = at_bias = None
+        if ctx.needs_input_grad[0]:
+            turned = weight.transpose(0, 1).flip(2, 3, 4)
+            kernel = zip(weight.shape[2:], ctx.apart, ctx.around, strict=True)
+            around = [apart * (size - 1) - already for size, apart, already in kernel]
+            at_volumes = _Volumes.apply(arriving, turned, None, around, ctx.apart)  # type: ignore[no-untyped-call]
+        if ctx.needs_input_grad[1]:
+            at_weight = conv3d_weight(volumes, weight.shape, arriving, 1, ctx.around, ctx.apart)  # type: ignore[no-untyped-call]
+        if ctx.biased and ctx.needs_input_grad[2]:
+            at_bias = arriving.sum((0, 2, 3, 4))
+        return at_volumes, at_weight, at_bias, None, None

@@ -10,16 +10,17 @@ from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.registry import Shape
 from heatcheck.models.untrained import untrained
 
-NETWORKS = {"vgg3d at 16": ("vgg3d", (16,) * 3), "densenet121 at 64": ("densenet121", (64, 64))}
+VOLUMES, SLICES = ("vgg3d", (16,) * 3), ("densenet121", (64, 64))
+QUICK_SLICES = ("densenet_compact", (32, 32))  # of the same family, where its size is not the point
 CHEAP = {  # each sample is a pass
     "smooth_grad": {"samples": 2},
     "integrated_gradients": {"steps": 3},
     "gradient_shap": {"samples": 2},
     "shapley_value_sampling": {"permutations": 1},
-    "lime": {"samples": 40},
-    "kernel_shap": {"samples": 20},
+    "lime": {"samples": 24},
+    "kernel_shap": {"samples": 12},
 }
-FEW = 6  # supervoxels
+FEW = 5  # supervoxels
 
 
 def network(name: str, size: tuple[int, ...]) -> NetworkClassifier:

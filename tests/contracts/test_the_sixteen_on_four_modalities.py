@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from captum import attr
-from sixteen_material import NETWORKS, heads, network, published
+from sixteen_material import QUICK_SLICES, SLICES, VOLUMES, heads, network, published
 from torch import nn
 
 from heatcheck import explain
@@ -20,9 +20,14 @@ SEEDS = [3, 4]
 CLASSES = torch.tensor([[1], [0]])
 
 
-@pytest.fixture(scope="module", params=list(NETWORKS))
+@pytest.fixture(scope="module", params=[VOLUMES, QUICK_SLICES], ids=lambda made: made[0])
 def classifier(request):
-    return network(*NETWORKS[request.param])
+    return network(*request.param)
+
+
+@pytest.fixture(scope="module", params=[VOLUMES, SLICES], ids=lambda made: made[0])
+def of_the_study(request):
+    return network(*request.param)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,8 @@ def images(classifier):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_modality_has_a_map_unless_the_method_shares_one(name, classifier, images):
+def test_each_modality_has_a_map_unless_the_method_shares_one(name, of_the_study):
+    classifier, images = of_the_study, heads(of_the_study.preprocessing.size)
     state = {key: value.clone() for key, value in classifier.module.state_dict().items()}
     method = published(name, images)
     both = torch.cat([CLASSES, 1 - CLASSES], 1)
@@ -130,7 +136,7 @@ def test_maps_of_four_modalities_equal_captums(name, classifier, images):
 
 @pytest.mark.filterwarnings("ignore:Setting backward hooks on ReLU")
 def test_cams_of_a_volume_equal_captums():
-    classifier = network(*NETWORKS["vgg3d at 16"])
+    classifier = network(*VOLUMES)
     images, module = heads((16,) * 3), classifier.module
     last = [part for part in module.features if isinstance(part, nn.MaxPool3d)][-1]
     targets = CLASSES[:, 0]

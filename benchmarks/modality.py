@@ -1,6 +1,6 @@
 """What the sixteen methods of the modality study cost on one volume of four modalities, and what an MSFI costs.
 
-    python benchmarks/modality.py [--json FILE] [--sizes 32 64] [--published] [METHOD …]
+    python benchmarks/modality.py [METHOD …] [--json FILE] [--sizes 32 64] [--published]
 
 The 3D VGG of the study on a drawn head; published sample counts divided by five and occlusion without overlap, or as
 published. Each size is measured in a process of its own, so that its peak memory is its own. Seconds are wall and

@@ -6,6 +6,7 @@ from heatcheck.methods import METHODS, shares_modalities
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.methods.registry import plain_settings
 from heatcheck.methods.segments import Slic
+from heatcheck.runs.spec import read_spec
 
 BY_NAME = {each.method: each.build() for each in MODALITY_STUDY}
 SPEC = (
@@ -41,6 +42,12 @@ def test_baselines_are_zero(name):
 def test_segments_are_fifty_supervoxels_of_what_is_not_zero(name):
     shared = name in {"kernel_shap", "feature_permutation"}
     assert BY_NAME[name].segments == Slic(count=50, compactness=0.1, sigma=2.0, nonzero=True, per_channel=not shared)
+
+
+def test_the_shipped_spec_of_the_paper_names_them_all_as_published():
+    named = read_spec("modality-brats").body["methods"]
+    written = [{"name": each} if isinstance(each, str) else each for each in named]
+    assert written == [{"name": each.method, **each.settings} for each in MODALITY_STUDY]
 
 
 def test_three_methods_cannot_tell_modalities_apart():

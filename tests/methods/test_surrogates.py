@@ -222,3 +222,15 @@ def test_channels_can_be_explained_apart(tiny_classifier, tiny_images):
         both, one, two, none = (tiny_classifier.logits(x)[0, 0] for x in (image, first, second, 0 * image))
     expected = torch.stack([(one - none + both - two) / 2, (two - none + both - one) / 2])
     torch.testing.assert_close(made.values[0, 0].flatten(1)[:, 0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("samples", "segments"), [(30, 60), (60, 20)])
+def test_lime_without_a_penalty_is_weighted_linear_regression_also_with_few_samples(samples, segments):
+    method = Lime(samples=samples, alpha=0.0)
+    shown = method.choices(segments, torch.Generator().manual_seed(0))
+    answers = torch.randn(samples, 2, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    root = method.weights(shown).sqrt().unsqueeze(1)
+    share = root**2 / (root**2).sum()
+    rows, scores = (root * (each - (share * each).sum(0)) for each in (shown.double(), answers))
+    expected = np.linalg.lstsq(rows.numpy(), scores.numpy(), rcond=None)[0]  # of several solutions the shortest
+    np.testing.assert_allclose(method.solve(shown, answers).values.numpy(), expected, atol=1e-8)

@@ -10,6 +10,7 @@ from captum.attr import Occlusion as PeerOcclusion
 
 from heatcheck.methods.perturbation import FeatureAblation, FeaturePermutation, Occlusion
 from heatcheck.methods.segments import Grid, Slic, grid_segments, segments_of
+from heatcheck.models import BlackBox
 
 
 def every(*outputs):
@@ -137,3 +138,31 @@ def test_windows_follow_the_size_of_the_image_where_nothing_is_said(shape):
     assert 16 <= len(windows) <= 64
     assert all(int(rows.sum(0).max()) == 1 for rows in windows.along)
     assert max(int(rows.sum(1).max()) for rows in windows.along) < min(shape)
+
+
+@pytest.mark.parametrize("baseline", ["zero", "black"])
+@pytest.mark.parametrize(
+    "method", [Occlusion(4, 4, per_channel=True), FeatureAblation(Grid(cells=3, per_channel=True))]
+)
+def test_a_cover_that_changes_nothing_costs_nothing_and_is_worth_exactly_nothing(
+    tiny_classifier, tiny_images, method, baseline
+):
+    half = tiny_images.clone()
+    half[:, 0] = 0.0
+    half[:, 1, : half.shape[2] // 2] = 0.0
+    seen = []
+
+    def predict(batch):
+        seen.append(len(batch))
+        with torch.no_grad():
+            return tiny_classifier.module(batch)
+
+    method = replace(method, baseline=baseline)
+    maps = method(tiny_classifier, half, every(0, 2), range(4)).values
+    assert not maps[:, :, 0].any()
+    box = BlackBox("box", predict, tiny_classifier.preprocessing)
+    by_predictions = method(box, half, every(0, 2), range(4)).values
+    assert not by_predictions[:, :, 0].any()
+    torch.testing.assert_close(maps, by_predictions, rtol=1e-4, atol=1e-6)
+    segments = len(method.windows(half.shape[2:])) if isinstance(method, Occlusion) else 3 ** (half.ndim - 2)
+    assert sum(seen) < 4 * (1 + segments)  # of two channels one is empty, and a part of the other

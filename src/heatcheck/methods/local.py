@@ -158,16 +158,18 @@ class Local:
 
 
 def local_scores(
-    logits: Callable[[Images], Logits], volume: Images, changes: Iterable[Change | None], *, in_turn: bool
+    logits: Callable[[Images], Logits], volume: Images, changes: Iterable[Change | None], before: Logits | None = None
 ) -> Logits | None:
-    """The scores of the volume with each change, or with one after the other (`in_turn`); of None, nothing changes.
+    """The scores of the volume with each change, given its own scores; without these, with one change after the other.
 
-    None where the network does not allow it: because its operations are others each time or look at everything, or
-    because the first scores are not those of a usual pass.
+    Where a change is None, nothing changes, and the scores are those before. The answer is None where the network
+    does not allow it: because its operations are others each time or look at everything, or because the first scores
+    are not those of a usual pass.
     """
+    in_turn = before is None
     local = Local(logits, Before(None, torch.clone, kept=volume.clone(memory_format=_LAID_OUT)), in_turn)
     at_a_time = min(AT_A_TIME, max(1, VOXELS // volume[0, 0].numel()))
-    scores, waiting = [logits(volume)], list[Change]()
+    scores, waiting = [logits(volume) if before is None else before], list[Change]()
     places: list[int] = []  # of each volume's scores among all
 
     def flush() -> bool:

@@ -7,40 +7,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, Logits, Targets
-from heatcheck.methods.boxes import Box
+from heatcheck.methods.covers import Chosen, Covers, Pixels, change_by
 from heatcheck.methods.folding import Folding, plain
-from heatcheck.methods.local import Change, local_scores
+from heatcheck.methods.local import local_scores
 from heatcheck.methods.passes import evaluation_mode, module_of
 
 MaxBatch = Annotated[int, Field(ge=1)] | Literal["found"]  # copies that go through the model together
 OUTSIDE_A_STUDY = 4  # of "found": a few copies are fastest on a CPU
 TRIAL_PASSES = 14.0  # the time that finding the best batch may take, in forward passes of one image
 ACTIVATIONS = 256  # a network rarely needs more than so many times the memory of its input
-
-
-class Covers(Protocol):
-    """Places of an image that are to be covered; pixels are made a few covers at a time."""
-
-    def __len__(self) -> int:
-        """How many covers there are."""
-
-    def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
-        """Some of them, True where the image is covered; one channel stands for all."""
-
-    def region(self, place: int, since: int | None = None) -> Box | None:
-        """A box around all that one of them covers, or covers other than another one; None where that is nothing."""
-
-    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
-        """A part of one of them."""
 
 
 @dataclass
@@ -60,35 +44,39 @@ class Evaluator:
         """The scores of the images as they are."""
         return torch.cat([self.scores(some) for some in torch.split(images, self.at_a_time)])
 
-    def covered(
-        self, image: Float[Tensor, "channel *space"], covers: Covers, fill: Float[Tensor, "channel *space"]
-    ) -> Float[Tensor, "cover output"]:
+    def covered(self, image: Pixels, covers: Covers, fill: Pixels) -> Float[Tensor, "cover output"]:
         """The scores of the image with each cover, under which `fill` is seen."""
         starts = range(0, len(covers), self.at_a_time)
         pieces = (covers[start : start + self.at_a_time] for start in starts)
         return torch.cat([self.scores(torch.where(some, fill, image)) for some in pieces])
 
-    def covered_a_little(
-        self,
-        image: Float[Tensor, "channel *space"],
-        covers: Covers,
-        fill: Float[Tensor, "channel *space"],
-        *,
-        in_turn: bool = False,
+    def covered_alone(
+        self, image: Pixels, covers: Covers, fill: Pixels, before: Float[Tensor, " output"]
     ) -> Float[Tensor, "cover output"]:
-        """The same for covers that hide a small part each, or differ little from the one before (`in_turn`).
+        """The same for covers that hide a small part each of an image whose own scores are known.
 
-        Of a network that takes volumes only what the changed part reaches is computed; scores differ by rounding.
+        A cover that changes nothing has exactly these. Of a network that takes volumes only what a change reaches is
+        computed; the scores differ by rounding.
         """
-        if self.folding is None or image.ndim != 4 or image.device.type != "cpu":
-            return self.covered(image, covers, fill)
-        first = torch.where(covers[:1], fill, image) if in_turn else image.unsqueeze(0)
-        changes = (
-            _change(image, fill, covers, place, (place - 1 if place else 0) if in_turn else None)
-            for place in range(len(covers))
-        )
-        answers = local_scores(self._logits, first, changes, in_turn=in_turn)
-        return self.covered(image, covers, fill) if answers is None else answers
+        if self._follows(image):
+            changes = (change_by(covers, place, image, fill) for place in range(len(covers)))
+            answers = local_scores(self._logits, image.unsqueeze(0), changes, before.unsqueeze(0))
+            if answers is not None:
+                return answers
+        places = [place for place in range(len(covers)) if change_by(covers, place, image, fill) is not None]
+        answers = before.repeat(len(covers), 1)
+        if places:
+            answers[places] = self.covered(image, Chosen(covers, places), fill)
+        return answers
+
+    def covered_in_turn(self, image: Pixels, covers: Covers, fill: Pixels) -> Float[Tensor, "cover output"]:
+        """The same for covers of which most differ little from the one before."""
+        if self._follows(image):
+            changes = (change_by(covers, place, image, fill, max(0, place - 1)) for place in range(len(covers)))
+            answers = local_scores(self._logits, torch.where(covers[:1], fill, image), changes)
+            if answers is not None:
+                return answers
+        return self.covered(image, covers, fill)
 
     def scores(self, images: Images) -> Logits:
         """The scores of these images, which go through the model together."""
@@ -103,28 +91,15 @@ class Evaluator:
                 self.channels_last = False  # a network that calls `view` wants its images the usual way
         return self._logits(images)
 
+    def _follows(self, image: Pixels) -> bool:
+        """Whether changes of the image can be followed through the network."""
+        return self.folding is not None and image.ndim == 4 and image.device.type == "cpu"
+
     def _logits(self, images: Images) -> Logits:
         if self.folding is None or images.ndim != 5 or images.device.type != "cpu":
             return self.classifier.logits(images)
         with self.folding:
             return plain(self.classifier.logits(images))
-
-
-def _change(
-    image: Float[Tensor, "channel *space"],
-    fill: Float[Tensor, "channel *space"],
-    covers: Covers,
-    place: int,
-    since: int | None,
-) -> Change | None:
-    """What a cover changes of the image, or of the image under another cover; None where that is nothing."""
-    box = covers.region(place, since)
-    if box is None:
-        return None
-    seen, under = (values[(slice(None), *box.place)].unsqueeze(0) for values in (image, fill))
-    before = seen if since is None else torch.where(covers.within(since, box), under, seen)
-    now = torch.where(covers.within(place, box), under, seen)
-    return None if torch.equal(before, now) else Change(box, now)
 
 
 @contextmanager
@@ -142,7 +117,7 @@ def score_drops(
     """For each image: how far each of its covers lowers the targets' scores, on average over what is seen under it."""
     drops = []
     for image, own, seen, before, wanted in zip(images, covers, fills, evaluate.whole(images), targets, strict=True):
-        after = torch.stack([evaluate.covered_a_little(image, own, fill) for fill in seen]).mean(0)
+        after = torch.stack([evaluate.covered_alone(image, own, fill, before) for fill in seen]).mean(0)
         drops.append((before - after)[:, wanted])
     return drops
 

@@ -62,7 +62,7 @@ class OverChoices(ABC):
                 shown = self.choices(segments.count, generator)
                 covers = SegmentCovers(~shown.to(image.device), segments)
                 if self.one_by_one:
-                    answers = evaluate.covered_a_little(image, covers, fill, in_turn=True)
+                    answers = evaluate.covered_in_turn(image, covers, fill)
                 else:
                     answers = evaluate.covered(image, covers, fill)
                 solved = self.solve(shown, answers[:, wanted].double().cpu())

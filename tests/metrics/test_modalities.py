@@ -70,10 +70,10 @@ def test_shares_of_an_empty_map_are_undefined():
 
 
 def test_median_overlap_worked_by_hand():
-    """Positive values 1, 2, 3, 4, 5: the median is 3, above it lie 4 and 5; the lesion holds 5 and a 0."""
+    """Positive values 1, 2, 3, 4, 5: the median is 3, so 3, 4 and 5 count; the lesion holds 5 and a 0."""
     values = np.array([[[1, 2], [3, -9]], [[4, 5], [0, 0]]], np.float32)
     masks = np.array([[[0, 0], [0, 0]], [[0, 1], [1, 0]]], bool)
-    assert median_iou(values, masks).value == pytest.approx(1 / 3)
+    assert median_iou(values, masks).value == pytest.approx(1 / 4)
 
 
 def test_median_overlap_of_one_channel_is_that_of_its_copies():
@@ -81,8 +81,25 @@ def test_median_overlap_of_one_channel_is_that_of_its_copies():
     values, masks = generator.random((1, 5, 6)).astype(np.float32), generator.random((3, 5, 6)) > 0.6
     copied = np.repeat(values, 3, 0)
     assert median_iou(values, masks) == median_iou(copied, masks)
-    region = copied > np.median(copied)
+    region = copied >= np.median(copied)
     assert median_iou(values, masks).value == (region & masks).sum() / (region | masks).sum()
+
+
+def test_map_that_equals_the_mask_overlaps_it_wholly():
+    masks = np.zeros((2, 8, 8), bool)
+    masks[:, 2:4, 2:4] = True
+    for value in (1, 0.1):
+        assert median_iou(np.where(masks, np.float32(value), 0), masks).value == 1
+
+
+def test_rounding_at_the_median_does_not_change_the_overlap():
+    """Nine voxels of one value, half of them a last bit lower: the median lies between them or at one of the two."""
+    masks = np.zeros((1, 4, 4), bool)
+    masks[0, :3, :3] = True
+    values = masks * np.float32(0.7)
+    rounded = values.copy()
+    rounded[0, 0, :3] = rounded[0, 1, 0] = np.nextafter(np.float32(0.7), np.float32(0))
+    assert median_iou(rounded, masks).value == median_iou(values, masks).value == 1
 
 
 def test_empty_map_has_no_overlap_and_without_lesion_there_is_nothing_to_overlap():

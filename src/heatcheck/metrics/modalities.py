@@ -15,6 +15,7 @@ SAME_IMPORTANCE = "every modality has the same importance"
 UNKNOWN_IMPORTANCE = "the modalities' importance is not known"
 SAME_SUMS = "the map gives every modality the same"
 NO_MAP_HERE = "the map is 0 in this modality"
+ROUNDING = 1e-6  # of the median: values this near are equal to it
 
 _JIN = "Jin et al. 2021, arXiv:2107.05047"
 
@@ -95,10 +96,11 @@ def inside_share(sums: ByModality, inside: ByModality) -> tuple[Measured, ...]:
 
 
 def median_iou(values: Float[np.ndarray, "channel *space"], masks: Bool[np.ndarray, "modality *space"]) -> Measured:
-    """Intersection over union of the masks and where the map exceeds the median of its positive values.
+    """Intersection over union of the masks and where the map is at or above the median of its positive values.
 
-    All modalities together; a single channel stands for all of them. An empty region, of a map that is 0 everywhere
-    or has one value only, scores 0. NaN where no mask has a voxel.
+    All modalities together; a single channel stands for all of them. At the median, too, for a map of one value, such
+    as the mask itself, would have no region otherwise; what rounding sets apart from the median is at it. A map that is
+    0 everywhere scores 0. NaN where no mask has a voxel.
     """
     if values.shape[1:] != masks.shape[1:] or len(values) not in {1, len(masks)}:
         raise ValueError(f"map and lesions must share one grid, got {values.shape} and {masks.shape}")
@@ -108,7 +110,7 @@ def median_iou(values: Float[np.ndarray, "channel *space"], masks: Bool[np.ndarr
     positive = values[values > 0]
     if not len(positive):
         return Measured(0.0)
-    region = values > np.median(positive)
+    region = values >= float(np.median(positive)) * (1 - ROUNDING)
     shared = int(np.count_nonzero(region & masks))
     drawn = int(np.count_nonzero(region)) * (len(masks) // len(values))
     return Measured(shared / (lesion + drawn - shared))

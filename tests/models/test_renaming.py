@@ -55,6 +55,7 @@ VGG_BN_COMPACT = {
     )
     for name, shape in part.items()
 }
+VGG_BN_POOLED = {**VGG_BN_COMPACT, "classifier.0.weight": (64, 96)}
 SWIN_COMPACT = names.timm_swin(5, 32, (2, 2, 2), (2, 4, 8), 4)
 VIT_COMPACT = names.timm_vit(5, 96, 4, 8, 64)
 COMPACT = {
@@ -62,6 +63,7 @@ COMPACT = {
     "resnet_compact": (names.torchvision_resnet((2, 1, 1, 1), 5, 8), forwards.resnet),
     "vgg_compact": (VGG_COMPACT, lambda state, x: forwards.vgg(state, x, 4)),
     "vgg_bn_compact": (VGG_BN_COMPACT, lambda state, x: forwards.vgg(state, x, 7)),
+    "vgg_bn_pooled": (VGG_BN_POOLED, lambda state, x: forwards.vgg(state, x, 1)),
     "inception_compact": (
         names.timm_inception_v4(5, (1, 1, 1), 8),
         lambda state, x: forwards.inception(state, x, (1, 1, 1), 1),

@@ -100,6 +100,11 @@ def vgg_bn_compact(shape: Shape) -> nn.Module:
     return VGG(shape, Plan(((16,), (32,), (64,), (96, 96)), grid=7, hidden=64, normalised=True, dropout=0.2))
 
 
+def vgg_bn_pooled(shape: Shape) -> nn.Module:
+    """The same with its last feature map averaged, so that it learns what is there without learning where."""
+    return VGG(shape, Plan(((16,), (32,), (64,), (96, 96)), grid=1, hidden=64, normalised=True, dropout=0.2))
+
+
 def vgg3d(shape: Shape) -> nn.Module:
     """The 3D network of the modality study, with as many of its six blocks as the volume allows."""
     return VGG3D(shape, _VGG3D, hidden=4096)
@@ -141,6 +146,18 @@ MODELS.add(
     ),
 )
 MODELS.add(
+    "vgg_bn_pooled",
+    ModelFacts(
+        "vgg_bn_pooled",
+        vgg_bn_pooled,
+        "Compact pooled VGG with batch normalisation without weights, for training on lesions that may be anywhere",
+        "VGG",
+        size=(64, 64),
+        channels=1,
+        smallest=16,
+    ),
+)
+MODELS.add(
     "phantom_classes_vgg",
     ModelFacts(
         "phantom_classes_vgg",
@@ -151,6 +168,19 @@ MODELS.add(
         channels=1,
         smallest=16,
         weights="phantom_classes_vgg.safetensors",
+    ),
+)
+MODELS.add(
+    "phantom_brain_vgg",
+    ModelFacts(
+        "phantom_brain_vgg",
+        vgg_bn_pooled,
+        "Compact pooled VGG with batch normalisation trained on the brain phantom; its weights come with heatcheck",
+        "VGG",
+        size=(80, 80),
+        channels=4,
+        smallest=16,
+        weights="phantom_brain_vgg.safetensors",
     ),
 )
 MODELS.add(

@@ -151,7 +151,7 @@ def _lay(image: Image, tissue: str, share: Field) -> None:
 
 def with_tumour(head: Head, tumour: Tumour, forms: tuple[Form, ...], place: Place, pixel: float) -> dict[str, Mask]:
     """The masks of the tumour by modality; the head's image then shows it."""
-    levels = {form: level(tumour, form, place) for form in ("round", *forms)}
+    levels = {form: level(tumour, form, place) for form in dict.fromkeys(("round", *forms))}
     grain = tumour.grain.at(place)
     eased = np.float32(0.62) + np.float32(0.38) * head.white
     masks = {}

@@ -22,6 +22,13 @@ class Fold:
     validation: tuple[int, ...]
     test: tuple[int, ...]
 
+    def moved(self, places: Sequence[int]) -> "Fold":
+        """The same cases where each of them now stands at `places[its former place]`."""
+        training, validation, test = (
+            tuple(sorted(places[place] for place in part)) for part in (self.training, self.validation, self.test)
+        )
+        return Fold(self.number, training, validation, test)
+
 
 def stratified_folds(
     keys: Sequence[CaseKey], classes: Sequence[str], folds: int, seed: int, validation: float = 0.2

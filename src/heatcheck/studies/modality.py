@@ -22,14 +22,15 @@ from heatcheck.studies.cases import digest_of as digest_of_cases
 from heatcheck.studies.folds import Fold, read_folds, stratified_folds
 from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.modality_cases import MaskRule
-from heatcheck.studies.modality_estimates import modality_estimates
+from heatcheck.studies.modality_data import ModalData, data_of, limited, under_pseudonyms
+from heatcheck.studies.modality_estimates import modality_estimates, rated_cases
 from heatcheck.studies.modality_exhibits import illustrate_modality
 from heatcheck.studies.modality_explaining import ModalExplainer
-from heatcheck.studies.modality_facts import fold_facts, modality_run_facts
+from heatcheck.studies.modality_facts import fold_facts, left_out, modality_run_facts
 from heatcheck.studies.modality_importance import importances
 from heatcheck.studies.modality_networks import IMAGES, FoldsStage, Networks
 from heatcheck.studies.modality_nifti import NiftiMaps
-from heatcheck.studies.modality_ratings import read_ratings
+from heatcheck.studies.modality_ratings import Ratings, read_ratings
 from heatcheck.studies.modality_removal import RemovalTest
 from heatcheck.studies.modality_rule import ModalityRule
 from heatcheck.studies.modality_scores import MapScorer
@@ -37,7 +38,6 @@ from heatcheck.studies.modality_shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities_of, require_sound
 from heatcheck.studies.modality_stage import Judging, ModalMapsStage
 from heatcheck.studies.progress import Watcher
-from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
 from heatcheck.studies.sources import open_source
@@ -51,11 +51,9 @@ class ModalityPlan:
 
     body: ModalityBody
     spec: Spec
-    source: Source
-    known: Mapping[str, Source]  # by modality: cases on which it alone tells the class
+    data: ModalData
     modalities: tuple[str, ...]
     classes: tuple[str, ...]
-    folds: tuple[Fold, ...]
     methods: Mapping[str, Method]
     contract: Preprocessing
     given: NetworkClassifier | None
@@ -65,6 +63,21 @@ class ModalityPlan:
     def envelope(self) -> Envelope:
         """The common part of the spec."""
         return self.spec.envelope
+
+    @property
+    def source(self) -> Source:
+        """The cases."""
+        return self.data.source
+
+    @property
+    def known(self) -> Mapping[str, Source]:
+        """By modality: cases on which it alone tells the class."""
+        return self.data.known
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """Who is trained on and who is tested, as places in the source's index."""
+        return self.data.folds
 
     @property
     def model(self) -> str:
@@ -144,7 +157,7 @@ class ModalityPlan:
     def tested(self, fold: Fold) -> FoldCases:
         """The cases that the network of a fold is tested on."""
         keys = self.source.index()
-        return FoldCases(fold.number, self.source, [keys[place] for place in fold.test][: self.options.limit])
+        return FoldCases(fold.number, self.source, [keys[place] for place in fold.test])
 
     def networks(self, folder: RunFolder) -> Networks:
         """Whoever gives out the networks."""
@@ -160,7 +173,7 @@ class ModalityPlan:
         folder.record(per_fold=fold_facts(self, folder))
         tested = [self.tested(fold) for fold in self.folds]
         known = [
-            FoldCases(fold.number, source, source.index()[: self.options.limit], modality)
+            FoldCases(fold.number, source, limited(source.index(), self.classes, self.options.limit), modality)
             for fold in self.folds
             for modality, source in self.known.items()
         ]
@@ -175,17 +188,28 @@ class ModalityPlan:
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """The modalities' worth, means, floors, ranks and what readers say."""
-        ratings = self.body.ratings
-        rated = read_ratings(self.spec.folder / ratings, self.rated_cases, tuple(self.methods)) if ratings else None
-        if rated is not None:
-            rated.save(folder.path)
-            folder.record(ratings=rated.facts)
+        self._keep_ratings(folder)
         return modality_estimates(folder.path, self.rule)
 
     @property
-    def rated_cases(self) -> tuple[str, ...]:
-        """The cases that readers may speak of."""
-        return tuple(key.case for fold in self.folds for key in self.tested(fold).keys)
+    def ratings(self) -> Ratings | None:
+        """What readers say, of cases as the run calls them; None where the spec names no ratings."""
+        if self.body.ratings is None:
+            return None
+        read = read_ratings(self.spec.folder / self.body.ratings, self.data.names, tuple(self.methods))
+        return read.renamed(self.data.names)
+
+    def _keep_ratings(self, folder: RunFolder) -> None:
+        """Put the ratings of cases that have maps into the run's folder, and note how many others there are."""
+        every = self.ratings
+        if every is None:
+            return
+        kept = every.only(rated_cases(folder.path, self.rule))
+        if kept.rows:
+            kept.save(folder.path)
+            folder.record(ratings=kept.facts)
+        if len(kept.rows) < len(every.rows):
+            folder.record(notes=[left_out(len(every.rows) - len(kept.rows)), *self.facts["notes"]])
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Telling cases with every method's map of every modality."""
@@ -246,14 +270,11 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     given = _given(body, spec, options)
     folds = _folds(body, spec, source.index(), classes, trained=given is None)
     contract = _contract(body, given, classes, modalities, spec.name)
+    data = data_of(source, known, folds, options.limit)
     if options.pseudonymise:
-        source = pseudonymous(source, source.index(), out)[0]
-        known = {name: pseudonymous(other, other.index(), out)[0] for name, other in known.items()}
-    plan = ModalityPlan(
-        body, spec, source, known, modalities, classes, folds, methods, contract, given, options
-    )  # fmt: skip
-    if body.ratings is not None:  # refused here if it is not what it should be
-        read_ratings(spec.folder / body.ratings, plan.rated_cases, tuple(methods))
+        data = under_pseudonyms(data, out, options.limit)
+    plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options)
+    _ = plan.ratings  # refused here if they are not what they should be
     _try_out(plan)
     return plan
 

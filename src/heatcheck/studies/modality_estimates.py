@@ -29,14 +29,21 @@ def modality_estimates(folder: Path, rule: ModalityRule) -> list[Estimate]:
 
 def rating_estimates(folder: Path, rule: ModalityRule) -> list[Estimate]:
     """Those that rest on the ratings in the run's folder."""
-    ratings = read_ratings(folder / FILE, rated_cases(folder, rule), rule.methods)
-    return list(opinion_rows(folder, ratings, rule))
+    cases = rated_cases(folder, rule)
+    ratings = read_ratings(folder / FILE, cases | known_cases(folder), rule.methods).only(cases)
+    return list(opinion_rows(folder, ratings, rule)) if ratings.rows else []
 
 
 def rated_cases(folder: Path, rule: ModalityRule) -> frozenset[str]:
     """The cases that readers may speak of: those with a map."""
     scores = read_scores(folder, ["msfi"], rule.model)
     return frozenset(scores.loc[scores["method"].isin(rule.methods), "case"])
+
+
+def known_cases(folder: Path) -> frozenset[str]:
+    """The cases that the run has met, be it that they failed."""
+    path = folder / "cases.parquet"
+    return frozenset(pq.read_table(path, columns=["case"])["case"].to_pylist()) if path.exists() else frozenset()
 
 
 def seconds_rows(folder: Path, rule: ModalityRule) -> Iterator[Estimate]:

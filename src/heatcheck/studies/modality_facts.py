@@ -86,6 +86,12 @@ def _remarks(plan: "ModalityPlan") -> list[str]:
     return [sentence for sentence in (limited, remark, exact) if sentence]
 
 
+def left_out(ratings: int) -> str:
+    """The note on ratings of cases without maps."""
+    are = "rating speaks of a case" if ratings == 1 else "ratings speak of cases"
+    return f"{ratings} {are} that failed or were not tested, and {'is' if ratings == 1 else 'are'} left out."
+
+
 def _model(plan: "ModalityPlan") -> dict[str, Any]:
     settings, wanted = plan.body.model, plan.contract
     known = MODELS[settings.name] if settings.name in MODELS else None  # noqa: SIM401 - a registry raises

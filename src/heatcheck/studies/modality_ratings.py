@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,14 @@ class Ratings:
     def table(self) -> pd.DataFrame:
         """The rows as a table."""
         return pd.DataFrame([[getattr(row, name) for name in COLUMNS] for row in self.rows], columns=list(COLUMNS))
+
+    def renamed(self, names: Mapping[str, str]) -> "Ratings":
+        """The same with the cases' other names."""
+        return Ratings(tuple(replace(row, case=names[row.case]) for row in self.rows))
+
+    def only(self, cases: Collection[str]) -> "Ratings":
+        """Those of some cases."""
+        return Ratings(tuple(row for row in self.rows if row.case in cases))
 
     def save(self, folder: Path) -> Path:
         """Where the ratings now lie in a run's folder, sorted."""

@@ -7,7 +7,7 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.records import Estimate
 from heatcheck.report.build import build_report
 from heatcheck.runs.store import RunFolder, locked, read_manifest, read_run
-from heatcheck.studies.modality_estimates import rated_cases
+from heatcheck.studies.modality_estimates import known_cases, rated_cases
 from heatcheck.studies.modality_opinions import RATING, opinion_rows
 from heatcheck.studies.modality_ratings import read_ratings, write_sheet
 from heatcheck.studies.modality_rule import ModalityRule
@@ -30,7 +30,10 @@ def rate_run(run: Path, ratings: Path) -> Rated:
     Nothing is changed unless every line can be used.
     """
     rule = _rule(run)
-    read = read_ratings(ratings, rated_cases(run, rule), rule.methods)
+    cases = rated_cases(run, rule)
+    read = read_ratings(ratings, cases | known_cases(run), rule.methods).only(cases)
+    if not read.rows:
+        raise InputError(f"{ratings} speaks only of cases that failed in {run} and have no maps; rate others")
     with locked(run):
         folder = RunFolder(run)
         rows = list(opinion_rows(run, read, rule))

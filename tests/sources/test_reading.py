@@ -215,7 +215,7 @@ def test_archive_of_arrays_is_refused(tmp_path):
     assert "is not a plain .npy array" in refusal(path)
 
 
-@pytest.mark.parametrize("values", [np.zeros(5), np.zeros((2, 3, 4, 5)), np.float32(1)])
+@pytest.mark.parametrize("values", [np.zeros(5), np.zeros((2, 3, 4, 5, 6)), np.float32(1)])
 def test_array_with_other_axes_is_refused(tmp_path, values):
     assert f"has {values.ndim} axes" in refusal(saved(tmp_path, "a.npy", values))
 
@@ -277,6 +277,23 @@ def test_mask_with_several_channels_is_their_union(tmp_path):
     first, second = GREY > 200, GREY < 20
     mask = read_mask(saved(tmp_path, "m.npy", np.stack([first, second])), "m", (12, 17))
     np.testing.assert_array_equal(mask, first | second)
+
+
+def test_array_of_four_axes_is_a_volume_with_channels(tmp_path):
+    values = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+    path = saved(tmp_path, "a.npy", values)
+    np.testing.assert_array_equal(read_image(path, "a"), values)
+    assert image_shape(path, "a") == (3, 4, 5)
+
+
+def test_three_axes_of_a_mask_are_a_volume_where_the_image_is_one(tmp_path):
+    volume = np.arange(3 * 4 * 5).reshape(3, 4, 5) % 7 == 0
+    path = saved(tmp_path, "m.npy", volume)
+    np.testing.assert_array_equal(read_mask(path, "m", (3, 4, 5)), volume)
+    np.testing.assert_array_equal(read_mask(path, "m", (4, 5)), volume.any(0))
+    np.testing.assert_array_equal(read_mask(saved(tmp_path, "n.npy", volume[None]), "n", (3, 4, 5)), volume)
+    with pytest.raises(CaseError, match="is 4×5, its image 3×4×5"):
+        read_mask(saved(tmp_path, "o.npy", volume[0]), "o", (3, 4, 5))
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.npy"])

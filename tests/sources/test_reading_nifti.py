@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heatcheck.core.errors import CaseError
-from heatcheck.sources.reading import image_shape, is_image, read_image
+from heatcheck.sources.reading import image_shape, is_image, read_image, read_mask
 from heatcheck.sources.reading_nifti import voxel_grid
 
 AFFINE = np.array([[-2.0, 0, 0, 90], [0, 1.5, 0.1, -20], [0, -0.1, 3, 7], [0, 0, 0, 1]])
@@ -114,3 +114,14 @@ def test_colour_triples_and_six_axes_are_refused(tmp_path):
     triples = np.zeros((4, 4, 4), np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")]))
     assert "not plain numbers" in refusal(written(tmp_path / "a.nii", triples))
     assert "6 axes" in refusal(written(tmp_path / "b.nii", np.zeros((2, 2, 2, 2, 2, 2), np.float32)))
+
+
+@pytest.mark.parametrize("name", ["m.nii", "m.nii.gz"])
+def test_mask_is_the_voxels_above_zero_on_the_grid_of_the_image(tmp_path, name):
+    path = written(tmp_path / name)
+    np.testing.assert_array_equal(read_mask(path, "m", VOXELS.shape), VOXELS > 0)
+    with pytest.raises(CaseError, match="mask m is 5×6×7, its image 5×6×8; export it at the image's size"):
+        read_mask(path, "m", (5, 6, 8))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(CaseError, match="m cannot be read as NIfTI"):
+        read_mask(path, "m", VOXELS.shape)

@@ -1,7 +1,7 @@
 """Truth and readers' marks from files, without the images: polygons, run-length codes, boxes or mask pictures."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,10 @@ from heatcheck.core.records import Mask, TruthKind
 from heatcheck.sources.annotation_json import chexlocalize_marks, coco_marks, points_by_image, read_json
 from heatcheck.sources.annotation_tables import box_marks
 from heatcheck.sources.marks import Marks, MaskFile, Outlines, Polygon
-from heatcheck.sources.reading import image_shape
+from heatcheck.sources.reading import image_shape, without_ending
+from heatcheck.sources.reading_nifti import NIFTI_SUFFIXES, is_nifti
 
-MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy")
+MASK_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".npy", *NIFTI_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,13 @@ class Annotations:
             raise CaseError(f"{self.path.name}: the boxes of {finding} lie outside the image {image}; correct them")
         return mask
 
+    def volumes(self, image: str, findings: Collection[str]) -> Iterator[MaskFile]:
+        """The masks of these findings that are stored as NIfTI and so say where they lie in the patient."""
+        for finding in findings:
+            marks = self._marks(image, finding)
+            if isinstance(marks, MaskFile) and is_nifti(marks.path):
+                yield marks
+
     def instances(self, image: str, finding: str) -> int | None:
         """How many outlines or boxes were drawn; None where the file does not tell."""
         marks = self._marks(image, finding)
@@ -92,7 +100,7 @@ def read_annotations(path: Path) -> Annotations:
     if path.is_dir():
         found = mask_folder(path)
         if not found.marks:
-            raise InputError(f"{path} holds no masks; expected {path.name}/<finding>/<image>.png")
+            raise InputError(no_masks(path))
         return found
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder; correct the path of the annotations")
@@ -121,18 +129,45 @@ def _filled(annotations: Annotations) -> Annotations:
     return annotations
 
 
+def no_masks(root: Path) -> str:
+    """The sentence that refuses a folder without masks."""
+    return (
+        f"{root} holds no masks; expected {root.name}/<finding>/<image>.png, or with another of the endings "
+        f"{', '.join(MASK_SUFFIXES)}"
+    )
+
+
 def mask_folder(root: Path) -> Annotations:
-    """The files of masks/<finding>/<image>.png by image and finding, which may be none; no file is opened."""
+    """The files of masks/<finding>/<image>.png by image and finding; no file is opened.
+
+    They may be none: folders can be empty, but not full of files that are no masks.
+    """
     images: dict[str, dict[str, Marks]] = {}
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
         finding = canonical(folder.name)
-        for place, folders, names in os.walk(folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for path in (Path(place, name) for name in names if name.lower().endswith(MASK_SUFFIXES)):
-                image = path.relative_to(folder).with_suffix("").as_posix()
-                if path.name.startswith("."):
-                    continue
-                if finding in images.setdefault(image, {}):
-                    raise InputError(f"{root} holds two masks of {finding} for {image}; keep one")
-                images[image][finding] = MaskFile(path, f"{root.name}/{folder.name}/{image}{path.suffix}")
+        found = False
+        for below in _visible(folder):
+            if not below.lower().endswith(MASK_SUFFIXES):
+                continue
+            found = True
+            image = without_ending(below)
+            if finding in images.setdefault(image, {}):
+                raise InputError(f"{root} holds two masks of {finding} for {image}; keep one")
+            images[image][finding] = MaskFile(folder / below, f"{root.name}/{folder.name}/{below}")
+        other = None if found else next(_visible(folder), None)
+        if other is not None:
+            raise InputError(
+                f"{folder} holds no masks, only files such as {other}; masks end in {', '.join(MASK_SUFFIXES)}"
+            )
+    if not images and next(_visible(root), None) is not None:  # files, but in no folder of a finding
+        raise InputError(no_masks(root))
     return Annotations("masks", root, images)
+
+
+def _visible(folder: Path) -> Iterator[str]:
+    """The paths of all files below a folder, hidden ones left out."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith("."):
+                yield Path(place, name).relative_to(folder).as_posix()

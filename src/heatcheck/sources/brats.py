@@ -22,24 +22,15 @@ from heatcheck.sources.brats_files import (
     grades_file,
     read_grades,
 )
-from heatcheck.sources.reading_nifti import VoxelGrid, read_with_grid
+from heatcheck.sources.reading_nifti import Placed, read_with_grid, require_one_grid
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
-APART = 0.1  # millimetres by which voxels of one case's files may lie apart
 NECROTIC, OEDEMA = 1, 2
 ENHANCING = (4, 3)  # up to 2021, and since
 _LABELS = (0, NECROTIC, OEDEMA, *ENHANCING)
 
 Volume = Float[np.ndarray, "x y z"]
 Labels = UInt8[np.ndarray, "x y z"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A file, and where its voxels lie."""
-
-    path: Path
-    grid: VoxelGrid
 
 
 class BratsSettings(SourceSettings):
@@ -107,10 +98,10 @@ class Brats:
         labels, mask = _labels(folder)
         place = self._place(labels, mask)
         channels: list[np.ndarray] = []
-        first: Stored | None = None
+        first: Placed | None = None
         for file in [folder.image(modality) for modality in MODALITIES]:
             values, stored = _volume(file)
-            _require_one_grid(first or stored, stored if first else mask)
+            require_one_grid(first or stored, stored if first else mask, "register them again")
             first = first or stored
             channels.append(values if place is None else _slice(values, mask.grid.affine, place))
             _require_contrast(channels[-1], file)
@@ -123,7 +114,7 @@ class Brats:
         labels, mask = _labels(self._folders[key.case])
         return _masks(self._seen(labels, mask.grid.affine, self._place(labels, mask))[0])
 
-    def _place(self, labels: Labels, mask: Stored) -> int | None:
+    def _place(self, labels: Labels, mask: Placed) -> int | None:
         """The place of the slice that is wanted, counted from below; None where all are."""
         return _largest(labels, mask.grid.affine) if self.settings.slices == "largest" else None
 
@@ -145,7 +136,7 @@ class Brats:
         return digest.hexdigest()
 
 
-def _volume(path: Path) -> tuple[Volume, Stored]:
+def _volume(path: Path) -> tuple[Volume, Placed]:
     """The one volume of a file."""
     name = _called(path)
     values, grid = read_with_grid(path, name)
@@ -155,10 +146,10 @@ def _volume(path: Path) -> tuple[Volume, Stored]:
         raise CaseError(f"{name} is a single slice of {'×'.join(map(str, values.shape[1:]))}; a volume is expected")
     if not np.isfinite(values).all():
         raise CaseError(f"{name} has NaN or infinite voxels; repair or remove the case")
-    return values[0], Stored(path, grid)
+    return values[0], Placed(name, grid)
 
 
-def _labels(folder: CaseFolder) -> tuple[Labels, Stored]:
+def _labels(folder: CaseFolder) -> tuple[Labels, Placed]:
     """The segmentation, which must be one."""
     path = folder.mask()
     values, stored = _volume(path)
@@ -180,22 +171,6 @@ def _called(path: Path) -> str:
     """What errors call a file; one with a name of its own may tell more than the case's."""
     folder = path.parent.name
     return f"{folder}/{path.name}" if path.name.startswith(folder) else f"{folder}/*{STRAY_MASK}{path.suffix}"
-
-
-def _require_one_grid(one: Stored, other: Stored) -> None:
-    """Raise unless two files of a case have their voxels in the same places."""
-    both = f"{_called(one.path)} and {_called(other.path)}"
-    shape = one.grid.shape
-    if other.grid.shape != shape:
-        sizes = " and ".join("×".join(map(str, each.grid.shape)) for each in (one, other))
-        raise CaseError(f"{both} differ in size ({sizes}); register them again")
-    corners = np.array([[*corner, 1] for corner in np.ndindex(2, 2, 2)]) * [*(side - 1 for side in shape), 1]
-    apart = float(np.abs(corners @ (other.grid.affine - one.grid.affine).T).max())
-    if not apart <= APART:
-        raise CaseError(
-            f"{both} differ in their affines: the same voxels lie up to {apart:.3g} mm apart; register them again, or "
-            "mend the header that is wrong"
-        )
 
 
 def _require_contrast(values: np.ndarray, path: Path) -> None:

@@ -17,10 +17,18 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
-from heatcheck.sources.annotations import Annotations, mask_folder, read_annotations, read_points
+from heatcheck.sources.annotations import (
+    MASK_SUFFIXES,
+    Annotations,
+    mask_folder,
+    no_masks,
+    read_annotations,
+    read_points,
+)
 from heatcheck.sources.image_folder import ImageFolder
 from heatcheck.sources.label_rows import LabelTable, read_label_rows
 from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_affine, image_shape, read_image, without_ending
+from heatcheck.sources.reading_nifti import Placed, VoxelGrid, require_one_grid, voxel_grid
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 from heatcheck.sources.tables import read_csv
 
@@ -141,7 +149,10 @@ class FolderSource:
     @cached_property
     def _truth(self) -> _Marks | None:
         path = self.settings.masks or self.settings.truth
-        return self._marks(path) if path else None
+        marks = self._marks(path) if path else None
+        if marks and self.modalities and not marks.names:
+            raise InputError(no_masks(marks.annotations.path))
+        return marks
 
     @cached_property
     def _readers(self) -> dict[str, _Marks]:
@@ -160,7 +171,8 @@ class FolderSource:
             example = annotations.images[0]
             if path.is_dir():
                 raise InputError(
-                    f"no mask in {path} is named like an image, e.g. {example}; name masks as their images"
+                    f"no mask in {path} is named like an image, e.g. {example}; name masks as their images, with one "
+                    f"of the endings {', '.join(MASK_SUFFIXES)}"
                 )
             raise InputError(f"{path} names none of the images, e.g. {example}; name them as their files")
         return _Marks(annotations, names)
@@ -218,12 +230,24 @@ class FolderSource:
 
     def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
         if self.modalities and self._truth:  # masks are of modalities, or of whatever their folder is called
-            return self._truth.masks(key.case, _named(self._truth.annotations), shape)
-        stored = self._truth.masks(key.case, self.findings, shape) if self._truth else {}
+            return self._stored(self._truth, key, _named(self._truth.annotations), shape)
+        stored = self._stored(self._truth, key, self.findings, shape) if self._truth else {}
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
         for finding in masks:
             if key.labels.get(finding) == 0:
                 raise CaseError(f"{key.case} has a mask of {finding}, but its label says 0; correct one of them")
+        return masks
+
+    def _stored(self, marks: _Marks, key: CaseKey, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
+        """Every mask that is stored for the case; one that says where it lies must lie where its image does."""
+        masks = marks.masks(key.case, findings, shape)
+        volumes = list(marks.annotations.volumes(marks.names.get(key.case, ""), masks))
+        affine = image_affine(self._images.path(key.case), key.case) if volumes else None
+        if affine is not None:
+            image = Placed(f"{key.case}{self._images.endings[key.case]}", VoxelGrid(shape, affine))
+            for file in volumes:
+                mask = Placed(f"mask {file.name}", voxel_grid(file.path, file.name))
+                require_one_grid(image, mask, "export the mask on the image's grid")
         return masks
 
     def stamp(self) -> str:
@@ -238,7 +262,7 @@ class FolderSource:
     def _reading(self, name: str, key: CaseKey, shape: tuple[int, ...]) -> Reading:
         """A reader's marks; an image the reader's file or folder does not name was not outlined by that reader."""
         marks = self._readers[name]
-        stored = marks.masks(key.case, self.findings, shape)
+        stored = self._stored(marks, key, self.findings, shape)
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
         points = self._points.get((name, key.case), {})
         return Reading(name, masks, points, key.case in marks.names, self.settings.points is not None)

@@ -23,7 +23,7 @@ IMAGE_SUFFIXES = (*PICTURE_SUFFIXES, *DICOM_SUFFIXES, *NIFTI_SUFFIXES)
 _ONE_DOT = {ending for ending in IMAGE_SUFFIXES if ending.count(".") == 1}
 Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
-Stored = Num[np.ndarray, "channel row column"]  # as the file has it
+Stored = Num[np.ndarray, "channel *space"]  # as the file has it
 _ORIENTATION = 0x0112  # the EXIF tag
 _UNSEEN = 5  # grey levels by which the channels of a picture may differ before one calls it coloured
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than 8 bits
@@ -102,7 +102,14 @@ def _holds_dicom(path: Path, name: str) -> bool:
 
 def read_mask(path: Path, name: str, shape: tuple[int, ...] | None) -> Mask:
     """The pixels above 0, which must lie on the image's grid where that is known."""
-    values = _finite(_read(path, name, "grey"), name)
+    _require_content(path, name)
+    if is_nifti(path):
+        values = read_nifti(path, name)
+    elif path.suffix.lower() == ".npy":  # only the image tells channels from slices
+        values = _with_channels(_array(path, name), 2 if shape is None else len(shape))
+    else:
+        values = _read_picture(path, name, "grey")
+    _finite(values, name)
     if shape is not None and values.shape[1:] != shape:
         raise CaseError(
             f"mask {name} is {_size(values.shape[1:])}, its image {_size(shape)}; export it at the image's size"
@@ -193,6 +200,15 @@ def _narrowed(values: np.ndarray) -> np.ndarray:
 
 
 def _read_array(path: Path, name: str) -> Stored:
+    return _with_channels(_array(path, name), 2)
+
+
+def _with_channels(values: np.ndarray, axes: int) -> Stored:
+    """The array with an axis of channels before those of space, of which there are so many."""
+    return values if values.ndim > axes else values[None]
+
+
+def _array(path: Path, name: str) -> np.ndarray:
     _require_content(path, name)
     try:
         with path.open("rb") as file:
@@ -200,8 +216,11 @@ def _read_array(path: Path, name: str) -> Stored:
     except Exception as error:  # damaged bytes make NumPy raise anything
         why = _reason(error, path, name)
         raise CaseError(f"{name} is not a plain .npy array ({why}); save it again with numpy.save") from error
-    if values.ndim not in (2, 3):
-        raise CaseError(f"{name} has {values.ndim} axes; save rows × columns or channels × rows × columns")
+    if values.ndim not in (2, 3, 4):
+        raise CaseError(
+            f"{name} has {values.ndim} axes; save rows × columns, channels × rows × columns or, of a volume, "
+            "channels × its three axes"
+        )
     if values.dtype.kind not in "biuf":
         raise CaseError(f"{name} holds {values.dtype}, not numbers; save it again")
-    return values[None] if values.ndim == 2 else values
+    return values

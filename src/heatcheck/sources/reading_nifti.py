@@ -16,6 +16,7 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Affine
 
 NIFTI_SUFFIXES = (".nii", ".nii.gz")
+APART = 0.1  # millimetres by which voxels of files that belong together may lie apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,30 @@ class VoxelGrid:
 
     shape: tuple[int, ...]  # as the file has it, channels left out
     affine: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A file by the name errors call it, and where its voxels lie."""
+
+    name: str
+    grid: VoxelGrid
+
+
+def require_one_grid(one: Placed, other: Placed, remedy: str) -> None:
+    """Raise CaseError unless two files have their voxels in the same places."""
+    both = f"{one.name} and {other.name}"
+    shape, second = ((*placed.grid.shape, 1)[:3] for placed in (one, other))  # a slice is a volume of one
+    if second != shape:
+        sizes = " and ".join("×".join(map(str, each)) for each in (shape, second))
+        raise CaseError(f"{both} differ in size ({sizes}); {remedy}")
+    corners = np.array([[*corner, 1] for corner in np.ndindex(2, 2, 2)]) * [*(side - 1 for side in shape), 1]
+    apart = float(np.abs(corners @ (other.grid.affine - one.grid.affine).T).max())
+    if not apart <= APART:
+        raise CaseError(
+            f"{both} differ in their affines: the same voxels lie up to {apart:.3g} mm apart; {remedy}, or mend the "
+            "header that is wrong"
+        )
 
 
 def is_nifti(path: Path) -> bool:

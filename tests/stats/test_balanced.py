@@ -6,7 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.stats.balanced import ONE_IN_A_GROUP, Strata, balanced_means, balanced_values
 from heatcheck.stats.bootstrap import mean_estimates
 
 
@@ -58,17 +59,64 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     assert 0.89 <= np.mean(covered) <= 0.99
 
 
-def test_class_that_many_draws_miss_has_no_interval():
+def test_small_classes_in_many_folds_have_an_interval_that_covers():
+    """Three patients a class in each of five folds: a draw over all of them would nearly always miss a group."""
+    folds, classes = np.repeat(np.arange(5), 6), np.tile([0, 0, 0, 1, 1, 1], 5)
+    covered = []
+    for seed in range(150):
+        generator = np.random.default_rng(seed)
+        right = (generator.random(30) < np.where(classes, 0.5, 0.8)).astype(float)
+        (one,) = balanced_means(right[:, None], Strata(folds, classes), np.arange(30), 200, generator)
+        assert one.reason == ""
+        covered.append(one.low <= 0.65 <= one.high)
+    assert 0.89 <= np.mean(covered) <= 0.995
+
+
+def test_draws_keep_every_patient_within_its_group():
+    """All variation lies between folds and classes, so every draw gives the same value."""
+    folds, classes = np.repeat([1, 2], 8), np.tile([0, 1], 8)
+    (one,) = estimated(10.0 * folds + classes, Strata(folds, classes))
+    assert one.value == pytest.approx(15.5)
+    assert one.reason == ONE_VALUE
+
+
+def test_cases_of_a_patient_are_drawn_together():
+    """Ten patients of three like cases tell as much as ten cases."""
+    right, classes = np.array([1.0, 0, 1, 1, 0, 1, 0, 1, 1, 1]), np.repeat([0, 1], 5)
+    (single,) = estimated(right, Strata(np.ones(10), classes), draws=1000)
+    (tripled,) = estimated(right.repeat(3), Strata(np.ones(30), classes.repeat(3)), np.arange(10).repeat(3), 1000)
+    assert (tripled.low, tripled.high) == pytest.approx((single.low, single.high))
+    assert (tripled.n_cases, tripled.n_patients) == (30, 10)
+
+
+def test_patient_of_several_classes_is_drawn_with_those_of_the_first():
+    classes, patients = np.array([0, 1, 0, 1, 0, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    (one,) = estimated([1, 0, 0, 0, 1, 1, 1, 0], Strata(np.ones(8), classes), patients)
+    assert one.value == pytest.approx(0.5)
+    assert one.low < 0.5 < one.high
+
+
+def test_group_of_one_patient_has_no_interval():
     strata = Strata(np.ones(6), np.array([0, 0, 0, 0, 0, 1]))
     (one,) = estimated([1, 0, 1, 0, 1, 1], strata)
     assert one.value == pytest.approx(0.8)
     assert math.isnan(one.low)
-    assert "undefined in" in one.reason
+    assert one.reason == ONE_IN_A_GROUP
 
 
-def test_fold_without_one_of_the_classes_counts_those_it_has():
-    strata = Strata(np.array([1, 1, 2, 2]), np.array([0, 1, 0, 0]))
-    assert balanced_values(np.array([[1.0], [0], [1], [1]]), strata)[0] == pytest.approx((0.5 + 1) / 2)
+def test_fold_without_one_of_the_classes_has_no_balanced_value():
+    strata = Strata(np.array([1, 1, 2, 2]), np.array(["LGG", "HGG", "LGG", "LGG"]))
+    right = np.array([[1.0], [0], [1], [1]])
+    assert np.isnan(balanced_values(right, strata)).all()
+    (one,) = estimated(right, strata)
+    assert math.isnan(one.value)
+    assert one.reason.startswith("fold 2 has no test case of HGG")
+
+
+def test_class_that_no_fold_has_is_named():
+    strata = Strata(np.ones(3, int), np.array(["HGG"] * 3), ("LGG", "HGG"))
+    assert estimated([1, 1, 0], strata)[0].reason.startswith("fold 1 has no test case of LGG")
+    assert estimated([1, 1, 0], Strata(np.ones(3)))[0].value == pytest.approx(2 / 3)
 
 
 def test_undefined_values_and_lost_patients_are_refused():

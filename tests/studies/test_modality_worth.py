@@ -8,6 +8,7 @@ from modality_tables import MODALITIES, class_of, estimated, known, rule_of, sub
 from heatcheck.core.records import condition
 from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
+from heatcheck.studies.modality_importance import importances
 from heatcheck.studies.modality_worth import in_order
 
 
@@ -38,6 +39,29 @@ def test_balanced_worth_counts_classes_alike(tmp_path):
     assert found.one("shapley", "phi_lesion", modality="T1C", **at).value == pytest.approx((0.25 + 0.75) / 2)
     assert found.one("mean", "balanced_accuracy", fold=1).value == 1
     assert found.one("mean", "accuracy", fold="all").value == 1
+
+
+def test_class_without_a_test_case_leaves_balanced_worth_undefined(tmp_path):
+    """Two HGG and no LGG: a mean over classes would be the accuracy of one of them."""
+    rule = rule_of()
+    right = [[0, 1, 0, 1], [0, 0, 0, 1]]
+    worth = [subsets(right, rule, ablated=a, first=1) for a in ("modality", "lesion")]
+    found = estimated(tmp_path, rule, worth=worth)
+    at = {"filled": "zero", "fold": 1}
+    undefined = [
+        found.one("shapley", "phi_modality", measure="balanced", modality="T1C", **at),
+        found.one("value", "balanced_accuracy", ablated="lesion", shown="T1C", **at),
+        found.one("mean", "balanced_accuracy", fold="all"),
+    ]
+    for one in undefined:
+        assert math.isnan(one.value)
+        assert "no test case of LGG" in one.reason
+    assert found.one("shapley", "phi_modality", measure="accuracy", modality="T1C", **at).value == 0.75
+    assert not [one for one in found.all(statistic="order") if "balanced" in one.condition]
+    weights = importances(tmp_path, 1, rule)
+    assert np.isnan(weights.modality).all()
+    assert np.isnan(weights.lesion).all()
+    assert np.isfinite(importances(tmp_path, 1, rule_of(measure="accuracy")).lesion).all()
 
 
 def drawn(rule, cases, seed, chance):

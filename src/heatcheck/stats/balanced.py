@@ -3,16 +3,20 @@
 With one group a fold this is the mean over folds; with a group for each class it is that of balanced values.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
-from heatcheck.stats.bootstrap import MeanEstimate, bca_interval
-from heatcheck.stats.clusters import Clusters, cluster_codes
+from heatcheck.stats.bca import Interval, bca
+from heatcheck.stats.bootstrap import LEVEL, MeanEstimate
+from heatcheck.stats.clusters import Clusters, Weights, cluster_codes
 from heatcheck.stats.ratios import Totals, Values
 
 Labels = Shaped[np.ndarray, " cases"]
+ONE_IN_A_GROUP = "one patient alone stands for a fold, or for a class in it, so resampling cannot say how sure it is"
+_BLOCK = 2**21  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +25,10 @@ class Strata:
 
     folds: Labels
     classes: Labels | None = None
+    wanted: Sequence[str] = ()  # classes that every fold must have, beside those that any fold has
 
     @property
-    def codes(self) -> tuple[Shaped[np.ndarray, " cases"], Float[np.ndarray, " groups"]]:
+    def codes(self) -> tuple[Int[np.ndarray, " cases"], Float[np.ndarray, " groups"]]:
         """The number of each case's group, and how much each group counts in the whole."""
         folds = cluster_codes(self.folds)
         classes = np.zeros_like(folds) if self.classes is None else cluster_codes(self.classes)
@@ -31,9 +36,24 @@ class Strata:
         of_fold = np.bincount(pairs[0])
         return codes.ravel(), 1 / (len(of_fold) * of_fold[pairs[0]])
 
+    @property
+    def lacking(self) -> str:
+        """Which class has no case in which fold, in words; empty where every fold has every class."""
+        if self.classes is None:
+            return ""
+        everyone = dict.fromkeys([*self.wanted, *np.unique(self.classes).tolist()])
+        for fold in np.unique(self.folds).tolist():
+            there = set(self.classes[self.folds == fold].tolist())
+            names = [str(name) for name in everyone if name not in there]
+            if names:
+                return f"fold {fold} has no test case of {' or '.join(names)}, so no balanced accuracy"
+        return ""
+
 
 def balanced_values(values: Float[np.ndarray, "cases columns"], strata: Strata) -> Float[np.ndarray, " columns"]:
-    """The mean over folds of each column's mean over classes of the cases' means."""
+    """The mean over folds of each column's mean over classes of the cases' means; NaN where a fold lacks a class."""
+    if strata.lacking:
+        return np.full(values.shape[1], np.nan)
     codes, shares = strata.codes
     return np.asarray((shares / np.bincount(codes))[codes] @ values)
 
@@ -45,10 +65,13 @@ def balanced_means(
     draws: int,
     generator: np.random.Generator,
 ) -> tuple[MeanEstimate, ...]:
-    """The same with intervals, patients resampled; every value must be defined.
+    """The same with intervals, patients resampled within their group; every value must be defined.
 
-    A draw that misses a class says nothing of it: such draws are left out, and there is no interval where they are
-    many.
+    Drawing within groups, no draw misses one, however small they are; the interval thus speaks of other patients in
+    the same folds and classes. Of n patients n − 1 are drawn, for as many as there are would give small groups too
+    narrow an interval (Rao and Wu 1988, J Am Stat Assoc 83:231). A patient with cases of several classes is drawn with
+    those of the first one; where that leaves many draws without a class, there is no interval, nor where a group has
+    one patient only.
     """
     if values.ndim != 2 or len(values) != len(clusters):
         raise ValueError(f"values must be one row per case, got shape {values.shape} for {len(clusters)} cases")
@@ -56,6 +79,9 @@ def balanced_means(
         raise ValueError("values must be finite; leave out cases of which one is undefined")
     (codes, shares), patients = strata.codes, cluster_codes(clusters)
     n_groups, n_patients, n_columns = len(shares), int(patients.max(initial=-1)) + 1, values.shape[1]
+    if strata.lacking:
+        nothing = MeanEstimate(np.nan, np.nan, np.nan, len(values), n_patients, 0, strata.lacking)
+        return (nothing,) * n_columns
     place, cells = patients * n_groups + codes, n_patients * n_groups
     columns = [np.bincount(place, column, cells) for column in (*values.T, np.ones(len(values)))]
     totals = np.stack(columns, -1).reshape(n_patients, -1)
@@ -67,5 +93,41 @@ def balanced_means(
         means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         return np.asarray(np.einsum("g,...gc->...c", shares, means))
 
-    found = bca_interval(totals, statistic, draws, generator)
+    _, first = np.unique(patients, return_index=True)
+    found = _intervals(totals, codes[first], statistic, draws, generator)
     return tuple(MeanEstimate(one.value, one.low, one.high, len(values), n_patients, 0, one.reason) for one in found)
+
+
+def _intervals(
+    totals: Float[np.ndarray, "patients columns"],
+    groups: Int[np.ndarray, " patients"],
+    statistic: Callable[[Totals], Values],
+    draws: int,
+    generator: np.random.Generator,
+) -> list[Interval]:
+    """One interval per number that the statistic makes of the summed totals of the patients drawn."""
+    whole = totals.sum(axis=0)
+    value = statistic(whole)
+    if (np.unique(groups, return_counts=True)[1] < 2).any():
+        return [Interval(float(one), reason=ONE_IN_A_GROUP) for one in value]
+    drawn = np.concatenate([statistic(weights @ totals) for weights in _within(groups, draws, generator)])
+    without_one = statistic(whole - totals)
+    return [bca(float(v), r, j, LEVEL) for v, r, j in zip(value, drawn.T, without_one.T, strict=True)]
+
+
+def _within(groups: Int[np.ndarray, " patients"], draws: int, generator: np.random.Generator) -> Iterator[Weights]:
+    """Blocks of rows, one per draw: how much each patient counts when one fewer than its group has are drawn from it.
+
+    The weights of a group add up to its patients all the same.
+    """
+    if draws < 1:
+        raise ValueError(f"a bootstrap needs at least one draw, got {draws}")
+    rows = max(1, _BLOCK // len(groups))
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    for start in range(0, draws, rows):
+        weights = np.empty((min(rows, draws - start), len(groups)))
+        for own in members:
+            n = len(own)
+            times = generator.multinomial(n - 1, np.full(n, 1 / n), len(weights))
+            weights[:, own] = times * (n / (n - 1))
+        yield weights

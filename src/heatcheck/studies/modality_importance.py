@@ -17,7 +17,10 @@ DIGITS = 9  # far finer than one case of many; sums in another order must not br
 
 @dataclass(frozen=True)
 class Importances:
-    """The worth of each modality of one fold, in the order of the modalities; NaN where no case tells."""
+    """The worth of each modality of one fold, in the order of the modalities; NaN where no case tells.
+
+    So, too, where a class has no case and classes count the same.
+    """
 
     modality: ByModality  # what is lost without it
     lesion: ByModality  # what is lost without its lesion
@@ -40,7 +43,7 @@ def _shapley(worths: Worths, kind: str, fold: int) -> ByModality:
     told = _of_fold(worths.told(kind, rule.fills[0]), fold)
     if not len(told.right):
         return np.full(len(rule.modalities), np.nan)
-    found = shapley(balanced_values(told.right, told.strata(rule.measure)), rule.coalitions)
+    found = shapley(balanced_values(told.right, told.strata(rule.measure, rule.classes)), rule.coalitions)
     return np.round(found.values, DIGITS)
 
 

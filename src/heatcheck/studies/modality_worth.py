@@ -45,9 +45,9 @@ class Told:
         if len(self.folds):
             yield EVERY_FOLD, self
 
-    def strata(self, measure: str) -> Strata:
-        """Folds count the same, and so do classes where the measure is balanced."""
-        return Strata(self.folds, self.classes if measure == "balanced" else None)
+    def strata(self, measure: str, classes: Sequence[str]) -> Strata:
+        """Folds count the same, and so do classes, of which none may be missing, where the measure is balanced."""
+        return Strata(self.folds, self.classes, classes) if measure == "balanced" else Strata(self.folds)
 
 
 @dataclass(frozen=True)
@@ -105,22 +105,24 @@ def _of_fold(worths: Worths, told: Told, ablated: str, facts: dict[str, str | in
     rule, measure, among = worths.rule, str(facts["measure"]), worths.rule.coalitions
     shown = _shown(among.members)
     values = np.hstack([told.right[:, shown], told.right @ contributions(among)])
-    # one draw of the patients for every measure and fill: what is compared is compared on the same
+    # one draw of the patients for every fill: what is compared is compared on the same
     generator = rule.generator("worth", ablated, str(facts["fold"]))
-    found = balanced_means(values, told.strata(measure), told.patients, rule.draws, generator)
+    strata = told.strata(measure, rule.classes)
+    found = balanced_means(values, strata, told.patients, rule.draws, generator)
     beside = {"ablated": ablated, "filled": facts["filled"], "fold": facts["fold"]}
     for place, one in zip(np.flatnonzero(shown), found[: shown.sum()], strict=True):
         blank = rule.blank("value", MEASURES[measure])
         yield with_numbers(replace(blank, condition=condition(**beside, shown=worths.names[place])), one)
-    errors = shapley(balanced_values(told.right, told.strata(measure)), among).errors
+    errors = shapley(balanced_values(told.right, strata), among).errors
     phi = [_widened(one, float(error)) for one, error in zip(found[shown.sum() :], errors, strict=True)]
     for modality, one in zip(rule.modalities, phi, strict=True):
         blank = rule.blank("shapley", PHI[ablated])
         yield with_numbers(replace(blank, condition=condition(**facts, modality=modality)), one)
-    yield replace(
-        rule.blank("order", PHI[ablated]), condition=condition(**facts), reason=in_order(rule.modalities, phi),
-        n_cases=len(told.right),
-    )  # fmt: skip
+    if not strata.lacking:
+        yield replace(
+            rule.blank("order", PHI[ablated]), condition=condition(**facts), reason=in_order(rule.modalities, phi),
+            n_cases=len(told.right),
+        )  # fmt: skip
 
 
 def _shown(members: Bool[np.ndarray, "subsets players"]) -> Bool[np.ndarray, " subsets"]:
@@ -175,5 +177,5 @@ def known_rows(worths: Worths) -> Iterator[Estimate]:
 def _means(rule: ModalityRule, told: Told, blank: Estimate, measure: str, subset: int) -> Iterator[Estimate]:
     generator = rule.generator(blank.statistic, blank.metric, blank.condition)
     values = told.right[:, subset : subset + 1]
-    (found,) = balanced_means(values, told.strata(measure), told.patients, rule.draws, generator)
+    (found,) = balanced_means(values, told.strata(measure, rule.classes), told.patients, rule.draws, generator)
     yield with_numbers(blank, found)

@@ -55,6 +55,11 @@ class MapScorer:
         names = ["mi_correlation", "median_iou", "lesion_share"]
         rows: list[Named] = [(name, {}, Measured(np.nan, reason)) for name in names]
         rows += [("msfi", more, Measured(np.nan, reason)) for more, _ in self._weighted()]
+        rows += [
+            (name, {"modality": modality}, Measured(np.nan, reason))
+            for modality in self.modalities
+            for name in ("modality_sum", "inside_share")
+        ]
         return [self._score(case, method, *one) for one in rows]
 
     def _correlation(self, sums: ByModality, *, shared: bool) -> Measured:

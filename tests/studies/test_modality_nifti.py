@@ -6,7 +6,7 @@ import pytest
 
 from brats_material import LPS, head, save, tumour, write_2020
 from heatcheck.sources import SOURCES
-from heatcheck.studies.modality_nifti import NiftiMaps
+from heatcheck.studies.modality_nifti import NiftiMaps, file_name
 
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
 
@@ -69,3 +69,11 @@ def test_names_of_cases_and_modalities_stay_within_the_run(tmp_path, tree):
     assert len(written) == 1
     assert written[0].parts[:2] == ("maps", "nifti")
     assert len(written[0].parts) == 4
+
+
+def test_names_that_differ_have_files_that_differ():
+    names = ["a/b", "a_b", "a b", ".a_b", "a.b", "..", ""]
+    assert len({file_name(name) for name in names}) == len(names)
+    assert file_name("a_b-1.c") == "a_b-1.c"
+    assert file_name("a/b") == file_name("a/b")
+    assert all("/" not in file_name(name) and not file_name(name).startswith(".") for name in names)

@@ -182,7 +182,8 @@ class ModalityPlan:
             tested,
             self.seen,
             _Judges(self, folder, networks, watcher),
-            keeps_maps=self.envelope.keep_maps == "all",
+            failed=ShapleyStage.failures(folder),
+            keep=folder.write_maps if self.envelope.keep_maps == "all" else None,
             export=NiftiMaps(folder.path, self.modalities) if self.body.nifti == "all" else None,
         )
 

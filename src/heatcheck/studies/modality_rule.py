@@ -1,7 +1,7 @@
 """What a modality run estimates, and under which of its settings methods are compared."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,11 @@ MAP_METRICS = (
 )  # fmt: skip
 RANKED = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
 FLOORED = ("msfi", "lesion_share")
+
+
+def shown_name(shown: Iterable[bool], modalities: Sequence[str]) -> str:
+    """What tables call a subset of the modalities."""
+    return "+".join(name for name, there in zip(modalities, shown, strict=True) if there)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,18 @@ rows afterwards, under any measure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables, condition
+from heatcheck.runs.store import RunFolder
 from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.studies.modality_ablation import Ablation, Shown, told, told_by_coalition, views_of
 from heatcheck.studies.modality_cases import MaskRule, ModalCase, modal_case
 from heatcheck.studies.modality_networks import Networks
-from heatcheck.studies.modality_rule import RIGHT
+from heatcheck.studies.modality_rule import RIGHT, shown_name
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,6 @@ class Seen:
         ]
 
 
-def shown_name(row: Sequence[bool] | np.ndarray, modalities: Sequence[str]) -> str:
-    """What tables call a subset of the modalities."""
-    return "+".join(name for name, there in zip(modalities, row, strict=True) if there)
-
-
 @dataclass(frozen=True)
 class ShapleyStage:
     """Every fold's test cases with every subset, and the cases on which one modality alone tells the class."""
@@ -87,6 +83,13 @@ class ShapleyStage:
         for batch in batches(readable(read, collected.records), self.seen.batch_size):
             collected.work(batch)
         return collected.tables()
+
+    @classmethod
+    def failures(cls, folder: RunFolder) -> list[CaseRecord]:
+        """The cases of a run that failed in this stage."""
+        table = folder.within(cls.name).read_table("cases")
+        failed = table[table["status"] == "failed"]
+        return [CaseRecord(*row) for row in failed.itertuples(index=False, name=None)]
 
 
 @dataclass
@@ -137,5 +140,10 @@ class _Collected:
         """Everything, in the order of the cases."""
         return ShardTables(
             scores=tuple(sorted(self.scores, key=lambda row: (row.case, row.condition))),
-            cases=tuple(sorted(self.records, key=lambda record: record.case)),
+            cases=tuple(sorted(map(self._told_apart, self.records), key=lambda record: record.case)),
         )
+
+    def _told_apart(self, record: CaseRecord) -> CaseRecord:
+        """The record; another source's cases may have the names of the tested ones."""
+        known = self.tested.known
+        return replace(record, case=f"{record.case} (known {known})") if known else record

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import for_keeping
@@ -23,17 +24,28 @@ class Judging:
     shared: frozenset[str]  # methods that make one map for all modalities
 
 
-Export = Callable[[Case, str, ModalMap], None]  # whoever writes a finished map to a file of its own
+Keep = Callable[[str, Mapping[str, Map]], None]  # whoever stores maps under a name
+
+
+class Export(Protocol):
+    """Whoever writes finished maps to files of their own."""
+
+    def __call__(self, case: Case, method: str, values: ModalMap) -> None:
+        """Write one."""
+
+    def remove(self, case: Case) -> None:
+        """Take back what was written of a case."""
 
 
 @dataclass(frozen=True)
 class ModalMapsStage:
-    """Every fold's test cases, explained and scored."""
+    """Every fold's test cases, explained and scored; those that failed before are recorded, and left alone."""
 
     tested: Sequence[FoldCases]
     seen: Seen
     judging: Callable[[int], Judging]  # of a fold
-    keeps_maps: bool
+    failed: Sequence[CaseRecord] = ()  # in an earlier stage, and be they of another source
+    keep: Keep | None = None
     export: Export | None = None
     name: str = ""
     what: str = "maps and scores"
@@ -50,11 +62,21 @@ class ModalMapsStage:
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases."""
         tested, keys = self.seen.parts(self.tested)[shard]
-        collected = _Collected(shard, self, self.judging(tested.fold))
-        read = read_cases(tested.source, keys, self.seen.workers)
+        collected = _Collected(shard, self, self.judging(tested.fold), [key.case for key in keys])
+        collected.cases += self._failed_of(shard, keys)
+        lost = {record.case for record in self.failed}
+        read = read_cases(tested.source, [key for key in keys if key.case not in lost], self.seen.workers)
         for batch in batches(readable(read, collected.cases), self.seen.batch_size):
             collected.explain(batch)
         return collected.tables()
+
+    def _failed_of(self, shard: int, keys: Sequence[CaseKey]) -> list[CaseRecord]:
+        """The failures of the shard's cases; the first one also tells those of cases that are in no shard."""
+        own = {key.case for key in keys}
+        if not shard:
+            tested = {key.case for each in self.tested for key in each.keys}
+            own |= {record.case for record in self.failed} - tested
+        return [record for record in self.failed if record.case in own]
 
 
 @dataclass
@@ -64,11 +86,11 @@ class _Collected:
     shard: int
     stage: ModalMapsStage
     judging: Judging
+    names: Sequence[str]  # of the shard's cases
     scores: list[Score] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
     cases: list[CaseRecord] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
-    maps: dict[str, Map] = field(default_factory=dict)
 
     def explain(self, batch: Sequence[Case]) -> None:
         """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
@@ -76,6 +98,8 @@ class _Collected:
 
     def _blame(self, case: Case, error: Exception) -> None:
         self.cases.append(failure(case.key, error))
+        if self.stage.export is not None:  # an earlier method may have written its map
+            self.stage.export.remove(case)
 
     def _explain(self, batch: Sequence[Case]) -> None:
         modal = [self.stage.seen.case(case) for case in batch]
@@ -92,9 +116,10 @@ class _Collected:
                 maps |= kept
             if subjects:
                 scores += removal_rows(subjects, modal, made, self._model, self.judging.scorer.fold)
+        if self.stage.keep is not None:  # at once: a shard of volumes would not fit into memory
+            self.stage.keep(f"{self.shard:05d}-{self.names.index(batch[0].key.case):05d}", maps)
         self.scores += scores
         self.timings += timings
-        self.maps |= maps
         self.cases += [_record(case) for case in batch]
         self.predictions += self._predictions(answered)
 
@@ -116,7 +141,7 @@ class _Collected:
         if self.stage.export is not None:
             self.stage.export(case.case, made.method, values)
         shared = made.method in self.judging.shared
-        kept = {f"{case.case.key.case}/{made.method}": for_keeping(values)} if self.stage.keeps_maps else {}
+        kept = {f"{case.case.key.case}/{made.method}": for_keeping(values)} if self.stage.keep is not None else {}
         return self.judging.scorer.scores(case, made.method, values, shared=shared), kept
 
     def _predictions(self, answered: Answered) -> list[Prediction]:
@@ -135,7 +160,6 @@ class _Collected:
             predictions=tuple(sorted(self.predictions, key=lambda row: (row.case, row.finding))),
             cases=tuple(sorted(self.cases, key=lambda record: record.case)),
             timings=tuple(self.timings),
-            maps=self.maps,
         )
 
 

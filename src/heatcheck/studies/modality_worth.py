@@ -17,7 +17,7 @@ from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
 from heatcheck.studies.modality_means import with_numbers
 from heatcheck.studies.modality_reading import KEYS, read_scores
-from heatcheck.studies.modality_rule import EVERY_FOLD, RIGHT, ModalityRule
+from heatcheck.studies.modality_rule import EVERY_FOLD, RIGHT, ModalityRule, shown_name
 
 PHI = {"modality": "phi_modality", "lesion": "phi_lesion"}
 MEASURES = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}
@@ -65,8 +65,7 @@ class Worths:
     @cached_property
     def names(self) -> list[str]:
         """What tables call each subset."""
-        pairs = [zip(self.rule.modalities, row, strict=True) for row in self.rule.coalitions.members]
-        return ["+".join(name for name, there in pair if there) for pair in pairs]
+        return [shown_name(row, self.rule.modalities) for row in self.rule.coalitions.members]
 
     def told(self, ablated: str, filled: str) -> Told:
         """The cases that were shown with every subset, of one way to ablate."""

@@ -9,6 +9,7 @@ from modality_page_material import ModalityPlan
 
 from heatcheck.core.records import ONE_VALUE
 from heatcheck.report.modality_caveats import caveats
+from heatcheck.report.modality_importance import importance
 from heatcheck.report.modality_judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
 from heatcheck.report.modality_overview import overview
 from heatcheck.report.modality_verdict import leading, verdict
@@ -65,6 +66,49 @@ def test_without_an_order_the_intervals_decide():
     row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
     found = {name: replace(row, value=v, low=v - 0.1, high=v + 0.1) for name, v in (("a", 0.1), ("b", 0.5), ("c", 0.4))}
     assert set(leading(found)) == {"b", "c"}
+
+
+def test_modality_that_reaches_several_is_told_as_tied_with_the_first(modality_evidence):
+    def wide(row):
+        return (
+            replace(row, reason="T1C > FLAIR > T1; T2 is tied with T1C, FLAIR, T1") if row.statistic == "order" else row
+        )
+
+    evidence = modality_evidence(**changed(wide))
+    told = verdict(evidence).first
+    assert told.startswith("The network relies on T1C and T2 without a sure order among them")
+    assert "T2 is tied with T1C, FLAIR, T1. " in importance(evidence)["sentences"][1]
+
+
+@pytest.mark.parametrize(
+    ("reason", "patients", "sure"), [(ONE_VALUE, 10, True), (ONE_VALUE, 9, False), ("", 40, False)]
+)
+def test_without_intervals_no_importance_is_sure_unless_many_patients_agree(modality_evidence, reason, patients, sure):
+    def bare(row):
+        if row.statistic != "shapley":
+            return row
+        return replace(row, low=math.nan, high=math.nan, reason=reason, n_patients=patients)
+
+    evidence = modality_evidence(**changed(bare))
+    told = verdict(evidence)
+    assert told.first.startswith("The network relies most on T1C") == sure
+    assert ("too few patients say how sure that is" in told.first) == (not sure)
+    assert ("study more patients" in told.second) == (not sure)
+    assert bool(overview(evidence)["noise"]) == (not sure)
+
+
+def test_class_without_a_case_is_named_where_importance_is_undefined(modality_evidence):
+    def undefined(row):
+        if row.statistic not in {"shapley", "order"}:
+            return row
+        why = "" if row.statistic == "order" else "fold 2 has no test case of LGG, so no balanced accuracy"
+        return replace(row, value=math.nan, low=math.nan, high=math.nan, reason=why)
+
+    told = verdict(modality_evidence(**changed(undefined)))
+    assert told.first == (
+        "How much each modality counts for the network is not known: fold 2 has no test case of LGG, so no balanced "
+        "accuracy."
+    )
 
 
 def test_second_sentence_sorts_the_methods_by_what_they_show(modality_evidence):

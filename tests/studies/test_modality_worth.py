@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from modality_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
-from heatcheck.core.records import condition
+from heatcheck.core.records import ONE_VALUE, condition
+from heatcheck.report.modality_facts import first_of
 from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality_importance import importances
-from heatcheck.studies.modality_worth import in_order
+from heatcheck.studies.modality_order import in_order
 
 
 def test_worth_of_subsets_and_modalities_worked_by_hand(tmp_path):
@@ -123,17 +124,48 @@ def test_modality_that_does_not_matter_has_an_interval_around_0_and_ties_with_it
     assert math.isnan(order.value)
 
 
-def estimate(value, low=math.nan, high=math.nan):
-    return MeanEstimate(value, low, high, 10, 10, 0)
+def estimate(value, low=math.nan, high=math.nan, reason="", patients=10):
+    return MeanEstimate(value, low, high, patients, patients, 0, reason)
 
 
-def test_order_says_which_neighbours_are_tied():
+def test_order_says_which_are_tied():
     phi = [estimate(0.1, 0.0, 0.2), estimate(0.6, 0.5, 0.7), estimate(0.15, 0.05, 0.25), estimate(0.3, 0.26, 0.4)]
     assert in_order(MODALITIES, phi) == "T1C > FLAIR > T2 = T1"
 
 
-def test_order_without_intervals_goes_by_the_values():
-    assert in_order(("a", "b", "c"), [estimate(0.0), estimate(1e-17), estimate(0.5)]) == "c > b = a"
+@pytest.mark.parametrize(
+    ("intervals", "told", "first"),
+    [
+        ([(0.5, 0.6), (0.28, 0.35), (-0.1, 0.55)], "A > B; C is tied with A, B", ("A", "C")),
+        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3)], "A = B; C is below A and tied with B", ("A", "B")),
+        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3), (-0.1, 0.15)], "A = B > D; C is below A and tied with B, D", ("A", "B")),
+        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3), (-0.1, 0.05)],
+         "A = B > D; C is below A and above D and tied with B", ("A", "B")),
+        ([(0.5, 0.8), (0.5, 0.6), (0.1, 0.55), (0.05, 0.52)], "A = B = C = D", ("A", "B", "C", "D")),
+        ([(0.1, 0.99), (0.6, 0.7), (0.3, 0.65), (0.2, 0.29)],
+         "A = B = C; D is below B, C and tied with A", ("A", "B", "C")),
+        ([(0.0, 0.99), (0.52, 0.6), (0.3, 0.5), (-0.3, 0.9)],
+         "A = B = D; C is below B and tied with A, D", ("A", "B", "D")),
+        ([(0.5, 0.6), (0.28, 0.35), (-0.1, 0.55), (-0.2, 0.52)],
+         "A > B; C is tied with A, B; D is tied with A, B, C", ("A", "C", "D")),
+    ],
+)  # fmt: skip
+def test_every_overlap_is_told_not_only_that_of_neighbours(intervals, told, first):
+    phi = [estimate(0.5 - 0.01 * place, *ends) for place, ends in enumerate(intervals)]  # in the order of the letters
+    assert in_order("ABCD"[: len(phi)], phi) == told
+    assert first_of(told) == first
+
+
+def test_modality_without_an_interval_is_tied_with_every_other():
+    assert in_order(("a", "b", "c"), [estimate(0.0), estimate(1e-17), estimate(0.5)]) == "c = b = a"
+    assert in_order(("a", "b"), [estimate(0.5, 0.4, 0.6), estimate(0.1)]) == "a = b"
+
+
+def test_many_patients_that_all_say_the_same_are_sure_of_it():
+    nothing, few = (estimate(0.0, reason=ONE_VALUE, patients=n) for n in (10, 9))
+    sure = estimate(0.3, 0.1, 0.5)
+    assert in_order(("a", "b", "c"), [nothing, sure, nothing]) == "b > a = c"
+    assert in_order(("a", "b", "c"), [few, sure, few]) == "b = a = c"
 
 
 def test_case_that_was_not_shown_with_every_subset_is_left_out(tmp_path):

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate, condition
 from heatcheck.report.evidence import Entrant, Evidence, Key
 
 UNIFORM = "uniform"  # the method whose map is 1 on the whole head
@@ -15,7 +15,44 @@ KINDS = ("phi_modality", "phi_lesion")
 MEASURES = {"balanced": "balanced accuracy", "accuracy": "accuracy"}
 FILLS = {"zero": "0", "tissue": "values of healthy tissue"}
 VALUES = {"balanced": "balanced_accuracy", "accuracy": "accuracy"}  # our measure to the metric of its values
+MANY = 10  # patients: so many that all say the same are sure of it
 Facts = Mapping[str, str | int]
+
+
+class Ranged(Protocol):
+    """A value with its interval, NaN where there is none, and why."""
+
+    @property
+    def value(self) -> float:
+        """The value."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+    @property
+    def n_patients(self) -> int:
+        """On how many patients it rests."""
+
+    @property
+    def reason(self) -> str:
+        """Why there is no interval."""
+
+
+def bounds(row: Ranged) -> tuple[float, float]:
+    """Between which values the truth may lie: anywhere, where there is no interval.
+
+    Where many patients all say the same, the value is its own interval.
+    """
+    if not math.isnan(row.low) and not math.isnan(row.high):
+        return row.low, row.high
+    if row.reason == ONE_VALUE and row.n_patients >= MANY:
+        return row.value, row.value
+    return -math.inf, math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +234,16 @@ def phi(evidence: Evidence, played: Game, modality: str) -> Estimate | None:
 
 
 def needs_images(evidence: Evidence) -> bool:
-    """Whether some modality surely helps the network; where that is not known, it is taken to."""
+    """Whether some modality surely helps the network; where nothing is known of any, it is taken to."""
+    known = importances_of(evidence)
+    return not known or any(bounds(row)[0] > 0 for row in known.values())
+
+
+def importances_of(evidence: Evidence) -> dict[str, Estimate]:
+    """The importance of each whole modality over all folds, where it is defined."""
     played = game(evidence, "phi_modality")
-    found = [phi(evidence, played, name) for name in modalities_of(evidence)]
-    known = [row for row in found if row and not math.isnan(row.value)]
-    return not known or any(row.value > 0 and not row.low <= 0 for row in known)
+    found = {name: phi(evidence, played, name) for name in modalities_of(evidence)}
+    return {name: row for name, row in found.items() if row and not math.isnan(row.value)}
 
 
 def value_of(evidence: Evidence, played: Game, shown: Sequence[str]) -> Estimate | None:
@@ -212,14 +254,21 @@ def value_of(evidence: Evidence, played: Game, shown: Sequence[str]) -> Estimate
 
 
 def ranked(evidence: Evidence, played: Game) -> str:
-    """The modalities in order of importance with their ties, such as "T1C > FLAIR > T1 = T2"; "" where unknown."""
+    """The modalities in order of importance with their ties, such as "T1C > FLAIR > T1 = T2"; "" where unknown.
+
+    Behind a semicolon stands what fits no place: "T1C > FLAIR; T2 is tied with T1C, FLAIR".
+    """
     found = estimate(evidence, ("order", played.metric), played.facts)
     return found.reason if found else ""
 
 
 def first_of(order: str) -> tuple[str, ...]:
-    """The modalities that share the first place."""
-    return tuple(name.strip() for name in order.partition(" > ")[0].split(" = ")) if order else ()
+    """The modalities that share the first place: those that none is surely above."""
+    if not order:
+        return ()
+    chain, *others = order.split("; ")
+    first = [name.strip() for name in chain.partition(" > ")[0].split(" = ")]
+    return (*first, *(each.partition(" is ")[0] for each in others if " is below " not in each))
 
 
 def known_estimate(evidence: Evidence, modality: str, fold: int | str = EVERY) -> Estimate | None:

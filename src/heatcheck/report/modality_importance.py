@@ -39,6 +39,10 @@ NAMES = {
     "phi_lesion": "Importance of the lesion in each modality (φ of features)",
 }
 SHORT = {"phi_modality": "Whole modalities", "phi_lesion": "Lesion only"}
+TIES = (
+    "Where intervals overlap or there is none, the order is a tie (=). A modality whose interval reaches several that "
+    "are not tied with each other stands behind a semicolon."
+)
 _EMPTY = Cell("")
 _TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line
 
@@ -125,7 +129,7 @@ def _rankings(evidence: Evidence) -> list[str]:
         order = ranked(evidence, game(evidence, metric))
         if order:
             told.append(f"{SHORT[metric]}, over all folds: {order}{_agreeing(evidence, metric)}.")
-    return [" ".join([*told, "Where intervals overlap, the order is a tie (=)."])] if told else []
+    return [" ".join([*told, TIES])] if told else []
 
 
 def _agreeing(evidence: Evidence, metric: str) -> str:

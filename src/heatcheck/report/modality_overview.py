@@ -27,7 +27,7 @@ SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
 NOISE = (
-    "No modality surely helps this network, so its importances are chance and the table below says nothing about the "
+    "No modality surely helps this network, so its importances may be chance and the table below says nothing about the "
     "methods."
 )
 FLOOR = (

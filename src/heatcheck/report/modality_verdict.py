@@ -1,15 +1,17 @@
 """Which modality the network relies on, and which methods show it and its lesion: two sentences."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.modality_facts import (
     UNIFORM,
+    bounds,
     first_of,
     folds_of,
     game,
+    importances_of,
     measure_name,
     modalities_of,
     needs_images,
@@ -24,41 +26,60 @@ NOISE = (
     "Held against such importances, scores of maps say nothing about the methods: study a network that needs its "
     "images."
 )
+UNSURE = (
+    "Held against importances that may be chance, scores of maps say nothing about the methods: study more patients."
+)
 _POINTS = Unit(POINTS.factor, 0)
 _SCORE = SCORE.rounded(2)
 
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say."""
-    first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else NOISE
+    first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else _noise(evidence)
     if first or second:
         return Verdict(
-            first or "How much each modality counts for the network is not known.",
+            first or f"How much each modality counts for the network is not known{_why_unknown(evidence)}.",
             second or "No method can be judged, for maps are scored by what the network relies on; see the gaps.",
         )
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     return Verdict(
-        "There is no verdict, because neither importances nor scores are defined.",
+        f"There is no verdict, because neither importances nor scores are defined{_why_unknown(evidence)}.",
         "The section on gaps says what was missing.",
     )
 
 
+def _noise(evidence: Evidence) -> str:
+    return NOISE if _is_bounded(importances_of(evidence)) else UNSURE
+
+
+def _is_bounded(found: Mapping[str, Estimate]) -> bool:
+    """Whether intervals say how sure the importances are."""
+    return all(math.isfinite(bounds(row)[0]) for row in found.values())
+
+
+def _why_unknown(evidence: Evidence) -> str:
+    """Why no modality has an importance, where the estimates say it."""
+    played = game(evidence, "phi_modality")
+    found = [phi(evidence, played, name) for name in modalities_of(evidence)]
+    reason = next((row.reason for row in found if row and row.reason), "")
+    return f": {reason}" if reason else ""
+
+
 def _relies(evidence: Evidence) -> str:
     """Which modality counts most, by how much, and how sure that is."""
-    played = game(evidence, "phi_modality")
-    found = {name: row for name in modalities_of(evidence) if (row := phi(evidence, played, name))}
-    found = {name: row for name, row in found.items() if not math.isnan(row.value)}
+    found = importances_of(evidence)
     if not found:
         return ""
     ordered = sorted(found, key=lambda name: -found[name].value)
-    first = first_of(ranked(evidence, played)) or leading(found)
+    first = first_of(ranked(evidence, game(evidence, "phi_modality"))) or leading(found)
     total = sum(row.value for row in found.values())
     top = found[ordered[0]]
     if not needs_images(evidence):
+        so = "so its maps have little to explain" if _is_bounded(found) else "but too few patients say how sure that is"
         return (
             f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
-            f"{measure_name(evidence)}, so its maps have little to explain."
+            f"{measure_name(evidence)}, {so}."
         )
     whole = f"of the {number(total, _POINTS)} that all {len(found)} together add to its {measure_name(evidence)}"
     if len(first) == 1:
@@ -72,10 +93,10 @@ def _relies(evidence: Evidence) -> str:
     return text + _rest({name: found[name] for name in ordered if name not in first}) + "."
 
 
-def leading(found: dict[str, Estimate]) -> tuple[str, ...]:
+def leading(found: Mapping[str, Estimate]) -> tuple[str, ...]:
     """The modalities whose interval reaches into that of the highest value."""
     top = max(found.values(), key=lambda row: row.value)
-    return tuple(name for name, row in found.items() if row is top or not row.high < top.low)
+    return tuple(name for name, row in found.items() if row is top or not bounds(row)[1] < bounds(top)[0])
 
 
 def _points(row: Estimate) -> str:
@@ -96,8 +117,8 @@ def _folds(evidence: Evidence, first: Sequence[str]) -> str:
 
 def _rest(others: dict[str, Estimate]) -> str:
     """What the other modalities bring: those that surely add something, and those that do not."""
-    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if row.low > 0]
-    nothing = [name for name, row in others.items() if not row.low > 0]
+    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if bounds(row)[0] > 0]
+    nothing = [name for name, row in others.items() if not bounds(row)[0] > 0]
     if nothing:
         parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing for sure")
     return f"; {', '.join(parts)}" if parts else ""

@@ -104,7 +104,7 @@ _OWN = {
     "median_iou": Plain(
         "Overlap (IoU)",
         SCORE,
-        "The overlap of the lesion with the hotter half of a map (above the median of its values that are not 0), over "
+        "The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 on), over "
         "all modalities: 1 is a perfect match.",
     ),
     "delta_aupc": Plain(

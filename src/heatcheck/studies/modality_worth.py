@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
 from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
 from heatcheck.studies.modality_means import with_numbers
+from heatcheck.studies.modality_order import in_order
 from heatcheck.studies.modality_reading import KEYS, read_scores
 from heatcheck.studies.modality_rule import EVERY_FOLD, RIGHT, ModalityRule, shown_name
 
@@ -136,22 +136,6 @@ def _widened(one: MeanEstimate, error: float) -> MeanEstimate:
     low = one.value - math.hypot(one.value - one.low, SURE * error)
     high = one.value + math.hypot(one.high - one.value, SURE * error)
     return replace(one, low=low, high=high) if error > 0 else one
-
-
-def in_order(names: Sequence[str], phi: Sequence[MeanEstimate]) -> str:
-    """The modalities from the most important on; neighbours whose intervals overlap are said to be equal."""
-    ordered = sorted(range(len(names)), key=lambda place: (-phi[place].value, place))
-    text = names[ordered[0]]
-    for before, after in pairwise(ordered):
-        text += f" {'=' if _overlap(phi[before], phi[after]) else '>'} {names[after]}"
-    return text
-
-
-def _overlap(one: MeanEstimate, other: MeanEstimate) -> bool:
-    """Whether the lower end of the larger reaches the upper end of the smaller; without an interval, the value."""
-    low = one.value if math.isnan(one.low) else one.low
-    high = other.value if math.isnan(other.high) else other.high
-    return low <= high + 1e-9  # sums in another order differ in the last bits
 
 
 def accuracy_rows(worths: Worths) -> Iterator[Estimate]:

@@ -11,28 +11,11 @@ import pyarrow.parquet as pq
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import condition
-from heatcheck.core.seeds import generator_for
 from heatcheck.runs.store import Run, read_run
-from heatcheck.stats.bootstrap import bca_interval
-from heatcheck.stats.clusters import cluster_totals
-from heatcheck.stats.ratios import differences_from_first
+from heatcheck.studies.compare_modalities import ComparedModalities
+from heatcheck.studies.compared_scores import ComparedScore, compared_scores
 
 _KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedScore:
-    """One metric of one method on the cases that both runs have."""
-
-    metric: str
-    finding: str
-    method: str
-    first: float
-    second: float
-    difference: float
-    low: float | None  # None where there is no interval
-    high: float | None
-    n_cases: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +35,17 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Comparison:
     shared = _shared_cases(runs)
     if not shared:
         raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
-    merged = _scores(runs[0]).merge(_scores(runs[1]), on=_KEYS, suffixes=("_first", "_second"))
-    return Comparison(tuple(_sentences(runs, shared)), tuple(_compared(merged, draws)))
+    said = list(_sentences(runs, shared))
+    if runs[0].manifest["study"] == "modality":
+        modalities = ComparedModalities(runs, draws)
+        said += modalities.sentences()
+        rows = tuple(modalities.rows())
+    else:
+        merged = _scores(runs[0]).merge(_scores(runs[1]), on=_KEYS, suffixes=("_first", "_second"))
+        rows = tuple(compared_scores(merged, draws))
+    if not rows:
+        said.append("No score can be compared: none is defined in both runs for the same case and method.")
+    return Comparison(tuple(said), rows)
 
 
 def _finished(path: Path) -> Run:
@@ -152,16 +144,3 @@ def _changed(one: Mapping[str, Any], other: Mapping[str, Any], path: str = "") -
             yield from _changed(left, right, f"{path}{key}.")
         elif left != right:
             yield f"{path}{key}"
-
-
-def _compared(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]:
-    columns = ["value_first", "value_second"]
-    defined = merged.dropna(subset=columns)
-    for (metric, finding, method), rows in defined.groupby(["metric", "finding", "method"], sort=True, observed=True):
-        values = rows[columns].to_numpy(float)
-        totals = cluster_totals(values, rows["patient"].to_numpy(str)).joined
-        generator = generator_for("compare", str(metric), str(finding), str(method))
-        one = bca_interval(totals, differences_from_first, draws, generator)[0]
-        low, high = (None if math.isnan(bound) else bound for bound in (one.low, one.high))
-        first, second = values.mean(0).tolist()
-        yield ComparedScore(str(metric), str(finding), str(method), first, second, one.value, low, high, len(rows))

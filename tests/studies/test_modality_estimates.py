@@ -1,13 +1,15 @@
 import json
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from modality_tables import estimated, msfi_of, rule_of, scored
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from heatcheck.metrics.modalities import UNINFORMATIVE, UNKNOWN_IMPORTANCE
+from heatcheck.metrics.modalities import SAME_SUMS, UNINFORMATIVE, UNKNOWN_IMPORTANCE
+from heatcheck.metrics.undefined import NO_RELEVANCE
 
 METHODS = ("gradient", "lime", "grad_cam")
 PRIMARY = {"importance": "lesion", "weights": "positive"}
@@ -42,7 +44,7 @@ def test_conditions_of_one_metric_stay_apart(tmp_path):
 def test_undefined_scores_are_counted_and_their_reason_is_told_where_none_is_left(tmp_path):
     nothing = math.nan
     rows = [
-        scored([0.5, nothing, 1.0], "lesion_share", "gradient"),
+        scored([0.5, nothing, 1.0], "lesion_share", "gradient", reason="no map"),
         scored([nothing] * 3, "mi_correlation", "grad_cam", reason=UNINFORMATIVE),
     ]
     found = estimated(tmp_path, rule_of(), *rows)
@@ -51,6 +53,29 @@ def test_undefined_scores_are_counted_and_their_reason_is_told_where_none_is_lef
     none = found.one("mean", "mi_correlation", "grad_cam", fold="all")
     assert math.isnan(none.value)
     assert (none.n_undefined, none.reason) == (3, UNINFORMATIVE)
+
+
+def test_maps_that_say_nothing_count_0_in_means_and_differences_and_are_counted(tmp_path):
+    """Of ten maps, six are 0 everywhere: the share is 0.4 × 0.5, below the floor, not 0.5 above it."""
+    nothing = math.nan
+    values = np.array([0.5, 0.6, 0.4, 0.5] + [nothing] * 6)
+    rows = [
+        scored(values, "lesion_share", "gradient", reason=NO_RELEVANCE),
+        scored(np.full(10, 0.3), "lesion_share", "uniform"),
+        scored([1.0, nothing], "mi_correlation", "gradient", reason=SAME_SUMS),
+        scored([nothing, nothing], "mi_correlation", "grad_cam", reason=UNINFORMATIVE),
+        scored([1.0, nothing], "mi_correlation", "lime", reason=UNKNOWN_IMPORTANCE),
+    ]
+    found = estimated(tmp_path, rule_of(), *rows)
+    share = found.one("mean", "lesion_share", "gradient", fold="all")
+    assert (share.value, share.n_cases, share.n_undefined) == (pytest.approx(0.2), 10, 0)
+    assert found.one("difference", "lesion_share", "gradient", versus="uniform").value == pytest.approx(-0.1)
+    assert found.one("mean", "mi_correlation", "gradient", fold=1).value == 0.5
+    assert math.isnan(found.one("mean", "mi_correlation", "grad_cam", fold=1).value)
+    assert found.one("mean", "mi_correlation", "lime", fold=1).value == 1
+    empty = found.one("empty", "lesion_share", "gradient", fold="all")
+    assert (empty.value, empty.n_cases) == (6, 10)
+    assert [one.method for one in found.all(statistic="empty", metric="mi_correlation")] == ["gradient"]
 
 
 def test_floor_is_subtracted_case_by_case(tmp_path):
@@ -120,6 +145,25 @@ def test_uninformative_maps_rank_as_0_and_other_gaps_drop_the_case(tmp_path):
     ranked = {row.method: row for row in found.all(statistic="rank", metric="mi_correlation")}
     assert {name: row.value for name, row in ranked.items()} == {"gradient": 1, "grad_cam": 2, "lime": 3}
     assert (ranked["gradient"].n_cases, ranked["gradient"].n_undefined) == (6, 1)
+
+
+def test_cases_of_a_patient_are_one_block(tmp_path):
+    """Each of eight patients four times: the test is that of eight blocks of means, not of 32."""
+    values = np.random.default_rng(7).random((32, 3)) + np.array([0.2, 0.1, 0.0])
+    values[5, 1] = math.nan
+    rows = [
+        replace(row, patient=f"p{number // 4}")
+        for method, column in zip(METHODS, values.T, strict=True)
+        for number, row in enumerate(scored(column, "lesion_share", method, reason="no map"))
+    ]
+    found = estimated(tmp_path, rule_of(), rows)
+    values[5] = math.nan
+    means = np.nanmean(values.reshape(8, 4, 3), axis=1)
+    for method, expected in zip(METHODS, rankdata(-means, axis=1).mean(0), strict=True):
+        (row,) = found.all(statistic="rank", metric="lesion_share", method=method)
+        assert row.value == pytest.approx(expected)
+        assert row.p_value == pytest.approx(friedmanchisquare(*means.T).pvalue)
+        assert (row.n_patients, row.n_cases, row.n_undefined) == (8, 31, 1)
 
 
 def test_rank_without_a_test_says_why(tmp_path):

@@ -27,8 +27,8 @@ SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
 NOISE = (
-    "No modality surely helps this network, so its importances may be chance and the table below says nothing about the "
-    "methods."
+    "No modality surely helps this network, so its importances may be chance and the table below says nothing about "
+    "the methods."
 )
 FLOOR = (
     "A map that is the same everywhere inside the head. It scores what the size of the lesion alone earns; a map that "

@@ -104,8 +104,8 @@ _OWN = {
     "median_iou": Plain(
         "Overlap (IoU)",
         SCORE,
-        "The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 on), over "
-        "all modalities: 1 is a perfect match.",
+        "The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 on), "
+        "over all modalities: 1 is a perfect match.",
     ),
     "delta_aupc": Plain(
         "Faithfulness (\u0394AUPC)",

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import Estimate
-from heatcheck.studies.modality_means import difference_rows, mean_rows
+from heatcheck.studies.modality_means import difference_rows, empty_rows, mean_rows
 from heatcheck.studies.modality_opinions import opinion_rows
 from heatcheck.studies.modality_ranks import rank_rows
 from heatcheck.studies.modality_ratings import FILE, read_ratings
@@ -21,7 +21,7 @@ def modality_estimates(folder: Path, rule: ModalityRule) -> list[Estimate]:
     """Every estimate of a modality run, from its joined tables, and from the ratings where they lie beside them."""
     scores = read_scores(folder, MAP_METRICS, rule.model)
     rows = [*worth_rows(folder, rule), *mean_rows(scores, rule), *difference_rows(scores, rule)]
-    rows += [*rank_rows(scores, rule), *seconds_rows(folder, rule)]
+    rows += [*empty_rows(scores, rule), *rank_rows(scores, rule), *seconds_rows(folder, rule)]
     if (folder / FILE).exists():
         rows += rating_estimates(folder, rule)
     return rows

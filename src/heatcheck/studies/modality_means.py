@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import Estimate, condition
+from heatcheck.metrics.modalities import SAME_SUMS
+from heatcheck.metrics.undefined import NO_RELEVANCE
 from heatcheck.report.evidence import facts_of
 from heatcheck.stats.bootstrap import MeanEstimate, mean_estimates
 from heatcheck.stats.corrections import holm
@@ -15,6 +17,8 @@ from heatcheck.studies.modality_reading import commonest_reasons, wide
 from heatcheck.studies.modality_rule import EVERY_FOLD, FLOORED, UNIFORM, ModalityRule
 
 COLUMNS = ["metric", "at", "method"]
+EMPTY = (NO_RELEVANCE, SAME_SUMS)  # why a map says nothing, though its method could
+COUNTED = ("lesion_share", "mi_correlation")  # metrics by which such a map counts 0
 
 
 def with_numbers(blank: Estimate, one: MeanEstimate, why_not: str = "") -> Estimate:
@@ -25,11 +29,29 @@ def with_numbers(blank: Estimate, one: MeanEstimate, why_not: str = "") -> Estim
     )  # fmt: skip
 
 
+def counted(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores with 0 where a map says nothing: leaving these cases out would reward a method for silence."""
+    return scores.assign(value=scores["value"].mask(_empty(scores), 0.0))
+
+
+def _empty(scores: pd.DataFrame) -> pd.Series:
+    return scores["value"].isna() & scores["reason"].isin(EMPTY) & scores["metric"].isin(COUNTED)
+
+
+def empty_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """How many maps of each method say nothing and count 0, where there are any."""
+    for (metric, method), own in scores[scores["metric"].isin(COUNTED)].groupby(["metric", "method"], sort=True):
+        number = int(_empty(own).sum())
+        if number:
+            blank = rule.blank("empty", str(metric), str(method))
+            yield replace(blank, condition=condition(fold=EVERY_FOLD), value=float(number), n_cases=len(own))
+
+
 def mean_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
-    """The mean of every metric of every method in each fold and over all cases."""
+    """The mean of every metric of every method in each fold and over all cases; a map that says nothing counts 0."""
     if scores.empty:
         return
-    table, reasons = wide(scores, COLUMNS), commonest_reasons(scores, COLUMNS)
+    table, reasons = wide(counted(scores), COLUMNS), commonest_reasons(scores, COLUMNS)
     folds = table.index.get_level_values("fold").to_numpy()
     for fold in (*np.unique(folds).tolist(), EVERY_FOLD):
         own = table if fold == EVERY_FOLD else table[folds == fold]
@@ -55,11 +77,14 @@ def of_metric(scores: pd.DataFrame, metric: str, rule: ModalityRule) -> pd.DataF
 
 
 def difference_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
-    """By how much each method exceeds the uniform map, case by case, tested and corrected for the number of methods."""
+    """By how much each method exceeds the uniform map, case by case, tested and corrected for the number of methods.
+
+    A map that says nothing counts 0, as in the means.
+    """
     for metric in FLOORED:
         rows = of_metric(scores, metric, rule)
         if UNIFORM in set(rows["method"]):
-            yield from _versus_floor(wide(rows, ["method"]), metric, rule)
+            yield from _versus_floor(wide(counted(rows), ["method"]), metric, rule)
 
 
 def _versus_floor(table: pd.DataFrame, metric: str, rule: ModalityRule) -> Iterator[Estimate]:

@@ -272,3 +272,23 @@ def test_only_some_of_many_changed_volumes_are_in_memory_at_once(monkeypatch):
     with torch.no_grad():
         local_scores(logits, volume(), [one] * 5, torch.zeros(1, 2))
     assert max(seen) == 2
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_small_volumes_are_left_to_one_thread_and_the_others_are_given_back(small, monkeypatch):
+    monkeypatch.setattr(local, "SMALL", SIDE**3 - (not small))
+    threads = torch.get_num_threads()
+    seen = []
+
+    def logits(volumes):
+        seen.append(torch.get_num_threads())
+        return NETWORKS["vgg"](volumes)
+
+    torch.set_num_threads(2)
+    try:
+        with torch.no_grad():
+            local_scores(logits, volume(), [Change(Box(((2, 4),) * 3), torch.ones(1, 2, 2, 2, 2))], torch.zeros(1, 2))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert set(seen) == {1 if small else 2}

@@ -9,6 +9,7 @@ all values are put together and the usual way is taken. The first scores are com
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ CLOSE = 1e-4  # scores may differ by so much from those of a usual pass, as a sh
 AT_A_TIME = 8  # changed volumes that go through the network together
 WAYS = 16  # operations that may look at one answer
 VOXELS = 2**24  # that they may have together
+SMALL = 2**16  # voxels of a volume; the parts of smaller ones are so small that threads wait for one another
 _ELEMENTWISE = ACTIVATIONS - {"prelu", "rrelu"} | {"batch_norm", "dropout", "dropout3d"}
 _LAID_OUT = torch.channels_last_3d  # on a CPU convolutions are faster so
 _EVERYTHING = (slice(None), slice(None))  # images and channels
@@ -179,19 +181,34 @@ def local_scores(
         waiting.clear()
         return usual is None or (local.new > 0 and _alike(scores[-1], usual))
 
+    def place_of(change: Change | None) -> int:
+        """Where the scores will be found."""
+        if change is not None:
+            waiting.append(change)
+        return sum(map(len, scores)) + len(waiting) - 1 if change is not None or in_turn else 0
+
     try:
-        for change in changes:
-            if change is not None:
-                waiting.append(change)
-            counted = sum(map(len, scores)) + len(waiting)
-            places.append(counted - 1 if change is not None or in_turn else 0)
-            if len(waiting) == at_a_time and not flush():
+        with _one_thread() if volume[0, 0].numel() <= SMALL else nullcontext():
+            for change in changes:
+                places.append(place_of(change))
+                if len(waiting) == at_a_time and not flush():
+                    return None
+            if waiting and not flush():
                 return None
-        if waiting and not flush():
-            return None
     except (RuntimeError, ModelError):
         return None  # a usual pass tells what is wrong, if anything is
     return torch.cat(scores)[places]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """A block in which torch works alone."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _carried_out(volume: Images, changes: Sequence[Change], *, in_turn: bool) -> Images:

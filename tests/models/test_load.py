@@ -362,7 +362,7 @@ def test_own_network_takes_weights_from_a_file(tmp_path, factory):
     [
         ("broken", "RuntimeError: no weights for you; see the whole trace with --debug"),
         ("absent", "AttributeError: "),
-        ("text", "the factory returned str, not a torch.nn.Module"),
+        ("text", "the factory returned str, not a torch.nn.Module, nor a function that predicts"),
         ("three", "gives (1, 3), its contract names 2 outputs (1, 2); correct `outputs`"),
         ("pair", "gives tuple, its contract names 2 outputs"),
     ],

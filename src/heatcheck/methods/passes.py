@@ -21,9 +21,10 @@ from heatcheck.methods.quick import DirectVolumes, QuickBackward
 def module_of(classifier: Classifier) -> nn.Module | None:
     """The network, or None where only its predictions can be had."""
     try:
-        return classifier.module
+        module = classifier.module
     except ModelError:
         return None
+    return None if getattr(module, "predictions_only", False) else module
 
 
 def attention_for(*, create_graph: bool) -> AbstractContextManager[None]:

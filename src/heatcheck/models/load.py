@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from heatcheck.core.errors import ModelError, briefly
 from heatcheck.models.classifier import NetworkClassifier
 from heatcheck.models.contract import Preprocessing, checked_contract, read_contract
+from heatcheck.models.predicting import Predicting
 from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted, unchanged, unwrapped
 
@@ -157,7 +158,7 @@ def _sidecar(path: Path) -> Preprocessing | None:
 
 
 def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
-    """The network made by `python:package.module:factory`."""
+    """The network made by `python:package.module:factory`; a function it makes stands for one."""
     place, _, factory_name = name.removeprefix(PYTHON_PREFIX).partition(":")
     if not place or not factory_name:
         raise ModelError(f"model {name!r} should read python:package.module:factory")
@@ -178,9 +179,14 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
         raise ModelError(f"model {name}: {what}; see the whole trace with --debug") from error
     finally:
         sys.path[:] = before
-    if not isinstance(module, nn.Module):
-        raise ModelError(f"model {name}: the factory returned {type(module).__name__}, not a torch.nn.Module")
-    return module
+    if isinstance(module, nn.Module):
+        return module
+    if not callable(module) or inspect.isclass(module):
+        raise ModelError(
+            f"model {name}: the factory returned {type(module).__name__}, not a torch.nn.Module, nor a function that "
+            "predicts"
+        )
+    return Predicting(module)
 
 
 def _code_of(module: nn.Module) -> str:

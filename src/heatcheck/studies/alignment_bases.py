@@ -13,6 +13,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.seeds import seed_for
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
+from heatcheck.models.predicting import require_network
 from heatcheck.models.starting import start_from
 from heatcheck.runs.spec import Spec, checked
 from heatcheck.studies.alignment_cells import file_name
@@ -92,6 +93,7 @@ def opened(model: AlignmentModel, spec: Spec, options: RunOptions) -> NetworkCla
     found = open_model(model, spec.folder, options.device, trust_code=options.trust_code)
     if isinstance(found, Ensemble):
         raise SpecError(f"{spec.name}: one network is fine-tuned at a time; name `weights` instead of an ensemble")
+    require_network(model.name, found.module, "only a network can be fine-tuned")
     return replace(found, name=model.key)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from heatcheck.core.errors import SpecError
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX
+from heatcheck.models.predicting import require_network
 from heatcheck.runs.spec import Spec
 from heatcheck.studies.registry import RunOptions
 from heatcheck.studies.train_spec import PixelsPart
@@ -28,6 +29,7 @@ def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> Netwo
     model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
     if isinstance(model, Ensemble):
         raise SpecError(f"{spec.name}: a trigger is planted in one network; name `weights` instead of an ensemble")
+    require_network(settings.name, model.module, "a trigger is trained into a network")
     return model
 
 

@@ -217,7 +217,7 @@ def ranks(plan):
             top = int(place[name] - place[names[1]] < 2.2)
             rows.append(Estimate("rank", metric, ALL_FINDINGS, name, MODEL, place[name], p_value=1e-12,
                                  condition=condition(top=top, chi_squared=812.4), n_cases=plan.total - 3,
-                                 n_undefined=3))  # fmt: skip
+                                 n_patients=plan.total - 3, n_undefined=3))  # fmt: skip
         for one, other in combinations(plan.methods, 2):
             gap = abs(place[one] - place[other])
             rows.append(Estimate("pair", metric, ALL_FINDINGS, one, MODEL, place[one] - place[other],

@@ -10,6 +10,7 @@ from modality_page_estimates import LEVELS, all_estimates, case_values
 from modality_page_material import METHODS, ModalityPlan
 from page_reading import cell, read, section_text
 
+from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
 from heatcheck.report.build import build_report
 from heatcheck.report.modality_comparison import comparison, normalised, sorted_by_msfi
 from heatcheck.report.modality_distributions import distributions
@@ -139,9 +140,30 @@ def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
     msfi = content["rankings"][0]
     assert msfi.sentences[0] == "The methods differ (Friedman χ² = 812.4, p < 0.001)."
     assert "Guided Grad-CAM, Guided backprop, DeepLIFT and Integrated gradients" in msfi.sentences[1]
-    assert msfi.sentences[2] == "37 cases ranked, 3 without all scores left out."
+    assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
     assert "Guided Grad-CAM *" in msfi.diagram
     assert len(content["more"]) == 3
+
+
+def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
+    rows = [
+        replace(row, n_patients=12) if row.statistic == "rank" else row for row in all_estimates(ModalityPlan(**SMALL))
+    ]
+    told = ranks(modality_evidence(**SMALL, rows=rows))["rankings"][0].sentences[2]
+    assert told == "12 patients ranked by the mean of their 37 cases; 3 cases without all scores left out."
+
+
+def test_maps_that_say_nothing_are_counted_by_method(modality_evidence):
+    assert comparison(modality_evidence(**SMALL))["empty"] == ""
+    rows = all_estimates(ModalityPlan(**SMALL))
+    more = [
+        Estimate("empty", metric, ALL_FINDINGS, name, rows[0].model, n, condition=condition(fold="all"), n_cases=40)
+        for metric, name, n in (("lesion_share", "gradient", 3.0), ("mi_correlation", "gradient", 5.0),
+                                ("mi_correlation", "lime", 1.0))
+    ]  # fmt: skip
+    evidence = modality_evidence(**SMALL, rows=[*rows, *more])
+    assert comparison(evidence)["empty"].endswith("count 0: Gradient 5 of 40 and LIME 1 of 40.")
+    assert distributions(evidence)["empty"]
 
 
 def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):

@@ -175,6 +175,23 @@ def test_caveats_name_differing_folds_one_map_and_failed_cases(modality_evidence
     assert "drawn" not in told
 
 
+def test_caveats_say_that_scores_rest_on_uncertain_importances(modality_evidence):
+    told = " ".join(caveats(modality_evidence(**SMALL)))
+    assert "take the importances as given" in told
+    assert "in at least one network for T1 and T2, so the MI correlation rests on an uncertain order there." in told
+
+    def apart(row):
+        level = {"T1": 0.1, "T1C": 0.4, "T2": 0.2, "FLAIR": 0.3}
+        names = [name for name in level if f'"{name}"' in row.condition]
+        if row.statistic != "shapley" or not names:
+            return row
+        return replace(row, value=level[names[0]], low=level[names[0]] - 0.01, high=level[names[0]] + 0.01)
+
+    told = " ".join(caveats(modality_evidence(**changed(apart))))
+    assert "take the importances as given" in told
+    assert "uncertain order" not in told
+
+
 def test_caveats_of_one_drawn_network(modality_evidence):
     told = " ".join(caveats(modality_evidence(source="phantom_brain", folds=1, cases=20)))
     assert "One network was studied" in told

@@ -15,13 +15,17 @@ from heatcheck.report.modality_facts import (
     first_of,
     folds_of,
     game,
+    importances_of,
     is_drawn,
     primary,
     ranked,
     shared_of,
+    tied_pairs,
 )
 from heatcheck.report.modality_judgement import LESION, judge
 from heatcheck.report.numbers import SHARE, few, listed, number
+
+MOST_PAIRS = 4  # that a sentence names
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
@@ -33,6 +37,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _other_folds(evidence),
         _other_rules(evidence),
         _rules(evidence),
+        _taken_as_given(evidence),
         _one_map(evidence),
         _floors(evidence),
         _phantom(evidence),
@@ -107,6 +112,27 @@ def _rules(evidence: Evidence) -> str:
     if own.dilate:
         parts.append(f"lesions were widened by {own.dilate} pixels, which raises MSFI and its floor")
     return f"By the settings of this run, {listed(parts)}." if parts else ""
+
+
+def _taken_as_given(evidence: Evidence) -> str:
+    """What the intervals of the maps' scores do not hold, and where the order that they are held against is a tie."""
+    if not importances_of(evidence):
+        return ""
+    played = game(evidence, "phi_modality")
+    pairs = dict.fromkeys(pair for fold in folds_of(evidence) for pair in tied_pairs(evidence, played.of_fold(fold)))
+    text = (
+        "The intervals of MI correlation and MSFI take the importances as given, although these come from the same "
+        "cases and are uncertain themselves"
+    )
+    if not pairs:
+        return f"{text}."
+    told = [f"{one} and {other}" for one, other in pairs]
+    shown = told if len(told) <= MOST_PAIRS else [*told[: MOST_PAIRS - 1], f"{len(told) - MOST_PAIRS + 1} more pairs"]
+    where = "" if len(folds_of(evidence)) == 1 else " in at least one network"
+    return (
+        f"{text}: which modality counts more is not sure{where} for {'; '.join(shown)}, so the MI correlation rests "
+        "on an uncertain order there."
+    )
 
 
 def _one_map(evidence: Evidence) -> str:

@@ -9,14 +9,15 @@ from heatcheck.report.cost import seconds_by_method
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
-from heatcheck.report.modality_facts import EVERY, UNIFORM, Facts, estimate, shared_of
+from heatcheck.report.modality_facts import EVERY, UNIFORM, Facts, estimate, shared_of, silent
 from heatcheck.report.modality_ranking import ranking_of
 from heatcheck.report.modality_words import IMPORTANCES, msfi_views
-from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, number
+from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
 from heatcheck.report.words import plain
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
+EMPTY = "Maps that say nothing, being 0 everywhere or (for MI correlation) the same in every modality, count 0"
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
 
@@ -75,7 +76,19 @@ def comparison(evidence: Evidence) -> Mapping[str, object] | None:
         "summed": len(msfi_views(evidence)) > 1,
         "has_tops": any(square.is_top for row in rows for square in row.squares),
         "table": _table(evidence, lines, columns),
+        "empty": _empty(evidence),
     }
+
+
+def _empty(evidence: Evidence) -> str:
+    """How many maps of which method say nothing, in a sentence; nothing where all maps do."""
+    told = []
+    for method in evidence.methods:
+        found = [row for metric in ("lesion_share", "mi_correlation") if (row := silent(evidence, metric, method.name))]
+        if found:
+            most = max(found, key=lambda row: row.value)
+            told.append(f"{method.label} {most.value:.0f} of {most.n_cases:,}")
+    return f"{EMPTY}: {listed(told)}." if told else ""
 
 
 def sorted_by_msfi(evidence: Evidence) -> list[Entrant]:

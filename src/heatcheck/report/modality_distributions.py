@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.modality_facts import EVERY, UNIFORM, Facts, estimate, folds_of, shared_of
+from heatcheck.report.modality_facts import EVERY, UNIFORM, Facts, estimate, folds_of, shared_of, silent
 from heatcheck.report.modality_scores import case_scores
 from heatcheck.report.modality_words import IMPORTANCES, msfi_views
 from heatcheck.report.swarm import Swarm, SwarmRow, draw, legend
@@ -35,7 +35,10 @@ def distributions(evidence: Evidence) -> Mapping[str, object] | None:
              for facts in views]  # fmt: skip
     shown = [each for each in made if each]
     folds = folds_of(evidence)
-    return {"plots": shown, "legend": legend(folds, "fold") if len(folds) > 1 else {}} if shown else None
+    if not shown:
+        return None
+    empty = any(silent(evidence, "mi_correlation", method.name) for method in evidence.methods)
+    return {"plots": shown, "legend": legend(folds, "fold") if len(folds) > 1 else {}, "empty": empty}
 
 
 def _plot(evidence: Evidence, metric: str, facts: Facts, aside: str) -> Distribution | None:

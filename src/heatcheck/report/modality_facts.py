@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Protocol
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate, condition
@@ -274,6 +275,22 @@ def first_of(order: str) -> tuple[str, ...]:
 def known_estimate(evidence: Evidence, modality: str, fold: int | str = EVERY) -> Estimate | None:
     """The accuracy on images of which only this modality tells the truth."""
     return estimate(evidence, ("known", "known_importance"), {"fold": fold, "modality": modality})
+
+
+def silent(evidence: Evidence, metric: str, method: str) -> Estimate | None:
+    """How many of a method's maps say nothing by a metric and count 0; None where every map says something."""
+    return estimate(evidence, ("empty", metric), {"fold": EVERY}, method)
+
+
+def tied_pairs(evidence: Evidence, played: Game) -> list[tuple[str, str]]:
+    """The modalities of which it is not sure which one counts more, in pairs."""
+    found = {name: row for name in modalities_of(evidence) if (row := phi(evidence, played, name))}
+    known = {name: bounds(row) for name, row in found.items() if not math.isnan(row.value)}
+    return [
+        (one, other)
+        for one, other in combinations(known, 2)
+        if known[one][0] <= known[other][1] and known[other][0] <= known[one][1]
+    ]
 
 
 def is_defined(row: Estimate | None) -> bool:

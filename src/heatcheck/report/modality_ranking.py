@@ -1,4 +1,4 @@
-"""Which methods differ: mean ranks over cases, Friedman's test, Nemenyi's pairs and the marks of the best."""
+"""Which methods differ: mean ranks over patients, Friedman's test, Nemenyi's pairs and the marks of the best."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,9 @@ class Ranking:
     chi_squared: float
     tops: frozenset[str]
     reason: str
+    patients: int
     cases: int
-    dropped: int
+    dropped: int  # cases
 
     @property
     def is_open(self) -> bool:
@@ -57,6 +58,7 @@ def ranking_of(evidence: Evidence, metric: str) -> Ranking | None:
         float(facts.get("chi_squared") or math.nan),
         frozenset(row.method for row, each in found if each.get("top")) if first.p_value < LEVEL else frozenset(),
         next((row.reason for row, _ in found if row.reason), ""),
+        first.n_patients,
         first.n_cases,
         first.n_undefined,
     )
@@ -93,8 +95,10 @@ def _tops(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
 
 
 def _cases(ranking: Ranking) -> str:
-    left_out = f", {ranking.dropped:,} without all scores left out" if ranking.dropped else ""
-    return f"{count(ranking.cases, 'case')} ranked{left_out}."
+    several = ranking.cases > ranking.patients
+    means = f" by the mean of their {count(ranking.cases, 'case')}" if several else ""
+    left_out = f"; {count(ranking.dropped, 'case')} without all scores left out" if ranking.dropped else ""
+    return f"{count(ranking.patients, 'patient')} ranked{means}{left_out}."
 
 
 def _diagram(evidence: Evidence, metric: str, name: str, ranking: Ranking) -> Markup:

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from brightness_material import CASES, write_modality, write_pictures
+import yaml
+from brightness_material import CASES, CONTRACT, write_modality, write_pictures
 from safetensors import safe_open
 
 from heatcheck import read_run, run_study
-from heatcheck.core.errors import CaseError
+from heatcheck.core.errors import CaseError, InputError
+from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.modality import plan_modality
 from heatcheck.studies.modality_explaining import ModalExplainer
 from heatcheck.studies.registry import RunOptions
+from heatcheck.studies.train_examples import CaseExamples
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 FEW = {"methods": ["gradient", "input_x_gradient"], "removal": None}
@@ -43,6 +47,54 @@ def test_a_case_of_a_known_source_that_fails_is_counted_beside_the_tested_one_of
     assert (status["03"], status["03 (known T1C)"]) == ("ok", "failed")
     assert "03 (known T1C)" in (tmp_path / "run" / "report.html").read_text()
     assert "03" in set(run.scores["case"])
+
+
+SCALED = {name: value for name, value in CONTRACT.items() if name not in ("mean", "std")} | {"scaling": "nonzero"}
+
+
+def test_a_constant_modality_is_named_with_its_case(tmp_path):
+    known = [{"modality": "T1C", "source": write_pictures(tmp_path / "known")}]
+    known[0]["source"] |= {name: f"known/{known[0]['source'][name]}" for name in ("images", "labels", "masks")}
+    path = write_modality(
+        tmp_path, known=known, **FEW, model={"name": "python:readers:t1c", "label": "t1c", "contract": SCALED}
+    )
+    for name in ("cases/03.npy", "known/cases/05.npy"):
+        picture = np.load(tmp_path / name)
+        picture[2] = 1.0
+        np.save(tmp_path / name, picture)
+    run_study(path, tmp_path / "run", TRUSTED)
+    reasons = read_run(tmp_path / "run").cases.set_index("case")["reason"]
+    assert reasons["03"].startswith("T2 of 03 is constant")
+    assert reasons["05 (known T1C)"].startswith("T2 of 05 is constant")
+
+
+def trained(folder, **body):
+    """The spec of a network trained in two folds on eight pictures."""
+    values = {
+        "study": "modality", "threads": 1, "gallery": 0, "source": write_pictures(folder, count=8),
+        "model": "vgg_bn_compact", "size": [32, 32], "folds": 2, "fit": {"epochs": 1, "batch_size": 2},
+        "bootstrap_draws": 100, **FEW, **body,
+    }  # fmt: skip
+    (folder / "study.yaml").write_text(yaml.safe_dump(values))
+    return folder / "study.yaml"
+
+
+def test_training_on_images_of_which_none_can_be_read_says_what_is_wrong_with_the_first(tmp_path):
+    path = trained(tmp_path)
+    for file in (tmp_path / "cases").iterdir():
+        np.save(file, np.ones((4, 16, 16), np.float32))
+    with pytest.raises(InputError, match=r"none of the \d training images of fold 1 can be used \(0\d: T1 of 0\d is c"):
+        run_study(path, tmp_path / "run", TRUSTED)
+
+
+@pytest.mark.parametrize("pixels", [{"scaling": "nonzero"}, {"mean": [1.0], "std": [1.0]}])
+def test_an_image_of_one_channel_does_not_stand_for_all_modalities(tmp_path, pixels):
+    plan = plan_modality(read_spec(str(trained(tmp_path, pixels=pixels))), TRUSTED, tmp_path / "run")
+    np.save(tmp_path / "cases" / "03.npy", np.load(tmp_path / "cases" / "03.npy")[:1])
+    examples = CaseExamples(plan.source, plan.contract)
+    assert str(examples.problem(3)) == "image has 1 channels, the model expects 4 (T1, T1C, T2, FLAIR)"
+    assert examples[3][0].isnan().all()
+    assert examples.problem(2) is None
 
 
 def test_kept_maps_are_written_batch_by_batch(tmp_path):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from brightness_material import write_pictures
 from modality_study_material import CLASSES, weighed
 
 from heatcheck.core.errors import HeatcheckError, SpecError
@@ -13,6 +14,8 @@ from heatcheck.studies.modality import plan_modality
 from heatcheck.studies.registry import RunOptions
 
 PHANTOM = {"name": "phantom_brain", "cases": 12, "size": 24}
+
+VOLUMES = {"name": "phantom_brain", "cases": 12, "size": 24, "slices": 6}
 
 
 def spec_of(tmp_path, **body):
@@ -72,12 +75,42 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ({"source": {"name": "phantom_chest", "patients": 4}}, "does not name its channels"),
         ({"removal": {"steps": 0}}, "removal.steps"),
         ({"dilate": -1}, "dilate"),
+        ({"folds": 1}, "study.yaml: 'folds': name two folds or more, or a file with the columns case and fold, got 1"),
+        ({"folds": True}, "name two folds or more"),
+        ({"folds": 2.5}, "name two folds or more"),
+        ({"permutations": 3}, "'permutations': Input should be greater than or equal to 4"),
+        ({"pixels": {"channels": 1}}, "`pixels` speaks of 1 channels, and there are 4 modalities (T1, T1C, T2, FLAIR)"),
+        ({"pixels": {"mean": [0.0] * 3, "std": [1.0] * 3}}, "`pixels` speaks of 3 channels"),
+        ({"known": [{"modality": "T1C", "source": VOLUMES}]}, "has images of 3 axes, and the networks take 2"),
+        (
+            {
+                "source": VOLUMES,
+                "model": "vgg3d_compact",
+                "size": [16, 16, 16],
+                "fit": {"epochs": 1, "batch_size": 2, "rotate": 10},
+            },
+            "`fit.rotate` turns pictures, and the network takes volumes",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(tmp_path, body, told):
     with pytest.raises(HeatcheckError, match=re.escape(told)) as error:
         planned(tmp_path, **body)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["FLAIR", "T2", "T1C", "T1"], "has the modalities FLAIR, T2, T1C, T1, and the study's has T1, T1C, T2, FLAIR"),
+        ([], "has the modalities nobody named"),
+    ],
+)
+def test_cases_of_known_importance_have_the_studys_modalities_in_their_order(tmp_path, names, told):
+    source = write_pictures(tmp_path) | {"modalities": names}
+    with pytest.raises(SpecError, match=f"the source of `known` T1C {told}"):
+        planned(tmp_path, known=[{"modality": "T1C", "source": source}])
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_case_in_two_folds_is_named(tmp_path):

@@ -9,6 +9,7 @@ HeatcheckError
 │   │       └── DivergedError  its loss is no longer a number
 │   └── RunFolderError    an output folder that must not be written
 └── CaseError             one case that cannot be used: recorded, and the run goes on
+    └── ConstantChannelError  one of its channels has nothing to be scaled by
 """
 
 
@@ -50,6 +51,18 @@ class CaseError(HeatcheckError):
     def __init__(self, message: str, *, stage: str = "load") -> None:
         super().__init__(message)
         self.stage = stage
+
+
+class ConstantChannelError(CaseError):
+    """A channel of one case has nothing to be scaled by; `channel` is its place."""
+
+    def __init__(self, channel: int, name: str) -> None:
+        super().__init__(
+            f"{name} is constant: its pixels other than 0 do not differ, so that it cannot be scaled by them; "
+            "check the file",
+            stage="prepare",
+        )
+        self.channel = channel
 
 
 def briefly(error: Exception) -> str:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heatcheck.core.contracts import Classifier
-from heatcheck.core.errors import CaseError
+from heatcheck.core.errors import CaseError, ConstantChannelError
 from heatcheck.core.geometry import Placement, image_to_model, place
 from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images, Logits
@@ -126,14 +126,10 @@ def statistics_of(image: Image, wanted: Preprocessing) -> Statistics | None:
     if not np.isfinite(image).all():
         raise CaseError("image has pixels that are no numbers (NaN or infinite); mend the file", stage="prepare")
     mean, std = [], []
-    for number, channel in enumerate(image, 1):
+    for number, channel in enumerate(image):
         seen = channel[channel != 0].astype(np.float64)
         if not seen.size or seen.min() == seen.max():
-            raise CaseError(
-                f"channel {number} of {len(image)} is constant: its pixels other than 0 do not differ, so that it "
-                "cannot be scaled by them; check the file",
-                stage="prepare",
-            )
+            raise ConstantChannelError(number, f"channel {number + 1} of {len(image)}")
         mean.append(float(seen.mean()))
         std.append(float(seen.std()))
     return Statistics(tuple(mean), tuple(std))

@@ -35,7 +35,7 @@ from heatcheck.studies.modality_removal import RemovalTest
 from heatcheck.studies.modality_rule import ModalityRule
 from heatcheck.studies.modality_scores import MapScorer
 from heatcheck.studies.modality_shapley import FoldCases, Seen, ShapleyStage
-from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities_of, require_sound
+from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality_stage import Judging, ModalMapsStage
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
@@ -265,12 +265,10 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     source = open_source(body.source, spec.folder, spec.name)
     modalities, classes = modalities_of(body, source, spec.name), classes_of(source, spec.name)
     known = {part.modality: open_source(part.source, spec.folder, spec.name) for part in body.known}
-    for modality, other in known.items():
-        if classes_of(other, f"{spec.name}: known {modality}") != classes:
-            raise SpecError(f"{spec.name}: the source of `known` {modality} has other classes than the study's source")
     given = _given(body, spec, options)
     folds = _folds(body, spec, source.index(), classes, trained=given is None)
     contract = _contract(body, given, classes, modalities, spec.name)
+    require_known(known, source, len(contract.size), spec.name)
     data = data_of(source, known, folds, options.limit)
     if options.pseudonymise:
         data = under_pseudonyms(data, out, options.limit)
@@ -343,6 +341,13 @@ def _contract(
     size = body.size or facts.size
     facts.require_size(size)
     pixels = body.pixels
+    if body.fit.rotate and len(size) != 2:
+        raise SpecError(f"{where}: `fit.rotate` turns pictures, and the network takes volumes; leave it out")
+    if pixels.said_channels not in (None, len(modalities)):
+        raise SpecError(
+            f"{where}: `pixels` speaks of {pixels.said_channels} channels, and there are {len(modalities)} modalities "
+            f"({', '.join(modalities)}); they must be as many"
+        )
     return Preprocessing(
         outputs=tuple(classes),
         size=size,

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float
 
-from heatcheck.core.errors import CaseError
+from heatcheck.core.errors import CaseError, ConstantChannelError
 from heatcheck.core.orientation import radiological
-from heatcheck.core.records import Case, Image, Mask
+from heatcheck.core.records import Case, CaseKey, Image, Mask
 
 Masks = Bool[np.ndarray, "modality *space"]
 
@@ -39,14 +39,27 @@ class ModalCase:
         return np.asarray((self.case.image != 0).any(0))
 
 
-def modal_case(case: Case, modalities: Sequence[str], rule: MaskRule) -> ModalCase:
-    """The case with its masks; raises CaseError where it has none, or not as many channels as modalities."""
+def require_channels(case: Case, modalities: Sequence[str]) -> None:
+    """Refuse a case that has not one channel a modality: a single one must not stand for all."""
     if len(case.image) != len(modalities):
         raise CaseError(
             f"{case.key.case} has {len(case.image)} channels and there are {len(modalities)} modalities "
             f"({', '.join(modalities)}); export them all",
             stage="read",
         )
+
+
+def named(error: Exception, key: CaseKey, modalities: Sequence[str]) -> Exception:
+    """The error, which names case and modality where it spoke of a channel."""
+    if not isinstance(error, ConstantChannelError):
+        return error
+    told = ConstantChannelError(error.channel, f"{modalities[error.channel]} of {key.case}")
+    return told.with_traceback(error.__traceback__)
+
+
+def modal_case(case: Case, modalities: Sequence[str], rule: MaskRule) -> ModalCase:
+    """The case with its masks; raises CaseError where it has none, or not as many channels as modalities."""
+    require_channels(case, modalities)
     if not np.isfinite(case.image).all():
         raise CaseError(f"{case.key.case} has voxels that are no numbers; export it again", stage="read")
     lesion = _lesion(case, modalities, rule)

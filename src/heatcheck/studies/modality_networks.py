@@ -14,12 +14,14 @@ from torch import nn
 from torch.utils.data import Subset
 
 from heatcheck.core.contracts import Source
+from heatcheck.core.errors import InputError, briefly
 from heatcheck.core.records import Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
 from heatcheck.studies.best_network import BestNetwork
 from heatcheck.studies.folds import Fold
+from heatcheck.studies.modality_cases import named
 from heatcheck.studies.modality_spec import ModalityBody
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.threads import repeatable
@@ -117,7 +119,7 @@ class FoldsStage:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(seed, "initial weights"))
             module = quick(self.networks.built())
-        examples, labels = self._examples()
+        examples, labels = self._examples(fold)
         return Job(
             module,
             LabelObjective("single_label"),
@@ -130,12 +132,26 @@ class FoldsStage:
             classes=labels[list(fold.training)].argmax(1).numpy(),
         )
 
-    def _examples(self) -> tuple[Examples, torch.Tensor]:
+    def _examples(self, fold: Fold) -> tuple[Examples, torch.Tensor]:
         """The cases on the model's grid with their labels, kept on disk once for all folds where that is wished."""
         examples = CaseExamples(self.source, self.networks.contract)
+        for what, places in (("training", fold.training), ("validation", fold.validation)):
+            _require_some(examples, places, f"{what} images of fold {fold.number}")
         if not self.networks.body.cache:
             return examples, examples.labels
         file = self.networks.folder / IMAGES / "cases.npy"
         file.parent.mkdir(exist_ok=True)
         stored = StoredExamples(examples, file, self.watcher, self.machine.workers)
         return stored, examples.labels
+
+
+def _require_some(examples: CaseExamples, places: Sequence[int], what: str) -> None:
+    """Refuse to train where no image can be read, and say what is wrong with the first of them."""
+    first = ""
+    for place in places:
+        problem = examples.problem(place)
+        if problem is None:
+            return
+        key = examples.keys[place]
+        first = first or f"{key.case}: {briefly(named(problem, key, examples.modalities))}"
+    raise InputError(f"none of the {len(places)} {what} can be used ({first}); check the source")

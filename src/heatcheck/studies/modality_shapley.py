@@ -14,7 +14,7 @@ from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.studies.modality_ablation import Ablation, Shown, told, told_by_coalition, views_of
-from heatcheck.studies.modality_cases import MaskRule, ModalCase, modal_case
+from heatcheck.studies.modality_cases import MaskRule, ModalCase, modal_case, named, require_channels
 from heatcheck.studies.modality_networks import Networks
 from heatcheck.studies.modality_rule import RIGHT, shown_name
 
@@ -104,10 +104,15 @@ class _Collected:
     def work(self, cases: Sequence[Case]) -> None:
         """Show a batch; when it fails, find the case that is to blame and keep the others."""
         show = self._known if self.tested.known else self._subsets
-        one_by_one_if_needed(cases, show, lambda case, error: self.records.append(failure(case.key, error)))
+        one_by_one_if_needed(cases, show, self._blame)
+
+    def _blame(self, case: Case, error: Exception) -> None:
+        self.records.append(failure(case.key, named(error, case.key, self.stage.seen.modalities)))
 
     def _known(self, cases: Sequence[Case]) -> None:
         classifier = self.stage.networks.of(self.tested.fold)
+        for case in cases:
+            require_channels(case, self.stage.seen.modalities)
         said = told(classifier, classifier.prepare([case.image for case in cases]))
         self._store(cases, {condition(fold=self.tested.fold, known=self.tested.known): said})
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import SpecError
+from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.registry import suggest
 from heatcheck.methods import METHODS
 from heatcheck.studies.explainers import StudyModel
@@ -46,7 +46,7 @@ class ModalityBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     source: dict[str, Any]
     model: StudyModel
-    folds: Annotated[int, Field(ge=2)] | Path | None = None  # a number, or a table of cases and folds; none: weights
+    folds: int | Path | None = None  # a number, or a table of cases and folds; none: weights
     validation_share: float = Field(0.2, gt=0, lt=1)  # of the cases that are not tested, to choose the epoch
     size: tuple[PositiveInt, ...] = ()  # of networks that are trained here, and so the next three
     pixels: PixelsPart = PixelsPart(scaling="nonzero")
@@ -61,11 +61,19 @@ class ModalityBody(BaseModel):
     weights: Weights = "positive"
     importance: Importance = "lesion"
     known: tuple[KnownPart, ...] = ()
-    permutations: PositiveInt = 200  # orders drawn where there are more than ten modalities
+    permutations: int = Field(200, ge=4)  # orders drawn where there are more than ten modalities
     removal: RemovalPart | None = RemovalPart()
     ratings: Path | None = None
     nifti: Literal["gallery", "all", "none"] = "gallery"
     bootstrap_draws: int = Field(2000, ge=100)
+
+    @field_validator("folds", mode="before")
+    @classmethod
+    def _several_or_a_table(cls, value: object) -> object:
+        number = isinstance(value, int) and not isinstance(value, bool) and value > 1
+        if value is not None and not number and not isinstance(value, str | Path):
+            raise ValueError("name two folds or more, or a file with the columns case and fold")
+        return value
 
     @field_validator("methods", mode="before")
     @classmethod
@@ -131,6 +139,34 @@ def classes_of(source: Source, where: str) -> tuple[str, ...]:
     if not source.index():
         raise SpecError(f"{where}: the source has no cases")
     return classes
+
+
+def require_known(known: Mapping[str, Source], source: Source, axes: int, where: str) -> None:
+    """Refuse cases of known importance that are not like those of the study: in classes, modalities or axes."""
+    wanted, classes = tuple(getattr(source, "modalities", ())), tuple(source.findings)
+    for modality, other in known.items():
+        here = f"{where}: the source of `known` {modality}"
+        names = tuple(getattr(other, "modalities", ()))
+        if names != wanted:
+            raise SpecError(
+                f"{here} has the modalities {', '.join(names) or 'nobody named'}, and the study's has "
+                f"{', '.join(wanted)}; they must be the same in the same order"
+            )
+        if classes_of(other, here) != classes:
+            raise SpecError(f"{here} has other classes than the study's source; they must be the same")
+        found = _axes(other)
+        if found not in (None, axes):
+            raise SpecError(f"{here} has images of {found} axes, and the networks take {axes}; choose another")
+
+
+def _axes(source: Source) -> int | None:
+    """How many axes the first case's image has; None where it cannot be read."""
+    try:
+        return source.load(source.index()[0]).image.ndim - 1
+    except InputError:
+        raise
+    except Exception:  # noqa: BLE001 - recorded when the case's turn comes
+        return None
 
 
 def require_sound(body: ModalityBody, where: str) -> None:

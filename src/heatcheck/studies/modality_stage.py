@@ -7,7 +7,7 @@ from typing import Protocol
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import for_keeping
 from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
-from heatcheck.studies.modality_cases import ModalCase
+from heatcheck.studies.modality_cases import ModalCase, named
 from heatcheck.studies.modality_explaining import Answered, MadeMaps, ModalExplainer, ModalMap, on_image
 from heatcheck.studies.modality_removal import RemovalTest, Subject, removal_rows
 from heatcheck.studies.modality_scores import MapScorer
@@ -97,7 +97,7 @@ class _Collected:
         one_by_one_if_needed(batch, self._explain, self._blame)
 
     def _blame(self, case: Case, error: Exception) -> None:
-        self.cases.append(failure(case.key, error))
+        self.cases.append(failure(case.key, named(error, case.key, self.stage.seen.modalities)))
         if self.stage.export is not None:  # an earlier method may have written its map
             self.stage.export.remove(case)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import InputError, RunFolderError
+from heatcheck.core.errors import CaseError, InputError, RunFolderError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import Preprocessing
@@ -30,11 +30,13 @@ _AT_ONCE = 16
 class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     """The cases of a source on the model's grid, with their labels; read anew each time.
 
-    An image that cannot be read is NaN: it teaches nothing, and is counted.
+    An image that cannot be read is NaN: it teaches nothing, and is counted. A grey image fills every channel,
+    unless the source's channels are modalities.
     """
 
     def __init__(self, source: Source, contract: Preprocessing, blank: Literal["unknown", "zero"] = "unknown") -> None:
         self.source, self.contract = source, contract
+        self.modalities: tuple[str, ...] = getattr(source, "modalities", ())
         self.keys = list(source.index())
         every = (key.labels.get(finding, math.nan) for key in self.keys for finding in contract.outputs)
         labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(self.keys), -1))
@@ -44,13 +46,28 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
         return len(self.keys)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        image = self._read(index)
+        return image if isinstance(image, Tensor) else torch.full(self.shape, math.nan), self.labels[index]
+
+    def problem(self, index: int) -> Exception | None:
+        """Why a case teaches nothing; None where it can be read."""
+        image = self._read(index)
+        return None if isinstance(image, Tensor) else image
+
+    def _read(self, index: int) -> Tensor | Exception:
         try:
-            image = prepared(self.source.load(self.keys[index]).image, self.contract)
+            image = self.source.load(self.keys[index]).image
+            self._require_channels(len(image))
+            return prepared(image, self.contract)
         except InputError:
             raise  # what the user must mend concerns every image
-        except Exception:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
-            image = torch.full(self.shape, math.nan)
-        return image, self.labels[index]
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
+            return error
+
+    def _require_channels(self, found: int) -> None:
+        if len(self.modalities) > 1 and found != self.contract.channels:
+            named = ", ".join(self.modalities)
+            raise CaseError(f"image has {found} channels, the model expects {self.contract.channels} ({named})")
 
     @property
     def shape(self) -> tuple[int, ...]:

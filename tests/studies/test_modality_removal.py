@@ -72,3 +72,11 @@ def test_the_random_curve_is_the_same_each_time():
     values = np.ones((4, 8, 8), np.float32)
     one, again = (examined(classifier, case, values)["delta_aupc"].value for _ in range(2))
     assert one == again
+
+
+def test_what_takes_a_voxels_place_is_black_as_the_network_sees_it():
+    case = small_case(seed=4)
+    classifier = weighed([0.0, 1.0, 0.0, 0.0], threshold=-0.3, mean=[0.5])
+    found = examined(classifier, case, np.ones((1, 8, 8), np.float32))
+    # black is -0.5 there: with everything gone the mean falls below the threshold, which a 0 in each voxel would not do
+    assert found["aupc"].value == pytest.approx(0.05)

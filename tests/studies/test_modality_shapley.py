@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -55,10 +56,10 @@ def rows_of(stage, folder):
     return within.read_table("scores"), within.read_table("cases")
 
 
-def worth(folder, measure="balanced", known=()):
+def worth(folder, measure="balanced", known=(), fills=("zero",)):
     """What the modalities are worth."""
     rule = ModalityRule(
-        MODALITIES, CLASSES, ("gradient",), frozenset(), (1,), ("zero",), measure, "positive", "lesion", known,
+        MODALITIES, CLASSES, ("gradient",), frozenset(), (1,), fills, measure, "positive", "lesion", known,
         "weighed", coalitions(4), 100, 0,
     )  # fmt: skip
     return importances(folder, 1, rule)
@@ -138,6 +139,17 @@ def test_cases_on_which_one_modality_tells_the_class_are_only_asked_about(tmp_pa
     alone = scores[scores["condition"] == '{"fold":1,"known":"T1C"}']["value"].mean()
     assert found.known.tolist() == [0, alone, 0, alone]
     assert set(found.of_features) == {"lesion", "known"}
+
+
+def test_maps_are_scored_with_the_worth_under_the_first_fill(tmp_path):
+    classifier = weighed([0.1, 1.0, -0.1, 0.7], threshold=1.9)
+    rows_of(replace(stage_of(six_cases(), classifier), fills=("zero", "tissue")), tmp_path)
+    zero, tissue = (worth(tmp_path, fills=(fill,)) for fill in ("zero", "tissue"))
+    assert zero.modality.tolist() != tissue.modality.tolist()  # other tissue is as bright as what it stands for
+    for fills, expected in ((("zero", "tissue"), zero), (("tissue", "zero"), tissue)):
+        found = worth(tmp_path, fills=fills)
+        assert found.modality.tolist() == expected.modality.tolist()
+        assert found.lesion.tolist() == expected.lesion.tolist()
 
 
 def test_a_fold_without_usable_cases_has_no_worth(tmp_path):

@@ -60,6 +60,24 @@ def test_the_table_of_folds_counts_under_pseudonyms(tmp_path):
     assert found == {case: int(number) for case, number in said.items()}
 
 
+def test_a_pseudonymous_run_does_not_say_where_the_data_lie(tmp_path):
+    path = write_modality(tmp_path / "ward", methods=["gradient"], removal=None)
+    values = yaml.safe_load(path.read_text())
+    values["source"] |= {
+        name: str(tmp_path / "ward" / values["source"][name]) for name in ("images", "labels", "masks")
+    }
+    values["known"] = [{"modality": "T1C", "source": values["source"]}]
+    path.write_text(yaml.safe_dump(values))
+    np.save(tmp_path / "ward" / "cases" / "03.npy", np.zeros((2, 16, 16), np.float32))
+    run_study(path, tmp_path / "run", RunOptions(trust_code=True, workers=1, pseudonymise=True))
+    for file in ("run.json", "report.html"):
+        assert str(tmp_path) not in (tmp_path / "run" / file).read_text()
+    cases = read_run(tmp_path / "run").cases
+    assert (cases["status"] == "failed").sum() == 2  # the tested one and the known one
+    assert not cases["reason"].str.contains(str(tmp_path)).any()
+    assert read_run(tmp_path / "run").manifest["spec"]["source"]["images"] == "(hidden)"
+
+
 def keys_of(classes):
     return [CaseKey(f"{place:02d}", f"p{place}", {"a": float(c == "a"), "b": float(c == "b")})
             for place, c in enumerate(classes)]  # fmt: skip

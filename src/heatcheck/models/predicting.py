@@ -31,7 +31,7 @@ class Predicting(nn.Module):
         try:
             return inspect.getsource(code)
         except (OSError, TypeError):
-            return str(code)
+            return code.__qualname__
 
 
 def require_network(name: str, module: nn.Module, why: str) -> None:

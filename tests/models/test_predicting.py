@@ -30,3 +30,8 @@ def test_the_functions_code_is_part_of_what_the_model_is():
     assert "images.max((1, 2, 3))" in repr(Predicting(sums))
     assert "sums(images) + 1" in repr(Predicting(Service()))
     assert "max" in repr(Predicting(max))
+
+
+def test_a_function_whose_code_cannot_be_read_is_the_same_model_in_every_run():
+    made = eval("lambda images: images")  # noqa: S307 - there is no other way to have no source
+    assert "0x" not in repr(Predicting(made))

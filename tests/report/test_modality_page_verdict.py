@@ -192,6 +192,16 @@ def test_caveats_say_that_scores_rest_on_uncertain_importances(modality_evidence
     assert "uncertain order" not in told
 
 
+def test_modalities_that_surely_count_the_same_have_no_uncertain_order(modality_evidence):
+    def same(row):
+        if row.statistic != "shapley":
+            return row
+        value = 0.5 if '"T1C"' in row.condition else 0.0
+        return replace(row, value=value, low=math.nan, high=math.nan, reason=ONE_VALUE, n_patients=12)
+
+    assert "uncertain order" not in " ".join(caveats(modality_evidence(**changed(same))))
+
+
 def test_caveats_of_one_drawn_network(modality_evidence):
     told = " ".join(caveats(modality_evidence(source="phantom_brain", folds=1, cases=20)))
     assert "One network was studied" in told

@@ -283,13 +283,15 @@ def silent(evidence: Evidence, metric: str, method: str) -> Estimate | None:
 
 
 def tied_pairs(evidence: Evidence, played: Game) -> list[tuple[str, str]]:
-    """The modalities of which it is not sure which one counts more, in pairs."""
+    """The modalities of which it is not sure which one counts more, in pairs; not those that surely count the same."""
     found = {name: row for name in modalities_of(evidence) if (row := phi(evidence, played, name))}
     known = {name: bounds(row) for name, row in found.items() if not math.isnan(row.value)}
     return [
         (one, other)
         for one, other in combinations(known, 2)
-        if known[one][0] <= known[other][1] and known[other][0] <= known[one][1]
+        if known[one][0] <= known[other][1]
+        and known[other][0] <= known[one][1]
+        and len({*known[one], *known[other]}) > 1
     ]
 
 

@@ -32,7 +32,6 @@ TISSUES: dict[str, tuple[float, float, float, float]] = {
     "swelling": (0.48, 0.50, 0.82, 0.98),
 }
 BRIGHTEST = 1000.0  # raw value of fat in T1
-DARKEST = 2.0  # raw value below which nothing in the head falls: 0 is outside it
 
 
 @dataclass(frozen=True)
@@ -171,12 +170,12 @@ def with_tumour(head: Head, tumour: Tumour, forms: tuple[Form, ...], place: Plac
 
 
 def measured(head: Head, place: Place, scanner: Scanner, generator: np.random.Generator) -> Image:
-    """The raw intensities, exactly 0 outside the head and never inside."""
+    """The raw intensities, exactly 0 outside the head; a magnitude inside is above it."""
     grain = 1 + np.float32(0.022) * scanner.grain.at(place)
     image = np.empty_like(head.image)
     for channel, (gain, shading) in enumerate(zip(scanner.gain, scanner.shading, strict=True)):
         shade = np.exp(np.float32(scanner.shade) * shading.at(place))
         noise = generator.standard_normal((2, *shade.shape), dtype=np.float32) * np.float32(scanner.noise)
         magnitude = np.hypot(head.image[channel] * grain * shade + noise[0], noise[1]) * np.float32(gain * BRIGHTEST)
-        image[channel] = np.where(head.inside, np.maximum(magnitude, np.float32(DARKEST)), 0)
+        image[channel] = np.where(head.inside, magnitude, np.float32(0))
     return image

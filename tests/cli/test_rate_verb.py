@@ -12,6 +12,7 @@ from heatcheck.runs.store import RunFolder, locked
 
 METHODS = ("gradient", "lime", "grad_cam")
 CASES = tuple(f"c{n}" for n in range(8))
+FAILED = "c8"
 MSFI = np.random.default_rng(0).random((8, 3))
 
 
@@ -40,7 +41,7 @@ def write(path, **changed):
     scores = tuple(Score(case, f"p{case}", "HGG", method, "net", "msfi", float(MSFI[n, m]), at)
                    for n, case in enumerate(CASES) for m, method in enumerate(METHODS))  # fmt: skip
     with RunFolder.locked(path, {"seed": 3}, facts(**changed)) as folder:
-        cases = tuple(CaseRecord(case, f"p{case}", "ok") for case in CASES)
+        cases = (*(CaseRecord(case, f"p{case}", "ok") for case in CASES), CaseRecord(FAILED, "p", "failed"))
         folder.write_shard(0, ShardTables(scores=scores, cases=cases))
         folder.join_shards(1)
         folder.write_estimates([Estimate("seconds", "seconds", "All findings", "lime", "net", 1.5)])
@@ -112,6 +113,19 @@ def test_ratings_given_again_take_the_place_of_the_first(heatcheck, run, tmp_pat
     assert (code, said) == (0, "")
     assert len(estimates(run)) == before
     assert json.loads((run / "run.json").read_text())["ratings"]["readers"] == 1
+
+
+def test_ratings_of_a_case_that_failed_are_left_out(heatcheck, run, tmp_path):
+    table = rated(tmp_path / "given.csv")
+    table.write_text(f"{table.read_text()}anna,{FAILED},lime,50,\n")
+    code, said, _ = heatcheck("rate", run, table)
+    assert code == 0
+    assert "48 ratings of 2 readers" in said
+    assert FAILED not in (run / "ratings.csv").read_text()
+    table.write_text(f"reader,case,method,rating,comment\nanna,{FAILED},lime,50,\n")
+    code, _, said = heatcheck("rate", run, table)
+    assert code == 2
+    assert "speaks only of cases that failed" in said
 
 
 def test_bad_line_is_one_sentence_and_changes_nothing(heatcheck, run, tmp_path):

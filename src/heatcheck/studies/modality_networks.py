@@ -153,5 +153,6 @@ def _require_some(examples: CaseExamples, places: Sequence[int], what: str) -> N
         if problem is None:
             return
         key = examples.keys[place]
-        first = first or f"{key.case}: {briefly(named(problem, key, examples.modalities))}"
+        told = briefly(named(problem, key, examples.modalities))
+        first = first or (told if key.case in told else f"{key.case}: {told}")
     raise InputError(f"none of the {len(places)} {what} can be used ({first}); check the source")

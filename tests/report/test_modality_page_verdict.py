@@ -30,7 +30,7 @@ def of(evidence, name):
 def test_first_sentence_names_the_modality_by_points_folds_and_what_the_others_add(modality_evidence):
     told = verdict(modality_evidence(folds=5)).first
     assert told.startswith("The network relies most on T1C, which brings 26 percentage points (95 % interval 23–28) of")
-    assert "of the 33 that all 4 together add to its balanced accuracy, and is first in 4 of 5 networks" in told
+    assert "of balanced accuracy, where all 4 together bring 33, and is first in 4 of 5 networks" in told
     assert told.endswith("; FLAIR adds 9, T1 and T2 add nothing for sure.")
 
 

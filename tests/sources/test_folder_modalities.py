@@ -140,3 +140,8 @@ def test_masks_of_which_none_belongs_to_an_image_are_refused_with_the_endings(tm
     sentence = emptied(tmp_path, "tumour/a_seg.nii.gz")
     assert "is named like an image, e.g. a_seg; name masks as their images" in sentence
     assert sentence.endswith(".npy, .nii, .nii.gz")
+
+
+def test_masks_of_some_modalities_only_are_refused_by_name(tmp_path):
+    with pytest.raises(HeatcheckError, match="has no masks of SUV; it has CT, PET"):
+        opened(tmp_path, "CT", "PET", modalities=["CT", "SUV"])

@@ -9,7 +9,7 @@ from typing import Any
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, items_of, likely, told
 from heatcheck.report.modality_comparison import sorted_by_msfi
-from heatcheck.report.modality_facts import game, modalities_of, phi
+from heatcheck.report.modality_facts import folds_of, game, modalities_of, phi
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.outlines import Contour, simplified
 from heatcheck.report.pictures import PictureError, Strip
@@ -143,7 +143,7 @@ def _card(evidence: Evidence, item: Mapping[str, Any], folder: Path, detail: Det
         finding=str(item["finding"]),
         said=str(item.get("said") or ""),
         probability=likely(item.get("probability")),
-        fold=str(item.get("fold") or ""),
+        fold=str(item.get("fold") or "") if len(folds_of(evidence)) > 1 else "",
         height=height,
         width=width,
         numbers=tuple(first + step * place + 1 for place in kept),

@@ -55,6 +55,7 @@ def importance(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     return {
         "sentences": [_how(evidence), *_rankings(evidence)],
+        "folds": len(folds_of(evidence)),
         "panels": [panel for metric in KINDS if (panel := plot(evidence, metric))],
         "tables": tables,
         "more": _more(evidence),
@@ -128,7 +129,8 @@ def _rankings(evidence: Evidence) -> list[str]:
     for metric in KINDS:
         order = ranked(evidence, game(evidence, metric))
         if order:
-            told.append(f"{SHORT[metric]}, over all folds: {order}{_agreeing(evidence, metric)}.")
+            whole = ", over all folds" if len(folds_of(evidence)) > 1 else ""
+            told.append(f"{SHORT[metric]}{whole}: {order}{_agreeing(evidence, metric)}.")
     return [" ".join([*told, TIES])] if told else []
 
 
@@ -147,11 +149,12 @@ def _columns(evidence: Evidence) -> list[int | str]:
     return [EVERY, *folds] if len(folds) > 1 else list(folds)
 
 
-def _heads(evidence: Evidence) -> tuple[Column, ...]:
+def _heads(evidence: Evidence, only: str = "φ") -> tuple[Column, ...]:
+    """The columns of the folds; that of the only one is called by what it holds."""
     return tuple(
         Column("All folds", main=True)
         if fold == EVERY
-        else Column(f"Fold {fold}" if EVERY in _columns(evidence) else "φ")
+        else Column(f"Fold {fold}" if EVERY in _columns(evidence) else only)
         for fold in _columns(evidence)
     )
 
@@ -224,8 +227,8 @@ def _known(evidence: Evidence) -> Mapping[str, object] | None:
     ]
     if not rows:
         return None
-    table = Matrix("Accuracy where only this modality tells the truth", _heads(evidence), (("", tuple(rows)),),
-                   tuple(notes.reasons), "Modality")  # fmt: skip
+    title, heads = "Accuracy where only this modality tells the truth", _heads(evidence, "accuracy")
+    table = Matrix(title, heads, (("", tuple(rows)),), tuple(notes.reasons), "Modality")
     return {"table": table, "sentence": _known_sentence(evidence), "published": _known_published(evidence)}
 
 

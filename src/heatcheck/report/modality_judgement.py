@@ -26,8 +26,9 @@ MARKS_IT = (
     "is the same everywhere in the head would put there (its MSFI surely beats the uniform map\u2019s)."
 )
 SURELY = (
-    "Surely means that the 95 % interval lies above 0; against the uniform map also that p is below 0.05 after "
-    "correcting for the number of methods (Holm)."
+    "Surely means that the 95 % interval lies above 0, or that all of at least six patients give the same value "
+    "above 0; against the uniform map also that p is below 0.05 after correcting for the number of methods "
+    "(Holm)."
 )
 
 

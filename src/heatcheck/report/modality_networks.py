@@ -26,6 +26,13 @@ BALANCED = (
 )
 
 
+def _row_name(fold: int | str, folds: int) -> str:
+    """What a row is called: where there is one network, there are no folds."""
+    if folds == 1:
+        return "The network"
+    return "All folds" if fold == EVERY else f"Fold {fold}"
+
+
 def networks(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on the networks shows; None when nothing is known of them."""
     folds = folds_of(evidence)
@@ -45,7 +52,7 @@ def networks(evidence: Evidence) -> Mapping[str, object] | None:
         sizes = sizes if trained_here(evidence) else sizes[2:]
         cells = [Cell(text) for text in (*sizes, *classes, *epoch)]
         cells += [cell_of(found[fold, metric], SHARE, notes) for metric in COLUMNS]
-        rows.append(labelled("All folds" if fold == EVERY else f"Fold {fold}", cells))
+        rows.append(labelled(_row_name(fold, len(folds)), cells))
     parts = ("Training", "Validation", "Test") if trained_here(evidence) else ("Test",)
     heads = [Column(name, "cases") for name in parts] + [Column(name, "of test") for name in classes_of(evidence)]
     heads += [Column("Epoch", "chosen")] if trained_here(evidence) else []

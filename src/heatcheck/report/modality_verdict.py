@@ -81,7 +81,8 @@ def _relies(evidence: Evidence) -> str:
             f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
             f"{measure_name(evidence)}, {so}."
         )
-    whole = f"of the {number(total, _POINTS)} that all {len(found)} together add to its {measure_name(evidence)}"
+    every = "both" if len(found) == 2 else f"all {len(found)}"
+    whole = f"of {measure_name(evidence)}, where {every} together bring {number(total, _POINTS)}"
     if len(first) == 1:
         text = f"The network relies most on {first[0]}, which brings {_points(found[first[0]])} {whole}"
         text += _folds(evidence, first)

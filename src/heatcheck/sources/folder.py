@@ -111,7 +111,19 @@ class FolderSource:
         for marks in filter(None, (self._truth, *self._readers.values())):
             if not self.modalities:
                 self._require_known_names(marks.annotations)
+        self._require_every_modality()
         self._points  # noqa: B018 - a wrong file of points is known before work starts
+
+    def _require_every_modality(self) -> None:
+        """Refuse masks of some modalities only: the others' would seem to be empty."""
+        there = _named(self._truth.annotations) if self._truth else ()
+        missing = [name for name in self.modalities if canonical(name) not in there]
+        if missing and len(missing) < len(self.modalities):
+            path = self.settings.masks or self.settings.truth
+            raise InputError(
+                f"{path} has no masks of {', '.join(missing)}; it has {', '.join(there)}. Add them, correct "
+                "`modalities`, or put one mask for all into a folder of another name"
+            )
 
     def _require_known_names(self, marks: Annotations) -> None:
         """Refuse marks whose finding is nearly one of the source's: they would be lost without a word."""

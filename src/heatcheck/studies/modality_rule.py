@@ -75,7 +75,13 @@ class ModalityRule:
         return {"importance": self.importance, "weights": self.weights} if metric == "msfi" else {}
 
     def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate: adding another estimate does not change it."""
+        """The generator of one estimate: adding another estimate does not change it.
+
+        Where there is one fold, it and all folds are the same cases and have the same draws.
+        """
+        if len(self.folds) == 1:
+            only = str(self.folds[0])
+            purpose = tuple(only if word == EVERY_FOLD else word.replace(f'"{EVERY_FOLD}"', only) for word in purpose)
         return generator_for(self.seed, "estimates", *purpose)
 
     def blank(self, statistic: str, metric: str, method: str = "") -> Estimate:

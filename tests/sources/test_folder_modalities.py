@@ -78,13 +78,13 @@ def test_masks_of_volumes_are_nifti_or_arrays_of_three_axes(tmp_path, mask):
 def test_volumes_may_be_arrays_with_channels_first(tmp_path):
     (tmp_path / "scans").mkdir()
     np.save(tmp_path / "scans" / "a.npy", np.ones((2, *SHAPE), np.float32))
-    (tmp_path / "masks" / "CT").mkdir(parents=True)
-    np.save(tmp_path / "masks" / "CT" / "a.npy", np.eye(*SHAPE[:2])[..., None].repeat(SHAPE[2], 2))
+    (tmp_path / "masks" / "tumour").mkdir(parents=True)
+    np.save(tmp_path / "masks" / "tumour" / "a.npy", np.eye(*SHAPE[:2])[..., None].repeat(SHAPE[2], 2))
     source = settled(tmp_path)
     case = source.load(source.index()[0])
     assert case.image.shape == (2, *SHAPE)
-    assert case.truth["CT"].shape == SHAPE
-    assert case.truth["CT"].sum() == 5 * 4
+    assert case.truth["tumour"].shape == SHAPE
+    assert case.truth["tumour"].sum() == 5 * 4
 
 
 def test_a_mask_that_lies_elsewhere_than_its_image_is_refused_by_both_names(tmp_path):
@@ -106,10 +106,10 @@ def test_a_mask_may_lie_a_rounding_error_away_from_its_image(tmp_path):
 def test_a_mask_of_two_axes_fits_an_image_of_one_slice(tmp_path):
     (tmp_path / "scans").mkdir()
     nibabel.save(nibabel.Nifti1Image(np.ones((6, 5, 1, 2), np.float32), AFFINE), tmp_path / "scans" / "a.nii")
-    (tmp_path / "masks" / "CT").mkdir(parents=True)
-    nibabel.save(nibabel.Nifti1Image(np.eye(6, 5, dtype=np.uint8), AFFINE), tmp_path / "masks" / "CT" / "a.nii")
+    (tmp_path / "masks" / "tumour").mkdir(parents=True)
+    nibabel.save(nibabel.Nifti1Image(np.eye(6, 5, dtype=np.uint8), AFFINE), tmp_path / "masks" / "tumour" / "a.nii")
     source = settled(tmp_path)
-    assert source.load(source.index()[0]).truth["CT"].sum() == 5
+    assert source.load(source.index()[0]).truth["tumour"].sum() == 5
 
 
 def emptied(tmp_path, name):

@@ -70,6 +70,17 @@ def test_new_run_is_a_folder_with_its_description(out):
     assert {path.name for path in out.iterdir()} == {".lock", "run.json", "parts", "gallery", "maps"}
 
 
+def test_run_under_pseudonyms_never_says_where_files_lie(out):
+    hidden = {**IDENTITY, "pseudonymised": True, "spec": {"source": [{"images": Path("/ward/films")}], "masks": "a/b"}}
+    folder = begin(out, hidden, {"title": "/ward/study"})
+    folder.record(notes=["/ward/table.csv", "1/2 of the cases"])
+    assert "/ward" not in folder.manifest_path.read_text()
+    assert read_manifest(out)["spec"] == {"source": [{"images": "(hidden)"}], "masks": "a/b"}
+    assert read_manifest(out)["notes"] == ["(hidden)", "1/2 of the cases"]
+    begin(out, hidden)
+    assert "cases_hash" in refusal(out, {**hidden, "cases_hash": "c2"})
+
+
 def test_folder_is_made_with_the_folders_above_it(tmp_path):
     begin(tmp_path / "a/b/run")
     assert read_manifest(tmp_path / "a/b/run")["weights_hash"] == "w1"

@@ -28,6 +28,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
 
 SCHEMA_VERSION = 1
+HIDDEN = "(hidden)"  # in place of an absolute path, which may tell whose the data are
 SHARD_TABLES = (
     "predictions",
     "cases",
@@ -111,7 +112,8 @@ class RunFolder:
         """The folder, made if it is new, with every other writer kept out.
 
         `identity` must be equal when a run is taken up again (spec, weights, cases); `facts` are recorded once
-        (versions, batch size, threads) and reused.
+        (versions, batch size, threads) and reused. Where the identity says `pseudonymised`, run.json holds no absolute
+        path; the hashes in it still tell other data apart.
         """
         require_usable(path)
         try:
@@ -136,7 +138,7 @@ class RunFolder:
 
     def _require_same(self, identity: Mapping[str, Any]) -> None:
         manifest = read_manifest(self.path)
-        different = [key for key, value in _plain(identity).items() if manifest.get(key) != value]
+        different = [key for key, value in _written(identity).items() if manifest.get(key) != value]
         if different:
             raise RunFolderError(
                 f"{self.path} holds another run (its {', '.join(different)} differ); choose another --out, "
@@ -155,7 +157,7 @@ class RunFolder:
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         with replaced(self.manifest_path) as temporary:
-            temporary.write_text(json.dumps(manifest, indent=1, sort_keys=True, default=str) + "\n")
+            temporary.write_text(json.dumps(_written(manifest), indent=1, sort_keys=True) + "\n")
 
     def record(self, **facts: Any) -> None:  # noqa: ANN401 - any JSON value
         """Add or change facts of the run's description."""
@@ -291,8 +293,18 @@ def _part(path: Path, shard: int, table: str) -> Path:
     return path / "parts" / f"{shard:05d}{middle}.parquet"
 
 
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(json.loads(json.dumps(value, default=str)))
+def _written(description: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's description as run.json holds it: of a run under pseudonyms without absolute paths."""
+    plain = json.loads(json.dumps(description, default=str))
+    return dict(_without_places(plain) if plain.get("pseudonymised") else plain)
+
+
+def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return {key: _without_places(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_places(inner) for inner in value]
+    return HIDDEN if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def require_usable(path: Path) -> None:

@@ -38,7 +38,6 @@ from heatcheck.studies.modality_shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality_stage import Judging, ModalMapsStage
 from heatcheck.studies.progress import Watcher
-from heatcheck.studies.pseudonyms import without_places
 from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
 from heatcheck.studies.sources import open_source
@@ -92,7 +91,7 @@ class ModalityPlan:
         text = json.dumps(spec, sort_keys=True)
         every = [self.source, *self.known.values()]
         return {
-            "spec": without_places(json.loads(text)) if self.options.pseudonymise else json.loads(text),
+            "spec": json.loads(text),
             "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
             "weights_hash": (self.given.weights_hash or digest_of(self.given.module)) if self.given else "",
             "contract": self.contract.model_dump(mode="json"),

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, RunFolderError
@@ -13,8 +12,6 @@ from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.runs.tables import replaced
 
 SALT_FILE = "{name}.salt"  # beside the run's folder, so that the folder can be shared without it
-
-HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True)
@@ -87,15 +84,6 @@ def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[Ps
         originals[f"{patient}.{_hash(salt, 'case', key.case)}"] = key
     renamed = PseudonymousSource(source, originals)
     return renamed, renamed.index()
-
-
-def without_places(spec: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """A spec as it may be shown: where files lie on this machine may tell whose they are."""
-    if isinstance(spec, dict):
-        return {key: without_places(value) for key, value in spec.items()}
-    if isinstance(spec, list):
-        return [without_places(value) for value in spec]
-    return HIDDEN if isinstance(spec, str) and Path(spec).is_absolute() else spec
 
 
 def _hash(salt: str, kind: str, name: str) -> str:

@@ -1,5 +1,6 @@
 """The verdict of a modality study, its criterion and its caveats."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -7,12 +8,13 @@ import pytest
 from modality_page_estimates import all_estimates
 from modality_page_material import ModalityPlan
 
-from heatcheck.core.records import ONE_VALUE
+from heatcheck.core.records import ONE_VALUE, condition
 from heatcheck.report.modality_caveats import caveats
+from heatcheck.report.modality_facts import first_among, first_of, game
 from heatcheck.report.modality_importance import importance
 from heatcheck.report.modality_judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
 from heatcheck.report.modality_overview import overview
-from heatcheck.report.modality_verdict import leading, verdict
+from heatcheck.report.modality_verdict import verdict
 
 SMALL = {"folds": 2, "cases": 20}
 
@@ -21,6 +23,23 @@ def changed(change, **plan):
     """The estimates of a small plan, each through `change`."""
     plan = SMALL | plan
     return {**plan, "rows": [change(row) for row in all_estimates(ModalityPlan(**plan))]}
+
+
+def with_importances(order, filled=("zero", "tissue"), **known):
+    """A change that gives modalities these Shapley values, with their intervals, and this order."""
+
+    def change(row):
+        at = json.loads(row.condition)
+        if row.metric != "phi_modality" or at.get("filled") not in filled:
+            return row
+        if row.statistic == "order":
+            return replace(row, reason=order)
+        if row.statistic != "shapley" or at["modality"] not in known:
+            return row
+        value, low, high = known[at["modality"]]
+        return replace(row, value=value, low=low, high=high)
+
+    return change
 
 
 def of(evidence, name):
@@ -39,9 +58,7 @@ def test_one_network_is_not_counted(modality_evidence):
 
 
 def test_shared_first_place_is_said_to_have_no_sure_order(modality_evidence):
-    def tie(row):
-        return replace(row, reason="T1C = FLAIR > T1 = T2") if row.statistic == "order" else row
-
+    tie = with_importances("T1C = FLAIR > T1 = T2", T1C=(0.3, 0.2, 0.4), FLAIR=(0.25, 0.1, 0.35))
     told = verdict(modality_evidence(**changed(tie))).first
     assert told.startswith(
         "The network relies on T1C and FLAIR without a sure order among them: T1C, the highest, brings"
@@ -65,15 +82,46 @@ def test_without_an_order_the_intervals_decide():
     plan = ModalityPlan(**SMALL)
     row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
     found = {name: replace(row, value=v, low=v - 0.1, high=v + 0.1) for name, v in (("a", 0.1), ("b", 0.5), ("c", 0.4))}
-    assert set(leading(found)) == {"b", "c"}
+    assert first_among(found) == ("b", "c")
+
+
+def test_modality_with_a_narrow_interval_shuts_others_out_of_the_first_place():
+    plan = ModalityPlan(**SMALL)
+    row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
+    ends = {"a": (0.5, 0.1, 0.9), "b": (0.45, 0.4, 0.5), "c": (0.2, 0.15, 0.25)}
+    found = {name: replace(row, value=v, low=low, high=high) for name, (v, low, high) in ends.items()}
+    assert first_among(found) == ("a", "b")
+
+
+ODD = ("DWI b = 1000", "T1 > T2", 'ADC "low"; T1 is below')
+
+
+@pytest.mark.parametrize("names", [ODD, ODD[::-1]])
+def test_modality_may_have_any_name_and_still_be_first(modality_evidence, names):
+    levels = dict(zip(names, (0.4, 0.2, 0.0), strict=True))
+    before = ("T1C", "FLAIR", "T1")
+    own = dict(zip(before, names, strict=True))
+
+    def rename(row):
+        at = json.loads(row.condition)
+        if row.statistic not in {"shapley", "order"}:
+            return row
+        if row.statistic == "order":
+            return replace(row, reason=" > ".join(names))
+        name = own[at["modality"]]
+        value = levels[name]
+        return replace(row, condition=condition(**{**at, "modality": name}), value=value, low=value - 0.05,
+                       high=value + 0.05)  # fmt: skip
+
+    evidence = modality_evidence(**changed(rename, modalities=before), facts={"modalities": list(names)})
+    assert first_of(evidence, game(evidence, "phi_modality")) == (names[0],)
+    told = verdict(evidence).first
+    assert told.startswith(f"The network relies most on {names[0]}, which brings 40 percentage points")
+    assert "first in all 2 networks" in told
 
 
 def test_modality_that_reaches_several_is_told_as_tied_with_the_first(modality_evidence):
-    def wide(row):
-        return (
-            replace(row, reason="T1C > FLAIR > T1; T2 is tied with T1C, FLAIR, T1") if row.statistic == "order" else row
-        )
-
+    wide = with_importances("T1C > FLAIR > T1; T2 is tied with T1C, FLAIR, T1", T2=(-0.006, -0.4, 0.4))
     evidence = modality_evidence(**changed(wide))
     told = verdict(evidence).first
     assert told.startswith("The network relies on T1C and T2 without a sure order among them")
@@ -218,10 +266,7 @@ def test_caveats_name_networks_that_guess(modality_evidence):
 
 
 def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evidence):
-    def other(row):
-        tissue = row.statistic == "order" and '"tissue"' in row.condition
-        return replace(row, reason="FLAIR > T1C > T1 = T2") if tissue else row
-
+    other = with_importances("FLAIR > T1C > T1 = T2", filled=("tissue",), FLAIR=(0.8, 0.7, 0.9))
     primary = {"measure": "accuracy", "weights": "min_max", "importance": "lesion", "filled": "zero", "dilate": 20}
     told = " ".join(caveats(modality_evidence(**changed(other), facts={"primary": {**primary, "boxes": True}})))
     assert "depend on the class that an empty image falls into" in told

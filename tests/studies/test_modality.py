@@ -1,5 +1,6 @@
 """The modality study from spec to report, on small pictures and with networks whose reason is known."""
 
+import html
 import json
 import shutil
 
@@ -133,6 +134,15 @@ def test_a_run_that_was_killed_ends_with_the_same_tables(finished, tmp_path, mon
         assert getattr(first, name).equals(getattr(second, name)), name
     one, other = (run.estimates.query("statistic != 'seconds'") for run in (first, second))
     assert one.equals(other)
+
+
+def test_modality_whose_name_reads_like_an_order_comes_first_alone(tmp_path):
+    spec = write_modality(tmp_path, methods=["gradient"], removal=None, gallery=1)
+    spec.write_text(spec.read_text().replace("- T1C\n", "- 'DWI b = 1000'\n").replace("- FLAIR\n", "- 'T1 > \"T2\"'\n"))
+    told = html.unescape(run_study(spec, tmp_path / "run", TRUSTED).report.read_text())
+    assert "The network relies most on DWI b = 1000, which brings 50 percentage points" in told
+    assert "“DWI b = 1000” > " in told
+    assert '“T1 > "T2"”' in told
 
 
 def test_a_network_that_reads_another_modality_has_another_order(tmp_path):

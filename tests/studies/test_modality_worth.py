@@ -6,7 +6,7 @@ import pytest
 from modality_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
 from heatcheck.core.records import ONE_VALUE, condition
-from heatcheck.report.modality_facts import first_of
+from heatcheck.report.modality_facts import first_among
 from heatcheck.stats.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality_importance import importances
@@ -153,7 +153,12 @@ def test_order_says_which_are_tied():
 def test_every_overlap_is_told_not_only_that_of_neighbours(intervals, told, first):
     phi = [estimate(0.5 - 0.01 * place, *ends) for place, ends in enumerate(intervals)]  # in the order of the letters
     assert in_order("ABCD"[: len(phi)], phi) == told
-    assert first_of(told) == first
+    assert first_among(dict(zip("ABCD", phi, strict=False))) == first
+
+
+def test_name_that_reads_like_an_order_stands_in_quotation_marks():
+    phi = [estimate(0.6, 0.5, 0.7), estimate(0.3, 0.2, 0.4), estimate(0.25, 0.15, 0.35)]
+    assert in_order(("DWI b = 1000", "T1", "T2 > T1"), phi) == "“DWI b = 1000” > T1 = “T2 > T1”"
 
 
 def test_modality_without_an_interval_is_tied_with_every_other():

@@ -77,11 +77,11 @@ def _weak(evidence: Evidence) -> str:
 def _other_folds(evidence: Evidence) -> str:
     """Folds in which another modality comes first than over all."""
     played, folds = game(evidence, "phi_modality"), folds_of(evidence)
-    first = first_of(ranked(evidence, played))
+    first = first_of(evidence, played)
     if len(folds) < 2 or len(first) != 1:
         return ""
     orders = {fold: ranked(evidence, played.of_fold(fold)) for fold in folds}
-    other = [fold for fold, order in orders.items() if order and first_of(order) != first]
+    other = [fold for fold, order in orders.items() if order and first_of(evidence, played.of_fold(fold)) != first]
     if not other:
         return ""
     told = "; ".join(f"fold {fold}: {orders[fold]}" for fold in other[:2]) + ("; \u2026" if len(other) > 2 else "")
@@ -91,11 +91,12 @@ def _other_folds(evidence: Evidence) -> str:
 def _other_rules(evidence: Evidence) -> str:
     """Other measures or fills that put another modality first."""
     own = game(evidence, "phi_modality")
-    first, others = first_of(ranked(evidence, own)), []
+    first, others = first_of(evidence, own), []
     for filled in fills_of(evidence):
         for measure, name in MEASURES.items():
-            order = ranked(evidence, replace(own, measure=measure, filled=filled))
-            if order and len(first) == 1 and first_of(order) != first:
+            played = replace(own, measure=measure, filled=filled)
+            order = ranked(evidence, played)
+            if order and len(first) == 1 and first_of(evidence, played) != first:
                 others.append(f"by {name}, filled by {FILLS.get(filled, filled)}: {order}")
     return f"The first place depends on how importance is measured ({'; '.join(others)})." if others else ""
 

@@ -16,6 +16,7 @@ KINDS = ("phi_modality", "phi_lesion")
 MEASURES = {"balanced": "balanced accuracy", "accuracy": "accuracy"}
 FILLS = {"zero": "0", "tissue": "values of healthy tissue"}
 VALUES = {"balanced": "balanced_accuracy", "accuracy": "accuracy"}  # our measure to the metric of its values
+_NEAR = 1e-9  # sums in another order differ in the last bits
 MANY = 10  # patients: so many that all say the same are sure of it
 Facts = Mapping[str, str | int]
 
@@ -54,6 +55,22 @@ def bounds(row: Ranged) -> tuple[float, float]:
     if row.reason == ONE_VALUE and row.n_patients >= MANY:
         return row.value, row.value
     return -math.inf, math.inf
+
+
+def are_apart(one: Ranged, other: Ranged) -> bool:
+    """Whether the intervals do not overlap, so that the order of the two values is sure."""
+    (low, high), (other_low, other_high) = bounds(one), bounds(other)
+    return low > other_high + _NEAR or other_low > high + _NEAR
+
+
+def first_among(found: Mapping[str, Ranged]) -> tuple[str, ...]:
+    """Those that share the first place, the highest first: no other value is surely above theirs."""
+    order = sorted(found, key=lambda name: -found[name].value)
+    return tuple(
+        name
+        for place, name in enumerate(order)
+        if not any(are_apart(found[higher], found[name]) for higher in order[:place])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,19 +274,18 @@ def value_of(evidence: Evidence, played: Game, shown: Sequence[str]) -> Estimate
 def ranked(evidence: Evidence, played: Game) -> str:
     """The modalities in order of importance with their ties, such as "T1C > FLAIR > T1 = T2"; "" where unknown.
 
-    Behind a semicolon stands what fits no place: "T1C > FLAIR; T2 is tied with T1C, FLAIR".
+    Behind a semicolon stands what fits no place: "T1C > FLAIR; T2 is tied with T1C, FLAIR". This is text to show, for
+    a modality may have any name; `first_of` says who is first.
     """
     found = estimate(evidence, ("order", played.metric), played.facts)
     return found.reason if found else ""
 
 
-def first_of(order: str) -> tuple[str, ...]:
-    """The modalities that share the first place: those that none is surely above."""
-    if not order:
-        return ()
-    chain, *others = order.split("; ")
-    first = [name.strip() for name in chain.partition(" > ")[0].split(" = ")]
-    return (*first, *(each.partition(" is ")[0] for each in others if " is below " not in each))
+def first_of(evidence: Evidence, played: Game) -> tuple[str, ...]:
+    """The modalities that share the first place by their Shapley values; none where not all of these are known."""
+    found = {name: phi(evidence, played, name) for name in modalities_of(evidence)}
+    known = {name: row for name, row in found.items() if row and not math.isnan(row.value)}
+    return first_among(known) if len(known) == len(found) else ()
 
 
 def known_estimate(evidence: Evidence, modality: str, fold: int | str = EVERY) -> Estimate | None:

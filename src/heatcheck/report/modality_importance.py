@@ -137,10 +137,10 @@ def _rankings(evidence: Evidence) -> list[str]:
 def _agreeing(evidence: Evidence, metric: str) -> str:
     """In how many folds the same modality is alone in the first place."""
     own, folds = game(evidence, metric), folds_of(evidence)
-    first = first_of(ranked(evidence, own))
+    first = first_of(evidence, own)
     if len(folds) < 2 or len(first) != 1:
         return ""
-    same = sum(first_of(ranked(evidence, own.of_fold(fold))) == first for fold in folds)
+    same = sum(first_of(evidence, own.of_fold(fold)) == first for fold in folds)
     return f"; {first[0]} alone is first in {same} of {len(folds)} folds"
 
 
@@ -165,7 +165,7 @@ def _table(evidence: Evidence, played: Game, *, published: bool = False) -> Matr
     found = {name: [phi(evidence, each, name) for each in games] for name in modalities_of(evidence)}
     if not any(any(row) for row in found.values()):
         return None
-    firsts = [first_of(ranked(evidence, each)) for each in games]
+    firsts = [first_of(evidence, each) for each in games]
     rows = [
         labelled(name, [replace(cell_of(row, SCORE, notes), strong=first == (name,))
                         for row, first in zip(each, firsts, strict=True)])

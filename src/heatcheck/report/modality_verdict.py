@@ -8,6 +8,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.modality_facts import (
     UNIFORM,
     bounds,
+    first_among,
     first_of,
     folds_of,
     game,
@@ -16,7 +17,6 @@ from heatcheck.report.modality_facts import (
     modalities_of,
     needs_images,
     phi,
-    ranked,
 )
 from heatcheck.report.modality_judgement import BOTH, LESION, MODALITY, NEITHER, UNKNOWN, Judgement, judgements
 from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
@@ -72,7 +72,7 @@ def _relies(evidence: Evidence) -> str:
     if not found:
         return ""
     ordered = sorted(found, key=lambda name: -found[name].value)
-    first = first_of(ranked(evidence, game(evidence, "phi_modality"))) or leading(found)
+    first = first_among(found)
     total = sum(row.value for row in found.values())
     top = found[ordered[0]]
     if not needs_images(evidence):
@@ -94,12 +94,6 @@ def _relies(evidence: Evidence) -> str:
     return text + _rest({name: found[name] for name in ordered if name not in first}) + "."
 
 
-def leading(found: Mapping[str, Estimate]) -> tuple[str, ...]:
-    """The modalities whose interval reaches into that of the highest value."""
-    top = max(found.values(), key=lambda row: row.value)
-    return tuple(name for name, row in found.items() if row is top or not bounds(row)[1] < bounds(top)[0])
-
-
 def _points(row: Estimate) -> str:
     between = interval(row.low, row.high, _POINTS)
     told = number(row.value, _POINTS)
@@ -112,7 +106,7 @@ def _folds(evidence: Evidence, first: Sequence[str]) -> str:
     if len(folds) < 2:
         return ""
     played = game(evidence, "phi_modality")
-    same = sum(first_of(ranked(evidence, played.of_fold(fold))) == tuple(first) for fold in folds)
+    same = sum(first_of(evidence, played.of_fold(fold)) == tuple(first) for fold in folds)
     return f", and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from heatcheck.report.modality_facts import bounds
+from heatcheck.report.modality_facts import are_apart
 from heatcheck.stats.bootstrap import MeanEstimate
 
-_NEAR = 1e-9  # sums in another order differ in the last bits
+_SIGNS = ("=", ">", ";", ",", " is ")  # of an order: a name that holds one stands in quotation marks
 
 
 @dataclass
@@ -20,8 +20,7 @@ class _Ranking:
 
     def tied(self, one: int, other: int) -> bool:
         """Whether the intervals overlap."""
-        (low, high), (other_low, other_high) = bounds(self.phi[one]), bounds(self.phi[other])
-        return low <= other_high + _NEAR and other_low <= high + _NEAR
+        return not are_apart(self.phi[one], self.phi[other])
 
     def place(self, new: int) -> None:
         """Give a modality its place below those that have one; it must be tied with a whole group or with nobody."""
@@ -61,7 +60,7 @@ def in_order(names: Sequence[str], phi: Sequence[MeanEstimate]) -> str:
     tied with everything.
     """
     order = sorted(range(len(names)), key=lambda place: (-phi[place].value, place))
-    ranking = _Ranking(names, phi)
+    ranking = _Ranking([f"“{name}”" if any(sign in name for sign in _SIGNS) else name for name in names], phi)
     for place in order:
         ranking.place(place)
     return ranking.told(order)

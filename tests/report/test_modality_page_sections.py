@@ -166,6 +166,19 @@ def test_maps_that_say_nothing_are_counted_by_method(modality_evidence):
     assert distributions(evidence)["empty"]
 
 
+def test_gaps_say_that_maps_that_say_nothing_count_0_and_how_many(modality_run):
+    rows = all_estimates(ModalityPlan(**SMALL))
+    more = [
+        Estimate("empty", metric, ALL_FINDINGS, "gradient", rows[0].model, 3.0, condition=condition(fold="all"))
+        for metric in ("lesion_share", "mi_correlation")
+    ]
+    for further, how_many in (([], ""), (more, " (6 of these scores)")):
+        text = build_report(modality_run(**SMALL, gallery=0, rows=[*rows, *further])).read_text()
+        told = section_text(text, "gaps")
+        assert f"count 0 in the means{how_many}; all other undefined scores are left out of them." in told
+        assert "never counted as 0" not in told
+
+
 def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):
     diagram = ranks(modality_evidence(**SMALL))["rankings"][0].diagram
     first = "no sure difference: Guided Grad-CAM *, Guided backprop *, DeepLIFT *"

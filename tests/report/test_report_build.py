@@ -139,7 +139,7 @@ def test_gaps_list_failed_cases_and_count_undefined_scores_by_reason(made_run):
     assert "2 of 202 cases failed" in text
     assert tables["failed_cases.csv"].splitlines()[1] == "bad_a,a,load,cannot read …/a.png: cut short"
     assert tables["undefined.csv"].splitlines()[1] == "iou,grad_cam,empty truth,4,20"
-    assert "4 of 20 scores are undefined" in text
+    assert "4 of 20 scores are undefined. They are left out of the means, never counted as 0." in text
     assert "0.075" in text  # seconds per map
 
 

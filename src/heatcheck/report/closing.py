@@ -12,11 +12,14 @@ from heatcheck.report.numbers import listed
 from heatcheck.report.page import Section, description, record_of
 
 _SHARED = ("metric", "reason", "undefined", "of")
+LEFT_OUT = "They are left out of the means, never counted as 0."
 SHOWN = 100  # rows of a list of gaps on the page; the download has all
 
 
-def gaps(evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model: bool = False) -> Section:
-    """Cases that failed and scores that are undefined; the hint says which of these are no failure.
+def gaps(
+    evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model: bool = False, treated: str = LEFT_OUT
+) -> Section:
+    """Cases that failed and scores that are undefined, how means treat these, and a hint which of them are no failure.
 
     The scores are those of the primary model unless they are of `every_model`.
     """
@@ -30,6 +33,7 @@ def gaps(evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model:
         "n_undefined": int(undefined["undefined"].sum()),
         "n_scores": scores.n_scores,
         "more_undefined": max(0, len(joined) - SHOWN),
+        "treated": treated,
         "hint": hint,
         "failed": _rows(failed.head(SHOWN)),
         "n_listed": len(failed),

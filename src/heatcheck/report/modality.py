@@ -9,7 +9,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.exhibits import Exhibits
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.modality_caveats import caveats
-from heatcheck.report.modality_comparison import comparison
+from heatcheck.report.modality_comparison import comparison, treated
 from heatcheck.report.modality_distributions import distributions
 from heatcheck.report.modality_facts import folds_of, is_volume, prepared, primary
 from heatcheck.report.modality_gallery import ModalityCard, modality_gallery
@@ -54,7 +54,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
         modality_cost.section(evidence),
         _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),
-        closing.gaps(evidence, undefined, NO_FAILURE),
+        closing.gaps(evidence, undefined, NO_FAILURE, treated=treated(evidence)),
         closing.record(evidence),
     )
     return StudyPage(

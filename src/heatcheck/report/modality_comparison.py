@@ -17,6 +17,7 @@ from heatcheck.report.words import plain
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
+COUNTED = ("lesion_share", "mi_correlation")  # metrics by which a map that says nothing counts 0
 EMPTY = "Maps that say nothing, being 0 everywhere or (for MI correlation) the same in every modality, count 0"
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
@@ -84,11 +85,20 @@ def _empty(evidence: Evidence) -> str:
     """How many maps of which method say nothing, in a sentence; nothing where all maps do."""
     told = []
     for method in evidence.methods:
-        found = [row for metric in ("lesion_share", "mi_correlation") if (row := silent(evidence, metric, method.name))]
+        found = [row for metric in COUNTED if (row := silent(evidence, metric, method.name))]
         if found:
             most = max(found, key=lambda row: row.value)
             told.append(f"{method.label} {most.value:.0f} of {most.n_cases:,}")
     return f"{EMPTY}: {listed(told)}." if told else ""
+
+
+def treated(evidence: Evidence) -> str:
+    """What means make of undefined scores, in a sentence: those of maps that say nothing count 0."""
+    every = (*evidence.methods, *evidence.floors)
+    rows = [silent(evidence, metric, entrant.name) for metric in COUNTED for entrant in every]
+    counted = round(sum(row.value for row in rows if row))
+    how_many = f" ({counted:,} of these scores)" if counted else ""
+    return f"{EMPTY} in the means{how_many}; all other undefined scores are left out of them."
 
 
 def sorted_by_msfi(evidence: Evidence) -> list[Entrant]:

@@ -297,10 +297,10 @@ def test_example_of_grad_cam_stands_beside_the_published_one(alignment_text):
     page = read(alignment_text("one pair"))
     where = ("example", "DenseNet (given) · Grad-CAM")
     assert cell(page, where, "aligned (in-mask)", "Hit rate").startswith("78.0")
-    assert cell(page, where, "aligned (in-mask)", "AUC").startswith("0.800")
+    assert cell(page, where, "aligned (in-mask)", "AUROC").startswith("0.800")
     assert cell(page, where, "Atelectasis, aligned (in-mask)", "Hit rate", published=True) == "58 %"
-    assert cell(page, where, "Atelectasis, misaligned (out-mask)", "Overlap (mIoU)", published=True) == "0.07"
-    assert cell(page, where, "Atelectasis, base", "Mutual information", published=True) == "0.18"
+    assert cell(page, where, "Atelectasis, misaligned (out-mask)", "Overlap (IoU)", published=True) == "0.07"
+    assert cell(page, where, "Atelectasis, base", "Mutual information with the label", published=True) == "0.18"
     assert not any("Edema" in row[0] for row in table(page, *where)["rows"])  # which the example has not
 
 

@@ -14,7 +14,7 @@ from heatcheck.runs.store import RunFolder
 
 HOSTILE = '<script>alert("x")</script>'
 WHOLE = ("importance", "Importance of whole modalities (φ): balanced accuracy, filled by 0")
-LESION = ("importance", "Importance of the lesion in each modality (φ of features): balanced accuracy, filled by 0")
+LESION = ("importance", "Importance of the lesion in each modality (φ): balanced accuracy, filled by 0")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -135,7 +135,7 @@ def test_networks_show_cases_epochs_and_accuracy(modality_text):
 def test_gaps_count_what_one_map_for_all_cannot_have(modality_text):
     text = section_text(modality_text(), "gaps")
     assert "one map for all modalities says nothing about their order" in text
-    assert "has no MI correlation by construction" in text
+    assert "has no modality correlation by construction" in text
     assert "cannot read …/a.nii: cut short" in text
 
 

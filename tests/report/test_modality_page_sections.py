@@ -49,8 +49,8 @@ def test_order_is_by_the_sum_over_both_importances(modality_evidence):
 def test_square_of_the_best_is_largest_and_of_the_worst_smallest(modality_evidence):
     content = comparison(modality_evidence(**SMALL))
     matrix = content["matrix"]
-    assert [row.name for row in matrix.rows][:3] == ["MI correlation", "MSFI", "Lesion share"]
-    assert [row.name for row in matrix.rows][-2:] == ["Readers\u2019 rating", "Speed"]
+    assert [row.name for row in matrix.rows][:3] == ["Modality correlation", "MSFI", "Share in the lesion"]
+    assert [row.name for row in matrix.rows][-2:] == ["Reader rating", "Speed"]
     for row in matrix.rows:
         places = [square.place for square in row.squares if square.place is not None]
         assert (min(places), max(places)) == (0, 1)
@@ -77,7 +77,7 @@ def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
     page = read(modality_text())
     where = ("comparison", "Every method and metric, mean over cases")
     assert re.fullmatch(r"0\.\d{3}\|[\d.–]+", cell(page, where, "Guided backprop", "MSFI"))
-    assert cell(page, where, "Grad-CAM", "MI correlation").startswith("–^")
+    assert cell(page, where, "Grad-CAM", "Modality correlation").startswith("–^")
     assert re.fullmatch(r"0\.1\d\d\|[\d.–]+", cell(page, where, "Uniform map", "MSFI"))
 
 
@@ -213,7 +213,7 @@ def test_ratings_show_correlation_agreement_and_comments_without_names(modality_
     assert "&lt;b&gt;useless&lt;/b&gt;" in text
     assert "ρ = 0.53 (p = 0.001)" in text
     assert (
-        cell(read(modality_text()), ("ratings", "Mean rating of every method"), "Guided backprop", "Rating")
+        cell(read(modality_text()), ("ratings", "Mean rating of every method"), "Guided backprop", "Reader rating")
         == "55|43–67"
     )
 

@@ -226,7 +226,9 @@ def test_caveats_name_differing_folds_one_map_and_failed_cases(modality_evidence
 def test_caveats_say_that_scores_rest_on_uncertain_importances(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
     assert "take the importances as given" in told
-    assert "in at least one network for T1 and T2, so the MI correlation rests on an uncertain order there." in told
+    assert (
+        "in at least one network for T1 and T2, so the modality correlation rests on an uncertain order there." in told
+    )
 
     def apart(row):
         level = {"T1": 0.1, "T1C": 0.4, "T2": 0.2, "FLAIR": 0.3}

@@ -27,7 +27,7 @@ def test_artefacts_are_graded_by_their_outlines_with_a_caution(trigger_text):
     assert cell(page, ("artefacts", OUTLINE), "LIME", "All artefacts")
     assert "Nobody knows whether the model uses such an artefact" in section
     assert "LIME 0.87 on severe static electricity and guided Grad-CAM 0.85 on mild static electricity" in section
-    heads = table(page, "detection", "Overlap (IoU)")["rows"][0]
+    heads = table(page, "detection", "Overlap with the box (IoU)")["rows"][0]
     assert not [head for head in heads if "pacemaker" in head]
 
 
@@ -53,7 +53,8 @@ def test_other_rules_are_those_of_the_artefacts(trigger_evidence):
     assert heads[:2] == [("Mask IoU", "one rule for all"), ("Mask IoU", "own threshold")]
     assert "TDR" not in {name for name, _ in heads}
     smoothing, _ = made.trials
-    assert smoothing.table.caption == "Overlap (IoU) by smoothing, over all artefacts"  # the outline was not varied
+    # the outline was not varied
+    assert smoothing.table.caption == "Overlap with the box (IoU) by smoothing, over all artefacts"
     own = evidence.under(kind="artefact").value("mean", "trigger_iou", ALL_FINDINGS, "lime")
     assert f"2: {own:.3f}; 4: " in next(str(panel.plot) for panel in smoothing.panels if panel.heading == "LIME")
 

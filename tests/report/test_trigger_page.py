@@ -18,7 +18,7 @@ from heatcheck.report.trigger_facts import grading, triggers_of
 from heatcheck.runs.store import RunFolder, read_run
 
 HOSTILE = '<script>alert("x")</script>'
-IOU = ("detection", "Overlap (IoU)")
+IOU = ("detection", "Overlap with the box (IoU)")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -157,7 +157,7 @@ def test_numbers_of_the_paper_s_text_are_told_as_printed(trigger_text):
     page = read(trigger_text())
     where = ("attack", "The model before and after poisoning")
     assert cell(page, where, "Mean of 11 triggers", "Clean accuracy (CDA)", published=True) == "93.37 %|± 1.03"
-    assert cell(page, where, "Mean of 11 triggers", "Drop", published=True) == "0.66 pp"
+    assert cell(page, where, "Mean of 11 triggers", "Accuracy lost", published=True) == "0.66 pp"
     assert cell(page, where, "Mean of 11 triggers", "Target without trigger", published=True) == ""
     assert literature.reported("cda", "nothing") == ()
 

@@ -105,12 +105,12 @@ def test_what_cannot_be_compared_is_said(runs, tmp_path):
     other = copied(runs[0], tmp_path / "turned", modalities=["FLAIR", "T2", "T1C", "T1"])
     comparison = compare_runs(runs[0], other, draws=100)
     assert comparison.sentences[-1] == (
-        "The runs have other modalities (T1, T1C, T2, FLAIR; FLAIR, T2, T1C, T1), whose worth cannot be compared."
+        "The runs have other modalities (T1, T1C, T2, FLAIR; FLAIR, T2, T1C, T1), whose importance cannot be compared."
     )
     assert "phi_modality" not in {row.metric for row in comparison.rows}
     filled = copied(runs[0], tmp_path / "filled", fills=["tissue"])
     said = compare_runs(runs[0], filled, draws=100).sentences
-    assert "What modalities are worth when filled by tissue is in one run only, and not compared." in said
+    assert "The importance of modalities when filled by tissue is in one run only, and not compared." in said
     path = other / "scores.parquet"
     pq.write_table(pq.read_table(path).slice(0, 0), path)
     comparison = compare_runs(runs[0], other, draws=100)

@@ -38,7 +38,7 @@ study_metric(
 )
 study_metric(
     "median_iou",
-    label="IoU at the median",
+    label="Overlap at the median (IoU)",
     summary="How closely the upper half of the map matches the lesion, over all modalities: 0 no overlap, 1 identical.",
     higher_is_better=True,
     needs=Needs.MODALITIES,

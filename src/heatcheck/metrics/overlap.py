@@ -8,7 +8,7 @@ from heatcheck.metrics.undefined import NO_TRUTH, NOTHING_MARKED, undefined
 
 @region_metric(
     "iou",
-    label="IoU",
+    label="Overlap (IoU)",
     summary="How closely the highlighted area matches the area the experts drew: 0 no overlap, 1 identical.",
     higher_is_better=True,
     reference="Saporta et al. 2022, Nature Machine Intelligence 4:867",

@@ -65,7 +65,7 @@ def true_negative_pixels(shared: Overlap) -> Measured:
 
 @region_metric(
     "precision",
-    label="Precision",
+    label="Pixel precision",
     summary="Which share of the highlighted area lies inside the area the experts drew.",
     higher_is_better=True,
     reference=_SAPORTA,
@@ -77,7 +77,7 @@ def precision(shared: Overlap) -> Measured:
 
 @region_metric(
     "recall",
-    label="Recall",
+    label="Pixel sensitivity",
     summary="Which share of the area the experts drew is highlighted.",
     higher_is_better=True,
     reference=_SAPORTA,
@@ -89,7 +89,7 @@ def recall(shared: Overlap) -> Measured:
 
 @region_metric(
     "specificity",
-    label="Specificity",
+    label="Pixel specificity",
     summary="Which share of the image outside the experts' area is left unmarked.",
     higher_is_better=True,
     reference=_SAPORTA,

@@ -17,7 +17,7 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 
 study_metric(
     "recovered",
-    label="Trigger detection rate",
+    label="Recovered (TDR)",
     summary="Share of images for which the poisoned model, with the detected box put right, says what it says of the "
     "clean image.",
     higher_is_better=True,
@@ -26,7 +26,7 @@ study_metric(
 )
 study_metric(
     "recovered_by_baseline",
-    label="Trigger detection rate, baseline",
+    label="Recovered, by the baseline (TDR as printed)",
     summary="The same by the model before it was poisoned, as the paper's formula is printed; it never relied on the "
     "trigger.",
     higher_is_better=True,
@@ -35,7 +35,7 @@ study_metric(
 )
 study_metric(
     "recovered_floor",
-    label="Trigger detection rate of random boxes",
+    label="Recovered by random boxes (TDR)",
     summary="The trigger detection rate of boxes as large as the detected one, at places drawn at random.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
@@ -59,7 +59,7 @@ study_metric(
 )
 study_metric(
     "clean_target",
-    label="Target without the trigger",
+    label="Target without trigger",
     summary="Share of the attacked images that the poisoned model sends to the target class even without the trigger.",
     higher_is_better=False,
     needs=Needs.PREDICTIONS,
@@ -67,7 +67,7 @@ study_metric(
 )
 study_metric(
     "cda",
-    label="Clean data accuracy",
+    label="Clean accuracy (CDA)",
     summary="Share of images without a trigger whose class the model names.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
@@ -83,7 +83,7 @@ study_metric(
 )
 study_metric(
     "asr",
-    label="Attack success rate",
+    label="Attack success (ASR)",
     summary="Share of images with a trigger that the poisoned model sends to the target class.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,

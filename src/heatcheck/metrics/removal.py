@@ -31,7 +31,7 @@ study_metric(
 )
 study_metric(
     "delta_aupc",
-    label="ΔAUPC",
+    label="Faithfulness (ΔAUPC)",
     summary="How much sooner the model goes wrong when the map's most important voxels are taken away than when as "
     "many random ones are: above 0, the model relies on what the map shows.",
     higher_is_better=True,

@@ -43,7 +43,7 @@ study_metric(
 )
 study_metric(
     "mutual_information_paper",
-    label="Mutual information, as published",
+    label="Mutual information as in the paper",
     summary="Mutual information over 256 levels with what chance adds to it, which for small maps is most of it.",
     higher_is_better=True,
     needs=Needs.MAPS,
@@ -59,7 +59,7 @@ study_metric(
 )
 study_metric(
     "ssim",
-    label="SSIM",
+    label="Structural similarity (SSIM)",
     summary="How alike the maps look in small windows, by brightness, contrast and structure: 1 identical.",
     higher_is_better=True,
     needs=Needs.MAPS,
@@ -67,7 +67,7 @@ study_metric(
 )
 study_metric(
     "ssim_global",
-    label="SSIM, one window",
+    label="SSIM over the whole map",
     summary="How alike the maps are as a whole, by brightness, contrast and structure: 1 identical.",
     higher_is_better=True,
     needs=Needs.MAPS,

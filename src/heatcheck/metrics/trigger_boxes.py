@@ -22,7 +22,7 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 
 study_metric(
     "trigger_iou",
-    label="IoU with the trigger",
+    label="Overlap with the box (IoU)",
     summary="How closely the detected box matches the box around what was planted: 0 no overlap, 1 identical.",
     higher_is_better=True,
     needs=Needs.BOX,
@@ -30,7 +30,7 @@ study_metric(
 )
 study_metric(
     "trigger_mask_iou",
-    label="IoU with the trigger's pixels",
+    label="Overlap with the pixels (mask IoU)",
     summary="How closely the detected box matches the planted pixels themselves, which need not fill their box.",
     higher_is_better=True,
     needs=Needs.BOX,
@@ -38,7 +38,7 @@ study_metric(
 )
 study_metric(
     "overlap_difference",
-    label="Overlap difference",
+    label="Overlap difference (OD)",
     summary="Share of the image that is still altered after the detected box was put right: 0 nothing is left.",
     higher_is_better=False,
     needs=Needs.BOX,
@@ -46,7 +46,7 @@ study_metric(
 )
 study_metric(
     "uncovered",
-    label="Trigger left uncovered",
+    label="Uncovered share",
     summary="Share of the altered pixels that the detected box misses: 0 it covers all of them, 1 none.",
     higher_is_better=False,
     needs=Needs.BOX,
@@ -54,7 +54,7 @@ study_metric(
 )
 study_metric(
     "box_area",
-    label="Area of the box",
+    label="Box area",
     summary="Share of the image inside the detected box, without which its other scores cannot be read.",
     higher_is_better=False,
     needs=Needs.BOX,
@@ -62,7 +62,7 @@ study_metric(
 )
 study_metric(
     "trigger_iou_floor",
-    label="IoU of random boxes",
+    label="Overlap of random boxes with the box (IoU)",
     summary="Mean match with the trigger's box of boxes as large as the detected one, over all places.",
     higher_is_better=True,
     needs=Needs.BOX,
@@ -70,7 +70,7 @@ study_metric(
 )
 study_metric(
     "trigger_mask_iou_floor",
-    label="IoU of random boxes with the trigger's pixels",
+    label="Overlap of random boxes with the pixels (mask IoU)",
     summary="Mean match with the planted pixels of boxes as large as the detected one, over all places.",
     higher_is_better=True,
     needs=Needs.BOX,
@@ -78,7 +78,7 @@ study_metric(
 )
 study_metric(
     "overlap_difference_floor",
-    label="Overlap difference of random boxes",
+    label="Overlap difference of random boxes (OD)",
     summary="Mean share of the image left altered by boxes as large as the detected one, over all places.",
     higher_is_better=False,
     needs=Needs.BOX,
@@ -86,7 +86,7 @@ study_metric(
 )
 study_metric(
     "uncovered_floor",
-    label="Trigger left uncovered by random boxes",
+    label="Uncovered share of random boxes",
     summary="Mean share of the altered pixels missed by boxes as large as the detected one, over all places.",
     higher_is_better=False,
     needs=Needs.BOX,

@@ -25,7 +25,7 @@ study_metric(
 )
 study_metric(
     "phi_modality",
-    label="Worth of a modality",
+    label="Importance of whole modalities (φ)",
     summary="How much more often the model is right because it is shown this modality, averaged over what else it is "
     "shown (Shapley value).",
     higher_is_better=True,
@@ -34,7 +34,7 @@ study_metric(
 )
 study_metric(
     "phi_lesion",
-    label="Worth of a modality's lesion",
+    label="Importance of the lesion in each modality (φ)",
     summary="How much more often the model is right because it is shown the lesion in this modality, averaged over "
     "where else it is shown (Shapley value).",
     higher_is_better=True,
@@ -51,7 +51,7 @@ study_metric(
 )
 study_metric(
     "rating",
-    label="Readers' rating",
+    label="Reader rating",
     summary="What readers who looked at the map think of it, from 0, of no use, to 100.",
     higher_is_better=True,
     needs=Needs.MODALITIES,

@@ -13,7 +13,12 @@ from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.published import figure_cell, with_rows
 
 WORDS = {"base": "base", "control": "control", "align": "aligned (in-mask)", "misalign": "misaligned (out-mask)"}
-COLUMNS = {"auroc": "AUC", "mutual_information": "Mutual information", "hit": "Hit rate", "iou": "Overlap (mIoU)"}
+COLUMNS = {
+    "auroc": "AUROC",
+    "mutual_information": "Mutual information with the label",
+    "hit": "Hit rate",
+    "iou": "Overlap (IoU)",
+}
 
 
 def example(evidence: Evidence) -> Mapping[str, object] | None:

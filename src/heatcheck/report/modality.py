@@ -24,7 +24,8 @@ from heatcheck.report.page import Section, StudyPage
 
 KICKER = "Which of the modalities does the network rely on, and do the heat maps show it and the lesion in it?"
 NO_FAILURE = (
-    "A method that gives one map for all modalities has no MI correlation by construction; in rankings it counts 0."
+    "A method that gives one map for all modalities has no modality correlation by construction; in rankings it counts "
+    "0."
 )
 AS_SHOWN = (
     "Test cases with all their modalities, shown as radiologists look at them where the files say how they lie: axial "

@@ -122,8 +122,8 @@ def _taken_as_given(evidence: Evidence) -> str:
     played = game(evidence, "phi_modality")
     pairs = dict.fromkeys(pair for fold in folds_of(evidence) for pair in tied_pairs(evidence, played.of_fold(fold)))
     text = (
-        "The intervals of MI correlation and MSFI take the importances as given, although these come from the same "
-        "cases and are uncertain themselves"
+        "The intervals of modality correlation and MSFI take the importances as given, although these come from the "
+        "same cases and are uncertain themselves"
     )
     if not pairs:
         return f"{text}."
@@ -131,8 +131,8 @@ def _taken_as_given(evidence: Evidence) -> str:
     shown = told if len(told) <= MOST_PAIRS else [*told[: MOST_PAIRS - 1], f"{len(told) - MOST_PAIRS + 1} more pairs"]
     where = "" if len(folds_of(evidence)) == 1 else " in at least one network"
     return (
-        f"{text}: which modality counts more is not sure{where} for {'; '.join(shown)}, so the MI correlation rests "
-        "on an uncertain order there."
+        f"{text}: which modality counts more is not sure{where} for {'; '.join(shown)}, so the modality correlation "
+        "rests on an uncertain order there."
     )
 
 
@@ -143,7 +143,7 @@ def _one_map(evidence: Evidence) -> str:
         return ""
     return (
         f"MSFI does not see how heat is shared between modalities, so {few([m.label for m in shared])} can score well "
-        "on it with one map for all: read it beside the MI correlation."
+        "on it with one map for all: read it beside the modality correlation."
     )
 
 

@@ -18,7 +18,7 @@ from heatcheck.report.words import plain
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
 COUNTED = ("lesion_share", "mi_correlation")  # metrics by which a map that says nothing counts 0
-EMPTY = "Maps that say nothing, being 0 everywhere or (for MI correlation) the same in every modality, count 0"
+EMPTY = "Maps that say nothing, being 0 everywhere or (for modality correlation) the same in every modality, count 0"
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
 
@@ -128,7 +128,7 @@ def _lines(evidence: Evidence) -> list[_Line]:
             aside = f", {IMPORTANCES[str(facts['importance'])]}" if len(views) > 1 else ""
             made.append(_Line(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
     if "rating" in evidence.measures:
-        made.append(_Line("rating", "Readers\u2019 rating", _plain(evidence, "rating")))
+        made.append(_Line("rating", plain(evidence.measures["rating"]).name, _plain(evidence, "rating")))
     return [line for line in made if any(_has(line, method) for method in evidence.methods)]
 
 

@@ -1,4 +1,4 @@
-"""How single cases score: MI correlation and MSFI of every method as swarms and boxes, with the uniform floor."""
+"""How single cases score: modality correlation and MSFI of every method as swarms and boxes, with the uniform floor."""
 
 import math
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ from heatcheck.report.published import figure_cell, with_rows
 
 NAMES = {
     "phi_modality": "Importance of whole modalities (φ)",
-    "phi_lesion": "Importance of the lesion in each modality (φ of features)",
+    "phi_lesion": "Importance of the lesion in each modality (φ)",
 }
 SHORT = {"phi_modality": "Whole modalities", "phi_lesion": "Lesion only"}
 TIES = (

@@ -19,7 +19,7 @@ ORDER = (BOTH, LESION, MODALITY, NEITHER, UNKNOWN)
 UNANIMOUS = 6  # cases that all agree: the fewest of which a two-sided sign test says p < 0.05
 NAMES_IT = (
     "It names the modality: over all cases, the more heat it gives a modality, the more that modality counts for the "
-    "network (the mean MI correlation is surely above 0). A method with one map for all modalities cannot."
+    "network (the mean modality correlation is surely above 0). A method with one map for all modalities cannot."
 )
 MARKS_IT = (
     "It marks the lesion: in the modalities that count, surely more of its heat lies inside the lesion than a map that "

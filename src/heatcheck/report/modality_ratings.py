@@ -64,7 +64,7 @@ def _table(evidence: Evidence) -> Matrix | None:
         )
         for m in ordered
     ]
-    columns = (Column("Rating", "0 to 100", main=True), Column("MSFI", "all cases"))
+    columns = (Column("Reader rating", "0 to 100", main=True), Column("MSFI", "all cases"))
     return Matrix("Mean rating of every method", columns, grouped(rows), tuple(notes.reasons))
 
 

@@ -27,7 +27,7 @@ _ALREADY = (
 _EMPTY = Cell("")
 COLUMNS = {
     "cda": "Clean accuracy (CDA)",
-    "cda_drop": "Drop",
+    "cda_drop": "Accuracy lost",
     "asr": "Attack success (ASR)",
     "clean_target": "Target without trigger",
 }

@@ -21,6 +21,7 @@ class Plain:
 
 
 # Measures that the page's own sentences speak of, or that a run adds by itself; the run explains every other.
+# Names are those of the metrics' registry, which the report cannot import; a test compares the two.
 _OWN = {
     "iou": Plain(
         "Overlap (IoU)",
@@ -44,7 +45,7 @@ _OWN = {
         "without it: 1 is perfect, 0.5 is guessing.",
     ),
     "trigger_iou": Plain(
-        "Overlap (IoU)",
+        "Overlap with the box (IoU)",
         SCORE,
         "The area that the detected box and the box around the trigger share, divided by the area either covers: 1 is "
         "a perfect match; 0 is no overlap, or nothing detected.",
@@ -87,22 +88,23 @@ _OWN = {
         SCORE,
         "Modality-specific feature importance: the share of a modality\u2019s heat that lies inside the lesion, "
         "averaged over modalities by how much each counts for the network. 1 means that all heat of the modalities "
-        "that count lies on the lesion. It does not see how heat is shared between modalities: the MI correlation "
-        "does.",
+        "that count lies on the lesion. It does not see how heat is shared between modalities: the modality "
+        "correlation does.",
     ),
     "mi_correlation": Plain(
-        "MI correlation",
+        "Modality correlation",
         SCORE,
         "Do the modalities that count get the heat? Kendall\u2019s \u03c4 between the modalities\u2019 importances for "
-        "the network and the sums of their heat, case by case: 1 is the same order, 0 none, \u22121 the reverse.",
+        "the network and the sums of their heat, case by case: 1 is the same order, 0 none, \u22121 the reverse (the "
+        "MI correlation of Jin et al.).",
     ),
     "lesion_share": Plain(
-        "Lesion share",
+        "Share in the lesion",
         SHARE,
         "The share of all heat, over all modalities, that lies inside the lesion.",
     ),
     "median_iou": Plain(
-        "Overlap (IoU)",
+        "Overlap at the median (IoU)",
         SCORE,
         "The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 on), "
         "over all modalities: 1 is a perfect match.",
@@ -113,7 +115,7 @@ _OWN = {
         "How much sooner the network goes wrong when the hottest voxels are taken away first than when random ones "
         "are: above 0, the map marks what the network uses.",
     ),
-    "rating": Plain("Rating", Unit(1, 0), "What readers gave the map, from 0 to 100."),
+    "rating": Plain("Reader rating", Unit(1, 0), "What readers gave the map, from 0 to 100."),
     "ece": Plain(
         "Calibration error (ECE)",
         SCORE,

@@ -45,13 +45,13 @@ class ComparedModalities:
         one, other = self.rules
         if self._other_modalities():
             names = "; ".join(", ".join(rule.modalities) for rule in (one, other))
-            yield f"The runs have other modalities ({names}), whose worth cannot be compared."
+            yield f"The runs have other modalities ({names}), whose importance cannot be compared."
             return
         for filled in self._fills(one, other):
             if not all(filled in rule.fills for rule in (one, other)):
-                yield f"What modalities are worth when filled by {filled} is in one run only, and not compared."
+                yield f"The importance of modalities when filled by {filled} is in one run only, and not compared."
         if not one.coalitions.exact:
-            yield "Intervals of the worth do not hold the error that is left when orders of modalities are sampled."
+            yield "Intervals of the importance do not hold the error that is left where orders of modalities are drawn."
 
     def _other_modalities(self) -> bool:
         one, other = self.rules

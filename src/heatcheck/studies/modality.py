@@ -376,7 +376,7 @@ STUDIES.add(
     "modality",
     StudyFacts(
         name="modality",
-        summary="Asks what each modality is worth to the network, and whether maps give it its due and find its lesion",
+        summary="Asks how important each modality is to the network, and whether maps show that and find its lesion",
         question="Do the maps show which modality matters, and where?",
         paper="Jin et al. 2021",
         plan=plan_modality,

@@ -21,7 +21,7 @@ NOTES = (
     "Evidence against that class counts as 0, and the highest hundredth of a map is capped.",
     "The modalities of a map are scaled together, never one by one: that would hide which of them it points to.",
     "A modality that is left out is shown as 0, or as other tissue of the same image, with the intact image's scaling.",
-    "Every subset of the modalities is shown to the network, so the modalities' worth is exact for these cases.",
+    "Every subset of the modalities is shown to the network, so the modalities' importance is exact for these cases.",
     "The floor is a map that marks the whole head alike.",
     "Patients, not images, are drawn again for the intervals.",
 )
@@ -80,7 +80,7 @@ def _remarks(plan: "ModalityPlan") -> list[str]:
     exact = (
         ""
         if plan.coalitions.exact
-        else f"There are too many modalities for every subset: their worth is estimated from "
+        else f"There are too many modalities for every subset: their importance is estimated from "
         f"{len(plan.coalitions.members)} subsets, and its interval holds that error, too."
     )
     return [sentence for sentence in (limited, remark, exact) if sentence]

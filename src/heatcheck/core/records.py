@@ -154,7 +154,7 @@ class Timing:
 class Estimate:
     """One number of a table, with its interval and what it rests on."""
 
-    statistic: str  # mean, difference, percent_decrease, test, pooled
+    statistic: str  # what kind of number, e.g. mean, difference, shapley; each study names its own
     metric: str
     finding: str
     method: str

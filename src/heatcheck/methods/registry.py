@@ -45,6 +45,11 @@ _GROUPS = {
     "masks": PERTURBATION,
     "floor": FLOOR,
 }
+_OF_OTHERS = {  # of a family that is not in the paper's table, by what its methods must see
+    Needs.INTERNALS: Group("other", "model internals", "deep neural networks", "fast"),
+    Needs.PREDICTIONS: PERTURBATION,
+    Needs.NOTHING: FLOOR,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +79,8 @@ class MethodFacts:
 
     @property
     def group(self) -> Group:
-        """The group that the family belongs to."""
-        return _GROUPS[self.family]
+        """The group that the family belongs to; a family of its own is grouped by what its methods must see."""
+        return _GROUPS.get(self.family, _OF_OTHERS[self.needs])
 
 
 METHODS: Registry[MethodFacts] = Registry("method")

@@ -14,6 +14,7 @@ from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources import SOURCES
+from heatcheck.studies.demo import demo_studies
 from heatcheck.triggers import TRIGGERS
 
 SPEC = {
@@ -43,6 +44,15 @@ def test_every_verb_has_help_with_an_example(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0
     assert f"Example: heatcheck {verb}" in out
+
+
+def test_the_help_of_the_demo_names_all_that_it_draws(heatcheck):
+    drawn = {"phantom_chest": "chest films", "phantom_classes": "chest films", "phantom_brain": "brain slices"}
+    text = " ".join(heatcheck("demo", "--help")[1].replace("│", " ").split())
+    for name in (f"{study}-demo" for study in demo_studies()):
+        body = read_spec(name).body
+        (part,) = (body[key] for key in ("source", "test", "evaluation") if key in body)
+        assert drawn[part["name"]] in text
 
 
 @pytest.mark.parametrize(

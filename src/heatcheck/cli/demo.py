@@ -24,7 +24,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run every study once on drawn chest films with the built-in classifiers; takes a few minutes."""
+    """Run every study once on drawn chest films and brain slices with the built-in classifiers; takes a few minutes."""
     from heatcheck.studies.demo import run_demo
     from heatcheck.studies.progress import watching
     from heatcheck.studies.registry import RunOptions

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from torch import nn
 
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import CaseKey
+from heatcheck.core.records import Case, CaseKey
+from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.studies.priors import GRID, gather_priors
 from heatcheck.studies.progress import Silent
 
@@ -54,3 +56,37 @@ def test_a_case_whose_masks_cannot_be_read_takes_no_part():
 
 def test_many_cases_are_thinned_evenly():
     assert gather_priors(Rows(), keys(50), Rows.findings, Silent(), most=25).total.counts[0] == 25
+
+
+class Slabs:
+    """Volumes: patient n's finding fills slab n of the grid."""
+
+    findings = ("f", "never")
+
+    def truth(self, key):
+        mask = np.zeros((GRID * 2, GRID, 5), bool)
+        number = int(key.patient[1:])
+        mask[2 * number : 2 * number + 2] = True
+        return {"f": mask}
+
+
+def test_in_volumes_the_usual_place_is_a_volume():
+    priors = gather_priors(Slabs(), keys(4), Slabs.findings, Silent())
+    for n in range(4):
+        found, never = priors.of(f"p{n}")
+        expected = np.zeros((GRID, GRID, GRID))
+        expected[[m for m in range(4) if m != n]] = 1 / 3
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert never is None
+
+
+@pytest.mark.parametrize("fit", ["stretch", "pad"])
+@pytest.mark.parametrize("known", [4, 0], ids=["masks", "no masks"])
+def test_volumes_get_priors_on_the_models_field_of_view(fit, known):
+    contract = Preprocessing(outputs=("f", "never"), size=(8, 8, 8), channels=1, mean=(0.0,), std=(1.0,), fit=fit)
+    classifier = NetworkClassifier("tiny", nn.Identity(), contract)
+    image = np.zeros((1, GRID * 2, GRID, 5), np.float32)
+    cases = [Case(key, image, {}) for key in keys(2)]
+    supplied = gather_priors(Slabs(), keys(known), Slabs.findings, Silent()).for_batch(cases, classifier)
+    assert supplied.settings["priors"].ndim == 5
+    assert [sorted(missing) for missing in supplied.missing] == ([[1], [1]] if known else [[0, 1], [0, 1]])

@@ -27,20 +27,25 @@ GRID = 64
 NO_PRIOR = "no other patient has this finding"
 MOST = 5000  # cases; a mean over more would hardly look different
 
-Prior = Float[np.ndarray, "row column"]
+Prior = Float[np.ndarray, "*grid"]
 
 
 @dataclass
 class _Sums:
-    """The sum and the number of the masks of each finding."""
+    """The sum and the number of the masks of each finding; all have as many axes."""
 
-    masks: Float[np.ndarray, "finding row column"]
+    masks: Float[np.ndarray, "finding *grid"]
     counts: Float[np.ndarray, " finding"]
+
+    @property
+    def axes(self) -> int:
+        """How many axes a mask has: 2 on a picture, 3 in a volume."""
+        return self.masks.ndim - 1
 
     def add(self, truth: dict[str, Mask], findings: Sequence[str]) -> None:
         """Count the masks of one case."""
         for column, finding in enumerate(findings):
-            if finding in truth and truth[finding].ndim == 2:
+            if finding in truth and truth[finding].ndim == self.axes:
                 self.masks[column] += _on_grid(truth[finding])
                 self.counts[column] += 1
 
@@ -56,7 +61,7 @@ class LocationPriors:
 
     def of(self, patient: str) -> list[Prior | None]:
         """The prior of every finding for a patient; None where no other patient has the finding."""
-        own = _no_sums(len(self.findings))
+        own = _no_sums(len(self.findings), self.total.axes)
         for key in self.members.get(patient, []):
             own.add(_truth(self.source, key), self.findings)
         others = self.total.counts - own.counts
@@ -70,7 +75,7 @@ class LocationPriors:
     def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:
         """The priors on the model's field of view, by the classifier's outputs, of which the study may use some."""
         priors = [self.of(case.key.patient) for case in cases]
-        on_image = torch.stack([_stacked(rows) for rows in priors])
+        on_image = torch.stack([_stacked(rows, cases[0].image.ndim - 1) for rows in priors])
         placements = [classifier.placement(case.image) for case in cases]
         if not all(placement.covers_all for placement in placements):
             on_image = torch.stack([_on_model(p, at) for p, at in zip(on_image, placements, strict=True)])
@@ -84,19 +89,23 @@ def gather_priors(
     source: Source, keys: Sequence[CaseKey], findings: Sequence[str], watcher: Watcher, most: int = MOST
 ) -> LocationPriors:
     """The priors from the truth masks of at most `most` cases, evenly spread over the list."""
-    total = _no_sums(len(findings))
+    total: _Sums | None = None
     members: dict[str, list[CaseKey]] = {}
     step = max(1, -(-len(keys) // most))
     watcher.start("usual places", -(-len(keys) // step))
     for key in islice(keys, 0, None, step):
-        total.add(_truth(source, key), findings)
+        truth = _truth(source, key)
+        if total is None and truth:  # the first one tells pictures from volumes
+            total = _no_sums(len(findings), next(iter(truth.values())).ndim)
+        if total is not None:
+            total.add(truth, findings)
         members.setdefault(key.patient, []).append(key)
         watcher.advance()
-    return LocationPriors(source, tuple(findings), total, members)
+    return LocationPriors(source, tuple(findings), total or _no_sums(len(findings), 2), members)
 
 
-def _no_sums(findings: int) -> _Sums:
-    return _Sums(np.zeros((findings, GRID, GRID)), np.zeros(findings))
+def _no_sums(findings: int, axes: int) -> _Sums:
+    return _Sums(np.zeros((findings, *(GRID,) * axes)), np.zeros(findings))
 
 
 def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:
@@ -108,11 +117,14 @@ def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:
 
 
 def _on_grid(mask: Mask) -> Prior:
+    if mask.ndim == 3:
+        whole = place(mask.shape, (GRID,) * 3, "stretch")
+        return np.asarray(image_to_model(torch.from_numpy(mask[None].astype(np.float32)), whole)[0], float)
     return np.asarray(cv2.resize(mask.astype(np.float32), (GRID, GRID), interpolation=cv2.INTER_AREA), float)
 
 
-def _stacked(priors: Sequence[Prior | None]) -> Float[Tensor, "finding row column"]:
-    nothing = np.zeros((GRID, GRID))
+def _stacked(priors: Sequence[Prior | None], axes: int) -> Float[Tensor, "finding *grid"]:
+    nothing = np.zeros((GRID,) * axes)
     return torch.from_numpy(np.stack([nothing if prior is None else prior for prior in priors])).float()
 
 

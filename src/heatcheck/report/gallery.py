@@ -56,6 +56,7 @@ class Card:
     reader_points: tuple[tuple[float, float], ...]
     overlays: tuple[Overlay, ...]
     rectangle: str = ""  # path data
+    lies: str = ""  # how the picture lies in the patient and which slice it is, where that is known
 
     @property
     def weight(self) -> int:
@@ -80,6 +81,11 @@ class Gallery:
     def has_rectangles(self) -> bool:
         """Whether a card shows a fitted rectangle."""
         return any(card.rectangle for card in self.cards)
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether a card shows a slice of a volume."""
+        return any("slice" in card.lies for card in self.cards)
 
     @property
     def findings(self) -> list[str]:
@@ -177,11 +183,21 @@ def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> C
         reader_points=tuple(frame.place(point) for reader in readers for point in reader.get("points", [])),
         overlays=tuple(_overlay(each, folder, frame, labels) for each in shown),
         rectangle=path_data([item["rectangle"]], frame) if item.get("rectangle") else "",
+        lies=_lies(item),
     )
 
 
+def _lies(item: Mapping[str, Any]) -> str:
+    """The plane, the slice and which side of the patient is where, as far as the study knows them."""
+    plane, sides = (str(item.get(key) or "").replace("'", "\u2019") for key in ("plane", "sides"))
+    if item.get("slices"):
+        along = "" if plane else " along the first axis of the file"
+        plane = f"{plane} slice {item['slice']} of {item['slices']}{along}".strip()
+    return ", ".join(filter(None, (plane, sides)))
+
+
 def _overlay(facts: Mapping[str, Any], folder: Path, frame: Frame, labels: Mapping[str, str]) -> Overlay:
-    sign, word, sentence = _outcome(facts.get("hit"))
+    sign, word, sentence = _outcome(facts.get("hit"), facts.get("peak_slice"))
     overlap = facts.get("iou")
     return Overlay(
         label=labels.get(facts["method"], str(facts["method"])),
@@ -199,13 +215,15 @@ def _peak(point: Sequence[float] | None, frame: Frame) -> tuple[float, float] | 
     return frame.place(point) if point else None
 
 
-def _outcome(hit: float | None) -> tuple[str, str, str]:
-    """The sign, the word and the sentence for a hit between 0 and 1."""
+def _outcome(hit: float | None, elsewhere: int | None = None) -> tuple[str, str, str]:
+    """The sign, the word and the sentence for a hit between 0 and 1; `elsewhere` is the slice of a peak not shown."""
     if hit is None or math.isnan(hit):
         return "?", "Undefined", "whether the hottest point lies inside the outline is undefined"
+    there = f", in slice {elsewhere}" if elsewhere else ""
     if hit == 1:
-        return "✓", "Hit", "the hottest point lies inside the outline"
+        return "✓", "Hit", f"the hottest point lies inside the outline{there}"
     if hit == 0:
-        return "✕", "Miss", "the hottest point lies outside the outline"
+        return "✕", "Miss", f"the hottest point lies outside the outline{there}"
     share = number(float(hit), SHARE.rounded(0))
-    return "◐", "Shared", f"several points are equally hot, and {share} of them lie inside the outline"
+    first = f", the first of them in slice {elsewhere}" if elsewhere else ""
+    return "◐", "Shared", f"several points are equally hot, and {share} of them lie inside the outline{first}"

@@ -20,6 +20,7 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.studies.cases import in_order
 from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.progress import Watcher
+from heatcheck.studies.slices import View, view_of
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
 LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
@@ -155,20 +156,26 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
 
 
 def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: GalleryRule) -> dict[str, Any]:
-    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres."""
+    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres.
+
+    Of a volume one slice is drawn, the one with most of the truth; its numbers are those of the whole volume.
+    """
     case = shown.case
     truth = case.truth[choice.finding]
+    view = _view(shown, truth, choice.method)
     image = f"{number}-image.png"
-    write_grey(folder, image, film(case), IMAGE_SIDE)
+    write_grey(folder, image, film(case, view), IMAGE_SIDE)
     maps = []
     for method, values in shown.maps.items():
         file = f"{number}-{method}.png"
-        write_grey(folder, file, prepare(values), MAP_SIDE)
+        write_grey(folder, file, view.picture(prepare(values)), MAP_SIDE)
         region = rule.region(choice.finding, method)
-        maps.append({"method": method, "file": file, **_facts(values, truth, region)})
-    rectangle = {"rectangle": fitted_rectangle(truth)} if choice.why in SHAPES else {}
+        maps.append({"method": method, "file": file, **_facts(values, truth, region, view)})
+    has_rectangle = choice.why in SHAPES and truth.ndim == 2  # in a volume no rectangle was measured
+    rectangle = {"rectangle": fitted_rectangle(view.mask(truth))} if has_rectangle else {}
     return {
         **rectangle,
+        **_lies(view),
         "id": number,
         "case": case.key.case,
         "patient": case.key.patient,
@@ -176,32 +183,55 @@ def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: 
         "why": choice.why,
         "method": choice.method,
         "image": image,
-        "shape": list(case.image.shape[1:]),
+        "shape": list(view.size),
         "label": case.key.labels.get(choice.finding),
         "probability": shown.probability,
-        "truth": outlines(truth),
-        "readers": [_reader(reading, choice.finding) for reading in case.readings],
+        "truth": outlines(view.mask(truth)),
+        "readers": [_reader(reading, choice.finding, view) for reading in case.readings],
         "maps": maps,
     }
 
 
-def _facts(values: Map, truth: Mask, rule: RegionRule) -> dict[str, Any]:
+def _view(shown: Exhibit, truth: Mask, method: str) -> View:
+    """The slice with most of the truth; where there is none, with most of the map that the choice speaks of."""
+    if truth.any() or not shown.maps:
+        return view_of(shown.case, truth)
+    return view_of(shown.case, prepare(shown.maps.get(method, next(iter(shown.maps.values())))))
+
+
+def _lies(view: View) -> dict[str, Any]:
+    """How the picture lies in the patient and, of a volume, which slice it is, counted from 1; what is known of it."""
+    slices = {"slice": view.place + 1, "slices": view.slices} if len(view.shape) == 3 else {}
+    lies = {"plane": view.display.plane, "sides": view.display.sides}
+    return slices | {name: value for name, value in lies.items() if value}
+
+
+def _facts(values: Map, truth: Mask, rule: RegionRule, view: View) -> dict[str, Any]:
     region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
-    row, column = np.unravel_index(int(top.argmax()), top.shape)
     return {
         "iou": METRICS["iou"].measure(region, truth).value,
         "hit": METRICS["hit"].measure(top, truth).value,
-        "peak": [float(column), float(row)],
-        "region": outlines(region),
+        **_peak(top, view),
+        "region": outlines(view.mask(region)),
     }
 
 
-def _reader(reading: Reading, finding: str) -> dict[str, Any]:
+def _peak(top: Mask, view: View) -> dict[str, Any]:
+    """The first of the peaks in the slice, or the number of the slice that holds the first."""
+    here = view.cut(top)
+    if not here.any():
+        return {"peak": None, "peak_slice": 1 + int(view.display.turned(top).any((1, 2)).argmax())}
+    row, column = np.unravel_index(int(here.argmax()), here.shape)
+    return {"peak": view.at(row + 0.5, column + 0.5)}
+
+
+def _reader(reading: Reading, finding: str, view: View) -> dict[str, Any]:
     mask = reading.masks.get(finding)
+    spots = (view.spot(point.position) for point in reading.points.get(finding, ()))
     return {
         "reader": reading.reader,
-        "contours": outlines(mask) if mask is not None else [],
-        "points": [[point.position[1] - 0.5, point.position[0] - 0.5] for point in reading.points.get(finding, ())],
+        "contours": outlines(view.mask(mask)) if mask is not None else [],
+        "points": [spot for spot in spots if spot is not None],
     }
 
 
@@ -217,10 +247,14 @@ def fitted_rectangle(mask: Mask) -> list[list[float]]:
     return [[round(column, 2), round(row, 2)] for row, column in shape_of(mask).rectangle]
 
 
-def film(case: Case) -> Map:
-    """The image as it is shown: grey values in [0, 1], its darkest and brightest half per cent cut off."""
-    grey = smaller(case.image.mean(0) if len(case.image) > 1 else case.image[0], IMAGE_SIDE)
-    low, high = np.percentile(grey, [0.5, 99.5])
+def film(case: Case, view: View | None = None) -> Map:
+    """The image as it is shown: grey values in [0, 1], its darkest and brightest half per cent cut off.
+
+    All slices of a volume share one scale, so that one with little tissue does not look like noise.
+    """
+    whole = case.image.mean(0) if len(case.image) > 1 else case.image[0]
+    grey = smaller(whole if view is None else view.picture(whole), IMAGE_SIDE)
+    low, high = np.percentile(grey if whole.ndim == 2 else whole, [0.5, 99.5])
     return np.clip((grey - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
 
 

@@ -14,6 +14,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.numbers import SCORE, count
 
+NARROWEST = 0.05  # of the axes: where no score moved, a point in the middle says so
 MOST = 12_000  # points of all plots together
 COLOURS = 6
 _WIDTH, _HEIGHT = 240.0, 236.0
@@ -69,7 +70,9 @@ def _limits(pairs: pd.DataFrame) -> tuple[float, float]:
     """One pair of limits for both axes of all plots, so that slopes can be compared."""
     low = min(0.0, float(pairs[["mass", "rank"]].min().min()))
     high = max(0.0, float(pairs[["mass", "rank"]].max().max()))
-    step = round_step(max(high - low, 0.05), 5)
+    if low == high:
+        return -NARROWEST, NARROWEST
+    step = round_step(max(high - low, NARROWEST), 5)
     return step * (low // step), step * -(-high // step)
 
 

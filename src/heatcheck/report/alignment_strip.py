@@ -41,11 +41,13 @@ class Strip:
 def limits_of(
     rows: Sequence[Estimate | None], always: Sequence[float], furthest: tuple[float, float]
 ) -> tuple[float, float]:
-    """Round limits around all values and interval ends, which never reach beyond the furthest."""
+    """Round limits around all values and interval ends, never beyond the furthest and never of no width."""
     ends = [value for row in rows if row for value in (row.value, row.low, row.high) if not math.isnan(value)]
     low, high = min([*always, *ends]), max([*always, *ends])
     low, high = max(low, furthest[0]), min(high, furthest[1])
-    step = round_step(high - low, 10) if high > low else 1.0
+    if not high > low:
+        return math.floor(low), math.floor(low) + 1
+    step = round_step(high - low, 10)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
 
 

@@ -29,7 +29,7 @@ class Scale(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values from `low` to `high` laid out from `start` to `end`."""
+    """Values from `low` to `high` laid out from `start` to `end`; where both are one value, it lies in the middle."""
 
     low: float
     high: float
@@ -38,11 +38,15 @@ class Axis:
 
     def at(self, value: float) -> float:
         """The value's place; values outside the axis stop at its ends."""
+        if not self.high > self.low:
+            return (self.start + self.end) / 2
         inside = min(max(value, self.low), self.high)
         return self.start + (inside - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self, wanted: int = 5) -> list[float]:
         """About as many round numbers as wanted, between the axis' ends."""
+        if not self.high > self.low:
+            return [self.low]
         step = round_step(self.high - self.low, wanted)
         first = math.ceil(self.low / step - 1e-9)
         return [step * i for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
@@ -67,13 +71,14 @@ class SecondsAxis:
 
     @classmethod
     def around(cls, seconds: Sequence[float], start: float, end: float) -> "SecondsAxis":
-        """The axis that holds all these lengths of time."""
-        low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
+        """The axis that holds all these lengths of time; what took no time at all lies at its start."""
+        taken = [value for value in seconds if 0 < value < math.inf] or [1.0]
+        low, high = math.floor(math.log10(min(taken))), math.ceil(math.log10(max(taken)))
         return cls(low, max(high, low + 1), start, end)
 
     def at(self, value: float) -> float:
         """The place of a length of time; what lies outside the axis stops at its ends."""
-        inside = min(max(math.log10(value), self.low), self.high)
+        inside = min(max(math.log10(value), self.low), self.high) if value > 0 else self.low
         return self.start + (inside - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
@@ -103,8 +108,8 @@ def round_step(length: float, wanted: int) -> float:
 
 
 def limits_around(values: Iterable[float], *, ceiling: float = 1.0) -> tuple[float, float]:
-    """Round limits that hold 0 and every value, and stop at `ceiling` where no value passes it."""
-    defined = [value for value in values if not math.isnan(value)]
+    """Round limits that hold 0 and every number, and stop at `ceiling` where none passes it; never of no width."""
+    defined = [value for value in values if math.isfinite(value)]
     low, high = min([0.0, *defined]), max([0.0, *defined])
     if high == low:
         return low, low + ceiling

@@ -29,7 +29,7 @@ class Curve:
 def draw(curve: Curve, up: tuple[float, float]) -> Markup:
     """The curve as inline SVG; `up` are the limits of the score, shared by curves that are to be compared."""
     tried = [x for x, _ in curve.points]
-    across = Axis(min(tried), max(tried) if max(tried) > min(tried) else min(tried) + 1, _LEFT, _RIGHT)
+    across = Axis(min(tried, default=0.0), max(tried, default=0.0), _LEFT, _RIGHT)
     height = Axis(*up, _BOTTOM, _TOP)
     parts = _grid(across, height, tried, curve.unit)
     parts += _floor(curve, across, height)

@@ -41,7 +41,8 @@ class RankDiagram:
 
 def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
     """First and last of each longest run of sorted ranks within which none differs surely from another."""
-    ends = [max(i for i, rank in enumerate(ranks) if rank - first < critical) for first in ranks]
+    alike = ([i for i, rank in enumerate(ranks) if rank - first < critical] for first in ranks)
+    ends = [max(places, default=start) for start, places in enumerate(alike)]  # no two are alike by a difference of 0
     runs = [(start, end) for start, end in enumerate(ends) if end > start]
     return [run for i, run in enumerate(runs) if i == 0 or run[1] > runs[i - 1][1]]
 

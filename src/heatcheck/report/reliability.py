@@ -51,7 +51,7 @@ def draw(finding: str, bins: Sequence[Bin], after: Sequence[Bin] = ()) -> Markup
     up = Axis(0, 1, _TOP + _SIDE, _TOP)
     parts = grid_below(across, _PERCENT, _TOP, _TOP + _SIDE) + _rows(across, up, _PERCENT)
     parts.append(svg.line(across.at(0), up.at(0), across.at(1), up.at(1), "ideal"))
-    most = max(b.cases for b in (*bins, *after)) or 1
+    most = max((b.cases for b in (*bins, *after)), default=0) or 1
     for shown, kind in ((bins, ""), (after, "after")):
         places = [(across.at(b.predicted), up.at(b.observed)) for b in shown]
         if places:

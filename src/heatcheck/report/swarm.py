@@ -46,7 +46,7 @@ def draw(plot: Swarm) -> Markup:
     parts = grid_below(axis, plot.unit, _TOP - 4, bottom)
     if plot.floor:
         parts += _floor(plot.floor, axis, bottom, plot.unit)
-    most = max(len(row.values) for row in plot.rows)
+    most = max((len(row.values) for row in plot.rows), default=0)
     dot = next((width for cases, width in _DOTS.items() if most <= cases), _SMALL)
     for i, row in enumerate(plot.rows):
         parts += _row(row, axis, _TOP + _STEP * i, plot.unit, dot)

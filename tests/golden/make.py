@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heatcheck import RunOptions, run_study
-from heatcheck.report.build import build_report
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.catalogue import STUDIES
 from heatcheck.studies.registry import Plan
+from heatcheck.studies.reporting import build_report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -34,7 +34,7 @@ FIXED = {"machine": "any", "started": "2026-01-01T00:00:00+00:00", "finished": "
 def plan_of(name: str, out: Path) -> Plan:
     """The golden study of that name, checked and ready; nothing is trained."""
     spec = read_spec(str(SPECS[name]))
-    return STUDIES[spec.envelope.study].plan(spec, RunOptions(), out)
+    return STUDIES[spec.envelope.study].make_plan(spec, RunOptions(), out)
 
 
 def archive_of(name: str) -> Path:

@@ -10,10 +10,10 @@ from modality_page_material import ModalityPlan, write_modality_run
 from report_material import Plan, manifest, write_run
 from trigger_material import VARIANTS, TriggerPlan, write_trigger_run
 
-from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.modality_facts import prepared
 from heatcheck.runs.store import RunFolder, read_run
+from heatcheck.studies.reporting import build_report
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from PIL import Image
 
 from heatcheck.report import budget
 from heatcheck.report.alignment_gallery import alignment_gallery
-from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.runs.store import read_run
+from heatcheck.studies.reporting import build_report
 
 
 def gallery(folder, room=10**8):

@@ -10,8 +10,8 @@ from alignment_material import VARIANTS
 from page_reading import outline, read, saved_tables, section_text
 
 from heatcheck.report.alignment import KICKER
-from heatcheck.report.build import build_report
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 

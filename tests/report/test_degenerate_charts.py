@@ -25,8 +25,8 @@ from heatcheck.report import (
     swarm,
 )
 from heatcheck.report.axes import Axis, SecondsAxis, limits_around
-from heatcheck.report.build import build_report
 from heatcheck.report.numbers import SCORE
+from heatcheck.studies.reporting import build_report
 
 NAN = math.nan
 LEVELS = {"all 0": 0.0, "all equal": 0.4, "all negative": -0.3, "all 1": 1.0, "all undefined": NAN}

@@ -9,8 +9,8 @@ import pytest
 from modality_page_material import VARIANTS
 from page_reading import cell, outline, read, saved_tables, section_text
 
-from heatcheck.report.build import build_report
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 WHOLE = ("importance", "Importance of whole modalities (φ): balanced accuracy, filled by 0")

@@ -18,13 +18,13 @@ from report_material import FINDINGS
 
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
-from heatcheck.report.build import build_report
 from heatcheck.report.closing import gaps
 from heatcheck.report.evidence import estimates_in, evidence_of
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.modelcard import positive_cases
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.store import Run, RunFolder, read_run
+from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from heatcheck.report.build import build_report
 from heatcheck.report.cost import cost_plot, costs
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.numbers import SPACE, brief
 from heatcheck.report.settings import in_words, is_smaller
 from heatcheck.report.verdict import verdict
 from heatcheck.runs.store import read_run
+from heatcheck.studies.reporting import build_report
 
 GRID = {"kind": "grid", "cells": 8}
 

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 from heatcheck.report import budget
-from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.gallery import gallery_of
 from heatcheck.report.outlines import frame_for, path_data, simplified
 from heatcheck.report.pictures import PictureError, image_uri, map_uri
 from heatcheck.runs.store import read_run
+from heatcheck.studies.reporting import build_report
 
 
 def opened(uri):

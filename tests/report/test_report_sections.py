@@ -11,10 +11,10 @@ from page_reading import cell, read, section_text, table
 from report_material import FINDINGS, Plan, mean, write_run
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, condition
-from heatcheck.report.build import build_report
 from heatcheck.report.confidence import confidence
 from heatcheck.report.evidence import evidence_of
 from heatcheck.runs.store import read_run
+from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 NEW = ("thresholds", "architectures", "geometry", "confidence", "presets", "counts")

@@ -9,10 +9,10 @@ import pytest
 from page_reading import outline, section_text
 
 from heatcheck.report import budget
-from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.trigger_gallery import Rectangle, trigger_gallery
 from heatcheck.runs.store import read_run
+from heatcheck.studies.reporting import build_report
 
 
 def gallery(folder, room=10**8):

@@ -12,10 +12,10 @@ from trigger_estimates import all_estimates
 from trigger_material import VARIANTS, TriggerPlan
 
 from heatcheck.report import trigger_literature as literature
-from heatcheck.report.build import build_report
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.trigger_facts import grading, triggers_of
 from heatcheck.runs.store import RunFolder, read_run
+from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 IOU = ("detection", "Overlap with the box (IoU)")

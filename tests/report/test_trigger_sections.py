@@ -11,7 +11,6 @@ from trigger_material import ONE_SEED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.agreement import agreement
-from heatcheck.report.build import build_report
 from heatcheck.report.rank_diagram import RankDiagram, Ranked, draw, joined
 from heatcheck.report.trigger_cost import section as cost_section
 from heatcheck.report.trigger_facts import Trigger
@@ -21,6 +20,7 @@ from heatcheck.report.trigger_rules import main_rule, presets_tried
 from heatcheck.report.trigger_sensitivity import sensitivity
 from heatcheck.report.trigger_uncovered import uncovered
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.reporting import build_report
 
 
 def built(folder):

@@ -113,7 +113,7 @@ def write_ward(folder, study):
 
 def begin(spec, study, out, options=HIDDEN):
     """The text of run.json when the planned run begins, or is taken up again."""
-    plan = STUDIES[study].plan(read_spec(str(spec)), options, out)
+    plan = STUDIES[study].make_plan(read_spec(str(spec)), options, out)
     with RunFolder.locked(out, plan.identity, plan.facts) as folder:
         return folder.manifest_path.read_text()
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from heatcheck.report import alignment_literature as literature
-from heatcheck.report import published
 from heatcheck.report.alignment_facts import ARMS, Pipeline, of_arm, of_network, pipelines
 from heatcheck.report.alignment_prediction import AUROC, information
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SHARE
-from heatcheck.report.published import figure_cell, with_rows
+from heatcheck.report.published import figure_cell, has_published_rows, with_rows
 
 WORDS = {"base": "base", "control": "control", "align": "aligned (in-mask)", "misalign": "misaligned (out-mask)"}
 COLUMNS = {
@@ -28,7 +27,7 @@ def example(evidence: Evidence) -> Mapping[str, object] | None:
     if not tables or not evidence.findings:
         return None
     other = [pipeline.base.label for pipeline in own if pipeline.base.architecture != literature.EXAMPLE]
-    return {"tables": tables, "caveat": literature.caveat() if published.is_in(tables) else "", "other": other}
+    return {"tables": tables, "caveat": literature.caveat() if has_published_rows(tables) else "", "other": other}
 
 
 def _findings(evidence: Evidence) -> list[str]:

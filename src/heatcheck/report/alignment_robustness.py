@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import alignment_literature as literature
-from heatcheck.report import published
 from heatcheck.report.alignment_facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
 from heatcheck.report.axes import limits_around
 from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
@@ -15,7 +14,7 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.literature import Figure
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, Unit, difference_of, number
-from heatcheck.report.published import figure_cell, with_rows
+from heatcheck.report.published import figure_cell, has_published_rows, with_rows
 from heatcheck.report.words import plain
 
 MAIN, MORE = ("mass", "rank"), ("hit", "iou")
@@ -42,7 +41,7 @@ def robustness(evidence: Evidence) -> Mapping[str, object] | None:
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
         "source": literature.SOURCE,
         "table": table,
-        "published": literature.caveat() if published.is_in(table) else "",
+        "published": literature.caveat() if has_published_rows(table) else "",
         "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN],
         "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE],
         "scores": [_scores(evidence, metric) for metric in metrics],

@@ -126,7 +126,7 @@ def _with_published(evidence: Evidence, table: Matrix, metric: str, methods: Seq
             if any(figures):
                 cells = [figure_cell(figure, unit, notes) for figure in figures]
                 rows.append(labelled(f"{method.label}, {ARCHITECTURES[architecture]}", cells, kind="published"))
-    return with_rows(table, rows, notes)
+    return with_rows(table, rows, notes, literature.SOURCE)
 
 
 def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
@@ -200,7 +200,7 @@ def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
         else:
             cells.append(figure_cell(None, unit, notes))
     rows = [labelled(method.label, cells, kind="published")] if any(cell.interval for cell in cells) else []
-    return with_rows(table, rows, notes)
+    return with_rows(table, rows, notes, literature.SOURCE)
 
 
 def _selected(evidence: Evidence) -> list[str]:

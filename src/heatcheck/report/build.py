@@ -8,22 +8,11 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from heatcheck.core.registry import Registry
-from heatcheck.report.alignment import alignment_page
 from heatcheck.report.evidence import Evidence, evidence_of
-from heatcheck.report.localization import localization_page
-from heatcheck.report.modality import modality_page
 from heatcheck.report.numbers import SECONDS, number
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
-from heatcheck.report.triggers import triggers_page
 from heatcheck.runs.store import read_run
 from heatcheck.runs.tables import replaced
-
-PAGES: Registry[Callable[[Evidence], StudyPage]] = Registry("study")
-PAGES.add("localization", localization_page)
-PAGES.add("triggers", triggers_page)
-PAGES.add("alignment", alignment_page)
-PAGES.add("modality", modality_page)
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),
@@ -34,10 +23,10 @@ TEMPLATES = jinja2.Environment(
 )
 
 
-def build_report(run_dir: Path) -> Path:
+def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Path:
     """The report's path, after it was written into the run folder from what lies there."""
     evidence = evidence_of(read_run(run_dir))
-    page = PAGES[str(evidence.run.manifest.get("study", ""))](evidence)
+    page = page_of(evidence)
     target = Path(run_dir) / "report.html"
     with replaced(target) as temporary:
         temporary.write_text(render(evidence, page), encoding="utf-8")

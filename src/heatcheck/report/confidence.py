@@ -81,7 +81,7 @@ def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
         ]
         if any(figures):
             rows.append(labelled(label, [figure_cell(f, SCORE, notes, signed=True) for f in figures], kind="published"))
-    return with_rows(table, rows, notes)
+    return with_rows(table, rows, notes, literature.SOURCE)
 
 
 def _sentence(evidence: Evidence, entrant: Entrant) -> str:

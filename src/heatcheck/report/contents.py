@@ -1,12 +1,12 @@
 """Several runs in one folder: a page that says what each came to and leads to its report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heatcheck.report.build import PAGES, TEMPLATES
-from heatcheck.report.evidence import evidence_of
-from heatcheck.report.page import heading, subtitle
+from heatcheck.report.build import TEMPLATES
+from heatcheck.report.evidence import Evidence, evidence_of
+from heatcheck.report.page import StudyPage, heading, subtitle
 from heatcheck.runs.store import read_run
 from heatcheck.runs.tables import replaced
 
@@ -24,18 +24,18 @@ class Entry:
     link: str
 
 
-def build_contents(folder: Path, runs: Sequence[str], title: str) -> Path:
+def write_contents(folder: Path, runs: Sequence[str], title: str, page_of: Callable[[Evidence], StudyPage]) -> Path:
     """The page's path, after it was written into the folder whose subfolders hold the runs."""
-    entries = [_entry(folder, name) for name in runs]
+    entries = [_entry(folder, name, page_of) for name in runs]
     target = folder / FILE
     with replaced(target) as temporary:
         temporary.write_text(TEMPLATES.get_template("contents.html").render(title=title, entries=entries), "utf-8")
     return target
 
 
-def _entry(folder: Path, name: str) -> Entry:
+def _entry(folder: Path, name: str, page_of: Callable[[Evidence], StudyPage]) -> Entry:
     evidence = evidence_of(read_run(folder / name))
-    page = PAGES[str(evidence.run.manifest.get("study", ""))](evidence)
+    page = page_of(evidence)
     return Entry(
         page.kicker,
         heading(evidence, page, name),

@@ -33,7 +33,7 @@ def counts(evidence: Evidence) -> Mapping[str, object] | None:
     ]
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
     table = Matrix("What was counted", columns, (("This run", tuple(rows)),), (), "Number of")
-    return {"table": with_rows(table, _published(names), Footnotes())}
+    return {"table": with_rows(table, _published(names), Footnotes(), literature.SOURCE)}
 
 
 def _row(evidence: Evidence, finding: str) -> bool:

@@ -121,7 +121,7 @@ def _beside(table: Matrix, metric: str, other: str, methods: Sequence[Entrant]) 
         for f in FEATURES
         for cell in (Cell(""), figure_cell(literature.geometry(metric, f.name, column), SCORE, notes, signed=True))
     ]
-    return with_rows(table, [labelled(label, cells, kind="published")], notes)
+    return with_rows(table, [labelled(label, cells, kind="published")], notes, literature.SOURCE)
 
 
 def _sentence(evidence: Evidence, metric: str) -> str:

@@ -21,6 +21,7 @@ from heatcheck.report.modelcard import model_card
 from heatcheck.report.numbers import count
 from heatcheck.report.page import Section, StudyPage, description
 from heatcheck.report.presets import presets
+from heatcheck.report.published import has_published_rows
 from heatcheck.report.thresholds import thresholds
 from heatcheck.report.truthboxes import box_tables
 from heatcheck.report.verdict import verdict
@@ -69,7 +70,7 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
     if content is None:
         return None
-    caveat = published.caveat(evidence) if published.is_in(content) else ""
+    caveat = published.caveat(evidence) if has_published_rows(content) else ""
     return Section(anchor, title, anchor.capitalize(), f"{anchor}.html", {**content, "published": caveat})
 
 
@@ -100,7 +101,7 @@ def _findings(evidence: Evidence) -> Section:
         "has_floors": bool(evidence.floors),
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
     }
-    content["published"] = published.caveat(evidence) if published.is_in(content) else ""
+    content["published"] = published.caveat(evidence) if has_published_rows(content) else ""
     return Section("findings", "Finding by finding", "By finding", "findings.html", content)
 
 

@@ -35,10 +35,10 @@ def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str
         if any(figures):
             cells = [figure_cell(figure, unit, notes) for figure in figures]
             rows.append(labelled(entrant.label, cells, kind="published"))
-    return with_rows(table, rows, notes)
+    return with_rows(table, rows, notes, literature.SOURCE)
 
 
-def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str = literature.SOURCE) -> Matrix:
+def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str) -> Matrix:
     """The table with these published rows below its own, if there are any."""
     if not rows:
         return table
@@ -84,15 +84,15 @@ def figure_cell(figure: Figure | None, unit: Unit, notes: Footnotes, *, signed: 
     return Cell(text, bounds, title=found.note, note=notes.mark(found.note))
 
 
-def is_in(content: object) -> bool:
+def has_published_rows(content: object) -> bool:
     """Whether a table somewhere in a section's content has published rows."""
     if isinstance(content, Matrix):
         return any(title.startswith(_PUBLISHED) for title, _ in content.groups)
     if isinstance(content, Mapping):
-        return any(is_in(part) for part in content.values())
+        return any(has_published_rows(part) for part in content.values())
     if isinstance(content, list | tuple):
-        return any(is_in(part) for part in content)
-    return is_in(getattr(content, "tables", ()))
+        return any(has_published_rows(part) for part in content)
+    return has_published_rows(getattr(content, "tables", ()))
 
 
 def caveat(evidence: Evidence) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import condition
-from heatcheck.report import closing, published, trigger_cost
+from heatcheck.report import closing, trigger_cost
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.agreement import agreement
 from heatcheck.report.budget import room_for_pictures
@@ -11,6 +11,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.page import Section, StudyPage
+from heatcheck.report.published import has_published_rows
 from heatcheck.report.trigger_artefacts import artefacts
 from heatcheck.report.trigger_attack import attack
 from heatcheck.report.trigger_caveats import caveats
@@ -85,7 +86,7 @@ def _detection(evidence: Evidence) -> Mapping[str, object] | None:
         "source": literature.SOURCE,
         "more": _explained(evidence, MORE, (EVERY, *triggers_of(evidence))),
     }
-    caveat = literature.caveat(architecture(evidence)) if published.is_in(content) else ""
+    caveat = literature.caveat(architecture(evidence)) if has_published_rows(content) else ""
     return {**content, "published": caveat}
 
 

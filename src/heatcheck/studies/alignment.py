@@ -42,7 +42,7 @@ from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.readiness import try_out
-from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
+from heatcheck.studies.registry import RunOptions, Stage
 from heatcheck.studies.train_spec import require_apart
 from heatcheck.training import Machine
 
@@ -293,15 +293,3 @@ def _require_slope(name: str, method: Method, classifier: NetworkClassifier) -> 
     slopes = torch.autograd.grad(made.square().sum(), weights, allow_unused=True) if made.requires_grad else ()
     if not any(slope is not None and bool(slope.isfinite().all()) for slope in slopes):
         raise SpecError(f"networks cannot be trained through {name} on model {classifier.name}; use another method")
-
-
-STUDIES.add(
-    "alignment",
-    StudyFacts(
-        name="alignment",
-        summary="Fine-tunes the model toward the experts' masks and away from them: whose fault is a low score?",
-        question="Is a poor map the method's fault or the model's?",
-        paper="Baniecki et al. 2023",
-        plan=plan_alignment,
-    ),
-)

@@ -9,11 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from heatcheck.report.build import build_report
 from heatcheck.runs.engine import run_shards
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.registry import Plan, Stage
+from heatcheck.studies.reporting import build_report
 from heatcheck.studies.threads import use_threads
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")

@@ -1,6 +1,18 @@
-"""Every study, registered; importing this is enough to know them all."""
+"""The studies a spec can name."""
 
-from heatcheck.studies import alignment, localization, modality, triggers
-from heatcheck.studies.registry import STUDIES
+from importlib import import_module
 
-__all__ = ["STUDIES", "alignment", "localization", "modality", "triggers"]
+from heatcheck.core.registry import Registry
+from heatcheck.studies.registry import Study
+
+_MODULES = (
+    "heatcheck.studies.localization_study",
+    "heatcheck.studies.triggers_study",
+    "heatcheck.studies.alignment_study",
+    "heatcheck.studies.modality_study",
+)
+
+STUDIES: Registry[Study] = Registry("study")
+for _module in _MODULES:
+    _study: Study = import_module(_module).STUDY
+    STUDIES.add(_study.name, _study)

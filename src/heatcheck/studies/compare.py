@@ -2,31 +2,18 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from heatcheck.core.errors import InputError
-from heatcheck.core.records import condition
 from heatcheck.runs.store import Run, read_run
-from heatcheck.studies.compare_modalities import ComparedModalities
-from heatcheck.studies.compared_scores import ComparedScore, compared_scores
-
-_KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
+from heatcheck.studies.catalogue import STUDIES
+from heatcheck.studies.compared_scores import Compared
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How two runs differ."""
-
-    sentences: tuple[str, ...]
-    rows: tuple[ComparedScore, ...]
-
-
-def compare_runs(first: Path, second: Path, draws: int = 2000) -> Comparison:
+def compare_runs(first: Path, second: Path, draws: int = 2000) -> Compared:
     """The differences in the runs' specs, and in their scores with patient-clustered intervals."""
     runs = [_finished(path) for path in (first, second)]
     if runs[0].manifest["study"] != runs[1].manifest["study"]:
@@ -35,17 +22,11 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Comparison:
     shared = _shared_cases(runs)
     if not shared:
         raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
-    said = list(_sentences(runs, shared))
-    if runs[0].manifest["study"] == "modality":
-        modalities = ComparedModalities(runs, draws)
-        said += modalities.sentences()
-        rows = tuple(modalities.rows())
-    else:
-        merged = _scores(runs[0]).merge(_scores(runs[1]), on=_KEYS, suffixes=("_first", "_second"))
-        rows = tuple(compared_scores(merged, draws))
-    if not rows:
+    compared = STUDIES[str(runs[0].manifest["study"])].compare_runs(runs, draws)
+    said = [*_sentences(runs, shared), *compared.sentences]
+    if not compared.rows:
         said.append("No score can be compared: none is defined in both runs for the same case and method.")
-    return Comparison(tuple(said), rows)
+    return Compared(compared.rows, tuple(said))
 
 
 def _finished(path: Path) -> Run:
@@ -75,40 +56,6 @@ def _labels(run: Run) -> pd.DataFrame:
         cases = run.cases.loc[run.cases["status"] == "ok", "case"]
         return pd.DataFrame({"case": cases, "finding": "", "label": math.nan})
     return table.loc[table["model"] == run.manifest["model"]["name"], ["case", "finding", "label"]]
-
-
-def _scores(run: Run) -> pd.DataFrame:
-    """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
-    shown = [metric["name"] for metric in run.manifest["metrics"]]
-    models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
-    arms = _arms(run.manifest)
-    table = pq.read_table(
-        run.path / "scores.parquet",
-        columns=[*_KEYS, "value"],
-        filters=[
-            ("metric", "in", shown),
-            ("condition", "in", list(arms)),
-            ("model", "in", models),
-            ("other_method", "==", ""),  # what two methods have in common is no method's own score
-        ],
-        read_dictionary=_KEYS,
-    ).to_pandas()
-    if not any(arms.values()):
-        return table
-    # a method has scores of its own on every kind of network
-    named = table["method"].astype(str) + table["condition"].astype(str).map(arms)
-    return table.assign(method=named.str.removeprefix(" · "))  # what is asked of the model has no method
-
-
-def _arms(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The conditions whose scores are compared, each with what tells its networks from others in a method's name."""
-    seeds = manifest.get("seeds") or []
-    if manifest["study"] != "alignment":
-        return dict.fromkeys([condition(), *(condition(seed=seed) for seed in seeds)], "")
-    of_seeds = {
-        condition(arm=arm, seed=seed): f" · {arm}" for arm in ("control", "align", "misalign") for seed in seeds
-    }
-    return {condition(arm="base"): " · base", **of_seeds}
 
 
 def _sentences(runs: list[Run], shared: int) -> Iterator[str]:

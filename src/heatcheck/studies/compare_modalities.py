@@ -13,7 +13,7 @@ from heatcheck.core.seeds import generator_for
 from heatcheck.runs.store import Run
 from heatcheck.stats.balanced import Strata, balanced_means
 from heatcheck.stats.shapley import contributions
-from heatcheck.studies.compared_scores import ComparedScore, compared_scores, known
+from heatcheck.studies.compared_scores import Compared, ComparedScore, compared_scores, known
 from heatcheck.studies.modality_reading import KEYS, read_scores
 from heatcheck.studies.modality_rule import RANKED, RIGHT, ModalityRule
 from heatcheck.studies.modality_worth import MEASURES, PHI, Worths
@@ -123,3 +123,9 @@ class ComparedModalities:
             metric, ALL_FINDINGS, column, one.value, other.value, apart.value, known(apart.low), known(apart.high),
             len(merged),
         )  # fmt: skip
+
+
+def compare_modality(runs: Sequence[Run], draws: int) -> Compared:
+    """What two runs of the modality study say of the cases both tested."""
+    compared = ComparedModalities(runs, draws)
+    return Compared(tuple(compared.rows()), tuple(compared.sentences()))

@@ -1,15 +1,21 @@
 """By how much the scores of two runs differ on the cases both have."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
+from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for
+from heatcheck.runs.store import Run
 from heatcheck.stats.bootstrap import bca_interval
 from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.ratios import differences_from_first
+
+_KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,50 @@ class ComparedScore:
     low: float | None  # None where there is no interval
     high: float | None
     n_cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How two runs differ: a row for each score, and sentences on what else does."""
+
+    rows: tuple[ComparedScore, ...]
+    sentences: tuple[str, ...] = ()
+
+
+def compared_by_case(runs: Sequence[Run], names: Mapping[str, str], draws: int) -> Compared:
+    """The scores of two runs paired case by case, under the conditions that are the keys of `names`.
+
+    A condition's name is added to the method's: a method has scores of its own on every kind of network.
+    """
+    first, second = (_scores(run, names) for run in runs)
+    merged = first.merge(second, on=_KEYS, suffixes=("_first", "_second"))
+    return Compared(tuple(compared_scores(merged, draws)))
+
+
+def seed_conditions(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The conditions of scores that differ at most in the seed of their network, none of which has a name."""
+    return dict.fromkeys([condition(), *(condition(seed=seed) for seed in manifest.get("seeds") or [])], "")
+
+
+def _scores(run: Run, names: Mapping[str, str]) -> pd.DataFrame:
+    """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
+    shown = [metric["name"] for metric in run.manifest["metrics"]]
+    models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
+    table = pq.read_table(
+        run.path / "scores.parquet",
+        columns=[*_KEYS, "value"],
+        filters=[
+            ("metric", "in", shown),
+            ("condition", "in", list(names)),
+            ("model", "in", models),
+            ("other_method", "==", ""),  # what two methods have in common is no method's own score
+        ],
+        read_dictionary=_KEYS,
+    ).to_pandas()
+    if not any(names.values()):
+        return table
+    named = table["method"].astype(str) + table["condition"].astype(str).map(names)
+    return table.assign(method=named.str.removeprefix(" · "))  # what is asked of the model has no method
 
 
 def compared_scores(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]:

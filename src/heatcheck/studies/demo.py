@@ -6,15 +6,14 @@ from pathlib import Path
 
 from heatcheck.core.errors import RunFolderError, SpecError
 from heatcheck.core.registry import suggest
-from heatcheck.report.contents import FILE, build_contents
-from heatcheck.runs.spec import shipped_specs
+from heatcheck.report.contents import FILE
 from heatcheck.studies.carry_out import Outcome
 from heatcheck.studies.catalogue import STUDIES
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.registry import RunOptions
+from heatcheck.studies.reporting import build_contents
 from heatcheck.studies.run import run_study
 
-ORDER = ("localization", "triggers", "alignment", "modality")  # as a reader should meet them
 TITLE = "heatcheck demonstration"
 
 
@@ -27,9 +26,8 @@ class Demonstration:
 
 
 def demo_studies() -> tuple[str, ...]:
-    """The studies that have a demo."""
-    there = shipped_specs()
-    return tuple(name for name in ORDER if name in STUDIES and f"{name}-demo" in there)
+    """The studies that have a demo, in the order in which a reader should meet them."""
+    return tuple(sorted((name for name in STUDIES if STUDIES[name].demo), key=lambda name: STUDIES[name].demo))
 
 
 def run_demo(out: Path, only: Sequence[str], options: RunOptions, watcher: Watcher) -> Demonstration:

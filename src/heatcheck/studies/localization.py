@@ -52,7 +52,7 @@ from heatcheck.studies.paper_estimates import paper_estimates
 from heatcheck.studies.presets import switch_facts
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
-from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
+from heatcheck.studies.registry import RunOptions, Stage
 from heatcheck.studies.scoring import ScoringRule, Tuned
 from heatcheck.studies.sources import open_source
 
@@ -287,15 +287,3 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     return LocalizationPlan(
         body, spec.envelope, scored, validation, findings, methods, models, bench, options, kind, remark
     )  # fmt: skip
-
-
-STUDIES.add(
-    "localization",
-    StudyFacts(
-        name="localization",
-        summary="Scores each method's maps against radiologists' outlines and against floors",
-        question="Do the maps point where the radiologists do?",
-        paper="Saporta et al. 2022",
-        plan=plan_localization,
-    ),
-)

@@ -39,7 +39,7 @@ from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities
 from heatcheck.studies.modality_stage import Judging, ModalMapsStage
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
-from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
+from heatcheck.studies.registry import RunOptions, Stage
 from heatcheck.studies.sources import open_source
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
@@ -370,15 +370,3 @@ def _try_out(plan: ModalityPlan) -> None:
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)
     try_out(explainer)
-
-
-STUDIES.add(
-    "modality",
-    StudyFacts(
-        name="modality",
-        summary="Asks how important each modality is to the network, and whether maps show that and find its lesion",
-        question="Do the maps show which modality matters, and where?",
-        paper="Jin et al. 2021",
-        plan=plan_modality,
-    ),
-)

@@ -1,14 +1,17 @@
-"""The studies a spec can name, and what each must offer to be run."""
+"""What a study offers, and what can be asked of it: its plan, its stages, its page."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from heatcheck.core.records import Estimate, ShardTables
-from heatcheck.core.registry import Registry
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.page import StudyPage
 from heatcheck.runs.spec import Spec
-from heatcheck.runs.store import RunFolder
+from heatcheck.runs.store import Run, RunFolder
+from heatcheck.studies.compared_scores import Compared, compared_by_case, seed_conditions
 from heatcheck.studies.progress import Watcher
 
 
@@ -68,14 +71,42 @@ class Plan(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StudyFacts:
-    """A kind of study."""
+class Study:
+    """A kind of study: what it asks, and where its parts are.
+
+    Parts are written "package.module:function" and imported when they are first needed, so that listing studies and
+    building a report load neither torch nor another study.
+    """
 
     name: str
     summary: str
     question: str
     paper: str
-    plan: Callable[[Spec, RunOptions, Path], Plan]
+    plan: str  # spec, options and folder → Plan
+    page: str  # Evidence → StudyPage; its module loads without torch
+    compare: str = ""  # two finished runs and the number of draws → Compared; empty: scores are paired case by case
+    demo: int = 0  # its place in the demonstration, where its spec NAME-demo is run; 0: it has none
+
+    def make_plan(self, spec: Spec, options: RunOptions, out: Path) -> Plan:
+        """The study that a spec describes, checked and ready to run."""
+        plan: Plan = _part(self.plan)(spec, options, out)
+        return plan
+
+    def make_page(self, evidence: Evidence) -> StudyPage:
+        """The page of a run's report."""
+        page: StudyPage = _part(self.page)(evidence)
+        return page
+
+    def compare_runs(self, runs: Sequence[Run], draws: int) -> Compared:
+        """What differs between two finished runs of this study, beside their specs."""
+        if not self.compare:
+            return compared_by_case(runs, seed_conditions(runs[0].manifest), draws)
+        compared: Compared = _part(self.compare)(runs, draws)
+        return compared
 
 
-STUDIES: Registry[StudyFacts] = Registry("study")
+def _part(address: str) -> Callable[..., Any]:
+    """The function at "package.module:function"."""
+    module, _, name = address.partition(":")
+    part: Callable[..., Any] = getattr(import_module(module), name)
+    return part

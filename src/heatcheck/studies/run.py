@@ -36,7 +36,7 @@ def run_study(
 def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
     if spec.envelope.study == "training":
         raise SpecError(f"{spec.name} describes a training; use `heatcheck train`")
-    return STUDIES[spec.envelope.study].plan(spec, options, out)
+    return STUDIES[spec.envelope.study].make_plan(spec, options, out)
 
 
 def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:

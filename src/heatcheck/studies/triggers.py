@@ -24,7 +24,7 @@ from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
-from heatcheck.studies.registry import STUDIES, RunOptions, Stage, StudyFacts
+from heatcheck.studies.registry import RunOptions, Stage
 from heatcheck.studies.sources import open_source
 from heatcheck.studies.train_spec import require_apart
 from heatcheck.studies.triggers_baseline import contract_of, given_baseline
@@ -324,15 +324,3 @@ def _try_out(plan: TriggersPlan) -> None:
     if source is not None:
         require_other_patients(explainer, source.index())
     try_out(explainer)
-
-
-STUDIES.add(
-    "triggers",
-    StudyFacts(
-        name="triggers",
-        summary="Plants a patch the model must rely on, and grades every method by whether it finds it",
-        question="Do the maps find the reason, where the reason is known?",
-        paper="Sun et al. 2023",
-        plan=plan_triggers,
-    ),
-)

@@ -1,0 +1,14 @@
+"""The alignment study's entry in the registry."""
+
+from heatcheck.studies.registry import Study
+
+STUDY = Study(
+    name="alignment",
+    summary="Fine-tunes the model toward the experts' masks and away from them: whose fault is a low score?",
+    question="Is a poor map the method's fault or the model's?",
+    paper="Baniecki et al. 2023",
+    plan="heatcheck.studies.alignment:plan_alignment",
+    page="heatcheck.report.alignment:alignment_page",
+    compare="heatcheck.studies.alignment_compare:compare_alignment",
+    demo=3,
+)

@@ -1,0 +1,13 @@
+"""The localization study's entry in the registry."""
+
+from heatcheck.studies.registry import Study
+
+STUDY = Study(
+    name="localization",
+    summary="Scores each method's maps against radiologists' outlines and against floors",
+    question="Do the maps point where the radiologists do?",
+    paper="Saporta et al. 2022",
+    plan="heatcheck.studies.localization:plan_localization",
+    page="heatcheck.report.localization:localization_page",
+    demo=1,
+)

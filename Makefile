@@ -1,6 +1,7 @@
 # make demo   set up, run the demonstration and write its reports below demo-run/report.html
 # make test   set up and run the tests
 # make explore  the tests with hypothesis, on many cases drawn anew
+# make golden  the stored runs of every study, made anew where a change is meant to alter their reports
 # make check  format, lint, types, layers
 # make bench  measure speed against the budgets
 #
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test explore check format bench clean
+.PHONY: setup demo test explore golden check format bench clean
 
 setup: $(READY)
 
@@ -30,6 +31,9 @@ test: $(READY)
 
 explore: $(READY)
 	HEATCHECK_EXAMPLES=explore $(BIN)/python -m pytest -n 2 $$(grep -rl "@given" tests)
+
+golden: $(READY)
+	$(BIN)/python -m tests.golden.make
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs

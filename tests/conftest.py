@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from hypothesis import settings
 from torch import nn
 
@@ -16,6 +17,21 @@ torch.set_num_threads(1)
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HEATCHECK_EXAMPLES", "gate"))
+
+
+SMALL = {
+    "study": "localization",
+    "title": "A small study",
+    "seed": 3,
+    "batch_size": 3,
+    "shard_size": 4,
+    "threads": 1,
+    "gallery": 4,
+    "source": {"name": "phantom_chest", "patients": 9, "first": 400, "size": 80},
+    "model": "phantom_chest_densenet",
+    "methods": ["grad_cam", "random", "location_prior"],
+    "bootstrap_draws": 200,
+}
 
 
 def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:
@@ -89,3 +105,21 @@ def tiny_transformer(tiny_classifier: NetworkClassifier) -> NetworkClassifier:
 def tiny_images(tiny_classifier: NetworkClassifier) -> torch.Tensor:
     generator = torch.Generator().manual_seed(5)
     return torch.rand(4, 2, *tiny_classifier.preprocessing.size, generator=generator)
+
+
+@pytest.fixture(scope="session")
+def small_spec() -> dict[str, object]:
+    return SMALL
+
+
+@pytest.fixture
+def write_spec(tmp_path: Path):
+    """A function that writes the small spec, with changes, and returns its path."""
+
+    def write(**changes: object) -> Path:
+        path = tmp_path / "small.yaml"
+        values = {key: value for key, value in {**SMALL, **changes}.items() if value is not None}
+        path.write_text(yaml.safe_dump(values))
+        return path
+
+    return write

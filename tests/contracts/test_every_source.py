@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from pydantic import ValidationError
+from tests.brats_material import write_2020
 
-from brats_material import write_2020
 from heatcheck.core.findings import CHEXPERT, canonical
 from heatcheck.core.records import UNCERTAIN
 from heatcheck.sources import SOURCES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from captum import attr
-from sixteen_material import QUICK_SLICES, SLICES, VOLUMES, heads, network, published
+from tests.contracts.sixteen_material import QUICK_SLICES, SLICES, VOLUMES, heads, network, published
 from torch import nn
 
 from heatcheck import explain

@@ -1,4 +1,4 @@
-"""Make the golden run folders anew: python tests/golden/make.py [name ...].
+"""Make the golden run folders anew: python -m tests.golden.make [name ...].
 
 Each spec in specs/ is run and packed into an archive of its name. What differs from one making to the next (seconds,
 dates, versions) is replaced by fixed values, so that making a folder twice gives the same archive.
@@ -26,7 +26,7 @@ from heatcheck.studies.reporting import build_report
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SPECS = {path.stem: path for path in sorted((HERE / "specs").glob("*.yaml"))}
-COMMAND = "python tests/golden/make.py"
+COMMAND = "python -m tests.golden.make"
 LEFT_OUT = {"parts", "networks", "maps", ".lock"}  # neither the report nor the estimates read them
 FIXED = {"machine": "any", "started": "2026-01-01T00:00:00+00:00", "finished": "2026-01-01T00:01:00+00:00"}
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import islice
 
 import pytest
-from make import COMMAND, SPECS, plan_of, unpack
+from tests.golden.make import COMMAND, SPECS, plan_of, unpack
 
 from heatcheck.core.records import Estimate
 from heatcheck.runs.spec import read_spec

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from captum.attr import DeepLift as Peer
-from networks import Attending, Residual
+from tests.methods.networks import Attending, Residual
 from torch import nn
 from torch.nn import functional
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from networks import Attending
+from tests.methods.networks import Attending
 from torch import nn
 
 from heatcheck.core.errors import SpecError

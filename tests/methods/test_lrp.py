@@ -6,7 +6,7 @@ import pytest
 import torch
 from captum.attr import LRP
 from captum.attr._utils.lrp_rules import Alpha1_Beta0_Rule, GammaRule
-from networks import Attending, Residual
+from tests.methods.networks import Attending, Residual
 from torch import nn
 
 from heatcheck.core.errors import ModelError

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from live_memory import LiveMemory
+from tests.methods.live_memory import LiveMemory
 from torch import nn
 
 from heatcheck.methods import METHODS, build_method

@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.ensemble_material import CHOSEN, FINDINGS, checkpoint, list_members, write_ensemble
 
-from ensemble_material import CHOSEN, FINDINGS, checkpoint, list_members, write_ensemble
 from heatcheck.core.errors import ModelError
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, open_model, read_ensemble
 

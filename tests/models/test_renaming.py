@@ -4,9 +4,9 @@ import math
 import re
 from collections import OrderedDict
 
-import public_forwards as forwards
-import public_names as names
 import pytest
+import tests.models.public_forwards as forwards
+import tests.models.public_names as names
 import torch
 
 from heatcheck.core.errors import ModelError

@@ -2,8 +2,8 @@
 
 import re
 
-import public_names as names
 import pytest
+import tests.models.public_names as names
 import torch
 from safetensors.torch import save_file
 

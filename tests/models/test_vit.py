@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from public_names import timm_vit
+from tests.models.public_names import timm_vit
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier

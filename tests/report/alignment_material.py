@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from alignment_estimates import FAILED, all_estimates, all_scores
-from report_material import blob, ring, save_grey
+from tests.report.alignment_estimates import FAILED, all_estimates, all_scores
+from tests.report.report_material import blob, ring, save_grey
 
 from heatcheck.core.records import CaseRecord, ShardTables, Timing
 from heatcheck.runs.store import RunFolder

@@ -3,12 +3,12 @@
 import functools
 
 import pytest
-from alignment_material import VARIANTS as ALIGNMENTS
-from alignment_material import AlignmentPlan, write_alignment_run
-from modality_page_material import VARIANTS as MODALITIES
-from modality_page_material import ModalityPlan, write_modality_run
-from report_material import Plan, manifest, write_run
-from trigger_material import VARIANTS, TriggerPlan, write_trigger_run
+from tests.report.alignment_material import VARIANTS as ALIGNMENTS
+from tests.report.alignment_material import AlignmentPlan, write_alignment_run
+from tests.report.modality_page_material import VARIANTS as MODALITIES
+from tests.report.modality_page_material import ModalityPlan, write_modality_run
+from tests.report.report_material import Plan, manifest, write_run
+from tests.report.trigger_material import VARIANTS, TriggerPlan, write_trigger_run
 
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.modality_facts import prepared

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from report_material import FINDINGS, FLOORS, Plan, draw_gallery, estimates, manifest, mean, shard
+from tests.report.report_material import FINDINGS, FLOORS, Plan, draw_gallery, estimates, manifest, mean, shard
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, TruthShape, condition
 from heatcheck.runs.store import RunFolder

@@ -1,7 +1,7 @@
 """What the alignment page says of the models that it begins with, and no more than the run says of them."""
 
-from alignment_material import model_facts
-from page_reading import cell, read, section_text, table
+from tests.report.alignment_material import model_facts
+from tests.report.page_reading import cell, read, section_text, table
 
 from heatcheck.report.alignment_facts import pipelines
 from heatcheck.report.alignment_overview import overview

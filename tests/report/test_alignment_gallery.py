@@ -9,8 +9,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from page_reading import outline, section_text
 from PIL import Image
+from tests.report.page_reading import outline, section_text
 
 from heatcheck.report import budget
 from heatcheck.report.alignment_gallery import alignment_gallery

@@ -6,8 +6,8 @@ import re
 import shutil
 
 import pytest
-from alignment_material import VARIANTS
-from page_reading import outline, read, saved_tables, section_text
+from tests.report.alignment_material import VARIANTS
+from tests.report.page_reading import outline, read, saved_tables, section_text
 
 from heatcheck.report.alignment import KICKER
 from heatcheck.runs.store import RunFolder

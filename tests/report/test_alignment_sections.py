@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from alignment_estimates import PAIRS, all_estimates
-from alignment_material import AlignmentPlan
-from page_reading import cell, read, section_text, table
+from tests.report.alignment_estimates import PAIRS, all_estimates
+from tests.report.alignment_material import AlignmentPlan
+from tests.report.page_reading import cell, read, section_text, table
 
 from heatcheck.core.records import condition
 from heatcheck.report import alignment_scatter

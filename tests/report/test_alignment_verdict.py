@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from alignment_estimates import all_estimates
-from alignment_material import CELL, AlignmentPlan
+from tests.report.alignment_estimates import all_estimates
+from tests.report.alignment_material import CELL, AlignmentPlan
 
 from heatcheck.core.records import ALL_FINDINGS, condition
 from heatcheck.report.alignment_caveats import caveats

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from alignment_material import AlignmentPlan, write_alignment_run
-from full_material import write_full_run
-from modality_page_material import ModalityPlan, write_modality_run
-from trigger_material import TriggerPlan, write_trigger_run
+from tests.report.alignment_material import AlignmentPlan, write_alignment_run
+from tests.report.full_material import write_full_run
+from tests.report.modality_page_material import ModalityPlan, write_modality_run
+from tests.report.trigger_material import TriggerPlan, write_trigger_run
 
 from heatcheck.core.records import Estimate
 from heatcheck.report import (

@@ -6,8 +6,8 @@ import re
 import shutil
 
 import pytest
-from modality_page_material import VARIANTS
-from page_reading import cell, outline, read, saved_tables, section_text
+from tests.report.modality_page_material import VARIANTS
+from tests.report.page_reading import cell, outline, read, saved_tables, section_text
 
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.reporting import build_report

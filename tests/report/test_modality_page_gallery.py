@@ -9,9 +9,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from page_reading import outline as elements_of
-from page_reading import section_text
 from PIL import Image
+from tests.report.page_reading import outline as elements_of
+from tests.report.page_reading import section_text
 
 from heatcheck.report import modality_gallery as module
 from heatcheck.report.evidence import evidence_of

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from modality_page_estimates import LEVELS, all_estimates, case_values
-from modality_page_material import METHODS, ModalityPlan
-from page_reading import cell, read, section_text
+from tests.report.modality_page_estimates import LEVELS, all_estimates, case_values
+from tests.report.modality_page_material import METHODS, ModalityPlan
+from tests.report.page_reading import cell, read, section_text
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
 from heatcheck.report.modality_comparison import comparison, normalised, sorted_by_msfi

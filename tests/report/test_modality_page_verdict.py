@@ -5,8 +5,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from modality_page_estimates import all_estimates
-from modality_page_material import ModalityPlan
+from tests.report.modality_page_estimates import all_estimates
+from tests.report.modality_page_material import ModalityPlan
 
 from heatcheck.core.records import ONE_VALUE, condition
 from heatcheck.report.modality_caveats import caveats

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from page_reading import outline, saved_tables
-from report_material import FINDINGS
+from tests.report.page_reading import outline, saved_tables
+from tests.report.report_material import FINDINGS
 
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_material import FINDINGS, floor_test, mean
+from tests.report.report_material import FINDINGS, floor_test, mean
 
 import heatcheck
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate, condition

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from full_material import PRIMARY, full_rows, write_full_run
-from page_reading import cell, read, section_text, table
-from report_material import FINDINGS, Plan, mean, write_run
+from tests.report.full_material import PRIMARY, full_rows, write_full_run
+from tests.report.page_reading import cell, read, section_text, table
+from tests.report.report_material import FINDINGS, Plan, mean, write_run
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, condition
 from heatcheck.report.confidence import confidence

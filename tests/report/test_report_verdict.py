@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_material import FINDINGS, FLOORS, floor_test, mean
+from tests.report.report_material import FINDINGS, FLOORS, floor_test, mean
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.caveats import caveats

@@ -5,9 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from page_reading import cell, read, section_text, table
-from trigger_estimates import all_estimates
-from trigger_material import ARTEFACTS_ONLY, TriggerPlan
+from tests.report.page_reading import cell, read, section_text, table
+from tests.report.trigger_estimates import all_estimates
+from tests.report.trigger_material import ARTEFACTS_ONLY, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.agreement import agreement

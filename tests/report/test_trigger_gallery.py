@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from page_reading import outline, section_text
+from tests.report.page_reading import outline, section_text
 
 from heatcheck.report import budget
 from heatcheck.report.evidence import evidence_of

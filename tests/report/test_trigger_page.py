@@ -7,9 +7,9 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from page_reading import cell, outline, read, saved_tables, section_text
-from trigger_estimates import all_estimates
-from trigger_material import VARIANTS, TriggerPlan
+from tests.report.page_reading import cell, outline, read, saved_tables, section_text
+from tests.report.trigger_estimates import all_estimates
+from tests.report.trigger_material import VARIANTS, TriggerPlan
 
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.evidence import evidence_of

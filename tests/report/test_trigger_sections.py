@@ -5,9 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from page_reading import cell, read, section_text, table
-from trigger_estimates import MODEL, SIGMAS, all_estimates, mean
-from trigger_material import ONE_SEED, TriggerPlan
+from tests.report.page_reading import cell, read, section_text, table
+from tests.report.trigger_estimates import MODEL, SIGMAS, all_estimates, mean
+from tests.report.trigger_material import ONE_SEED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.agreement import agreement

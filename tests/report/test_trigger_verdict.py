@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from trigger_estimates import MODEL, all_estimates, mean
-from trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
+from tests.report.trigger_estimates import MODEL, all_estimates, mean
+from tests.report.trigger_material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.trigger_caveats import caveats

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from pycocotools import mask as coco
-from test_annotations import refusal, written
+from tests.sources.test_annotations import refusal, written
 
 from heatcheck.core.errors import CaseError
 from heatcheck.sources.annotations import read_annotations

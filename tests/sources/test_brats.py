@@ -3,8 +3,8 @@ import gzip
 import nibabel
 import numpy as np
 import pytest
+from tests.brats_material import LPS, SHAPE, head, save, tumour, write_2020, write_case
 
-from brats_material import LPS, SHAPE, head, save, tumour, write_2020, write_case
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.sources import SOURCES
 

@@ -6,8 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tests.chexlocalize_material import LABELS, write_film, write_labels, write_tree
 
-from chexlocalize_material import LABELS, write_film, write_labels, write_tree
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import LOCALIZED, canonical
 from heatcheck.core.records import HUMAN, UNCERTAIN

@@ -3,8 +3,8 @@ import shutil
 
 import numpy as np
 import pytest
-from folder_material import SHAPE, by_case, data, opened, refusal, same, size_of, write_picture
 from PIL import Image as Pictures
+from tests.sources.folder_material import SHAPE, by_case, data, opened, refusal, same, size_of, write_picture
 
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import UNCERTAIN

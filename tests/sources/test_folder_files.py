@@ -6,8 +6,8 @@ import math
 import nibabel
 import numpy as np
 import pytest
-from folder_material import SHAPE, by_case, data, opened, refusal, write_picture
 from pydantic import ValidationError
+from tests.sources.folder_material import SHAPE, by_case, data, opened, refusal, write_picture
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import UNCERTAIN, Point

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from folder_material import SHAPE, by_case, data, opened, refusal, same, size_of, write_mask
 from PIL import Image as Pictures
+from tests.sources.folder_material import SHAPE, by_case, data, opened, refusal, same, size_of, write_mask
 
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import Point

@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from regression_material import columns_of, rows_of
 from scipy import stats
+from tests.stats.regression_material import columns_of, rows_of
 
 from heatcheck.stats.gee import SEPARATED, logistic_gee
 from heatcheck.stats.regression import FEW_PATIENTS, ONE_LINE, SAME_FEATURE, SAME_SCORE, Observations

@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from regression_material import columns_of, rows_of
+from tests.stats.regression_material import columns_of, rows_of
 
 from heatcheck.stats.regression import (
     FEW_CASES,

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from PIL import Image
-from squares_material import FINDINGS, write_alignment, write_films
+from tests.studies.squares_material import FINDINGS, write_alignment, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from alignment_tables import CNN, estimated, rule_of, scored
+from tests.studies.alignment_tables import CNN, estimated, rule_of, scored
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, condition
 from heatcheck.stats.cells import Design

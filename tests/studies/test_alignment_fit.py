@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from objective_material import classifier_of, examples, method_of, three_layers
+from tests.studies.objective_material import classifier_of, examples, method_of, three_layers
 from torch import nn
 from torch.utils.data import TensorDataset
 

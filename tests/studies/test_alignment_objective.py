@@ -3,7 +3,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from objective_material import TRAINED, classifier_of, examples, learned, means_of, method_of, three_layers, written_out
+from tests.studies.objective_material import (
+    TRAINED,
+    classifier_of,
+    examples,
+    learned,
+    means_of,
+    method_of,
+    three_layers,
+    written_out,
+)
 from torch import nn
 
 from heatcheck.core.errors import InputError, ModelError, SpecError

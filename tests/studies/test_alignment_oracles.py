@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 import yaml
-from alignment_oracles import CONTRACT, write_films
+from tests.studies.alignment_oracles import CONTRACT, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.studies.registry import RunOptions
@@ -38,7 +38,7 @@ def estimates(tmp_path_factory):
     found = []
     for number, study in enumerate(STUDIES):
         models = [
-            {"name": f"python:alignment_oracles:{name}", "label": name, "contract": CONTRACT}
+            {"name": f"python:tests.studies.alignment_oracles:{name}", "label": name, "contract": CONTRACT}
             for name in study["models"]
         ]
         spec, run = folder / f"study{number}.yaml", folder / f"run{number}"

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from alignment_tables import CNN, estimated, rule_of, said
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import roc_auc_score
+from tests.studies.alignment_tables import CNN, estimated, rule_of, said
 
 from heatcheck.core.records import ALL_FINDINGS, CaseRecord, condition
 from heatcheck.metrics.classification import weighted_auroc

@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from alignment_tables import CNN, VIT, estimated, rule_of, scored
 from scipy import stats
+from tests.studies.alignment_tables import CNN, VIT, estimated, rule_of, scored
 
 from heatcheck.core.records import ALL_FINDINGS, condition
 from heatcheck.report.evidence import facts_of

@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
+from tests.chexlocalize_material import write_tree
 
-from chexlocalize_material import write_tree
 from heatcheck.core.findings import LOCALIZED
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.differentiable import differentiable

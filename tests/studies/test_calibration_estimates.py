@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from paper_material import known_folder, row_of, rule_of, table_of, write_folder
+from tests.studies.paper_material import known_folder, row_of, rule_of, table_of, write_folder
 
 from heatcheck.core.records import Prediction, Score, TruthShape
 from heatcheck.studies.paper_estimates import paper_estimates

@@ -4,8 +4,8 @@ import shutil
 
 import pandas as pd
 import pytest
+from tests.chexlocalize_material import write_tree
 
-from chexlocalize_material import write_tree
 from heatcheck.core.findings import LOCALIZED
 from heatcheck.core.records import HUMAN
 from heatcheck.models import MODELS

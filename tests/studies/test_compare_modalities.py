@@ -5,7 +5,7 @@ import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from brightness_material import write_modality
+from tests.studies.brightness_material import write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from paper_material import rule_of
+from tests.studies.paper_material import rule_of
 
 from heatcheck.core.records import Prediction, Score
 from heatcheck.runs.tables import to_table

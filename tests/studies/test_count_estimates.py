@@ -2,7 +2,7 @@
 
 import math
 
-from paper_material import rule_of, table_of, write_folder
+from tests.studies.paper_material import rule_of, table_of, write_folder
 
 from heatcheck.core.records import CaseRecord, Prediction, Score, TruthShape, condition
 from heatcheck.runs.tables import write_table

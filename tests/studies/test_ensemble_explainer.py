@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from training_material import PROTOCOL, training_spec
+from tests.ensemble_material import CHOSEN, FINDINGS, list_members, write_ensemble
+from tests.studies.training_material import PROTOCOL, training_spec
 
-from ensemble_material import CHOSEN, FINDINGS, list_members, write_ensemble
 from heatcheck.methods import build_method
 from heatcheck.models import ModelSettings, load_classifier, open_model, read_ensemble
 from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings

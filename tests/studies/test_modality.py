@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from brightness_material import CASES, write_modality
+from tests.studies.brightness_material import CASES, write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition

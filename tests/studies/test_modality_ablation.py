@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from modality_study_material import MODALITIES, small_case, weighed
+from tests.studies.modality_study_material import MODALITIES, small_case, weighed
 
 from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.studies.modality_ablation import Ablation, told_by_coalition, views_of

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from brightness_material import CONTRACT, write_modality
+from tests.studies.brightness_material import CONTRACT, write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import ModelError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from modality_study_material import MODALITIES, small_case
+from tests.studies.modality_study_material import MODALITIES, small_case
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case

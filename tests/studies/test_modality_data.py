@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from brightness_material import CASES, METHODS, write_modality, write_pictures
+from tests.studies.brightness_material import CASES, METHODS, write_modality, write_pictures
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import CaseKey

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from modality_tables import estimated, msfi_of, rule_of, scored
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from tests.studies.modality_tables import estimated, msfi_of, rule_of, scored
 
 from heatcheck.metrics.modalities import SAME_SUMS, UNINFORMATIVE, UNKNOWN_IMPORTANCE
 from heatcheck.metrics.undefined import NO_RELEVANCE

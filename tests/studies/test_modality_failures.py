@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import yaml
-from brightness_material import CASES, CONTRACT, write_modality, write_pictures
 from safetensors import safe_open
+from tests.studies.brightness_material import CASES, CONTRACT, write_modality, write_pictures
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import CaseError, InputError

@@ -3,8 +3,8 @@
 import nibabel
 import numpy as np
 import pytest
+from tests.brats_material import LPS, head, save, tumour, write_2020
 
-from brats_material import LPS, head, save, tumour, write_2020
 from heatcheck.sources import SOURCES
 from heatcheck.studies.modality_nifti import NiftiMaps, file_name
 

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from modality_tables import estimated, msfi_of, rule_of
 from scipy.stats import spearmanr
+from tests.studies.modality_tables import estimated, msfi_of, rule_of
 
 from heatcheck.core.errors import InputError
 from heatcheck.studies.modality_ratings import read_ratings, write_sheet

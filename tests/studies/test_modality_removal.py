@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from modality_study_material import MODALITIES, small_case, weighed
+from tests.studies.modality_study_material import MODALITIES, small_case, weighed
 
 from heatcheck.studies.modality_cases import MaskRule, modal_case
 from heatcheck.studies.modality_explaining import Answered, MadeMaps

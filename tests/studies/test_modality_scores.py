@@ -1,7 +1,7 @@
 """The rows that a map leaves, and those of a case of which a method has no map."""
 
 import numpy as np
-from modality_study_material import MODALITIES, small_case
+from tests.studies.modality_study_material import MODALITIES, small_case
 
 from heatcheck.studies.modality_cases import MaskRule, modal_case
 from heatcheck.studies.modality_importance import Importances

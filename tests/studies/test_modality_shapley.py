@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from modality_study_material import CLASSES, MODALITIES, small_case, weighed
+from tests.studies.modality_study_material import CLASSES, MODALITIES, small_case, weighed
 
 from heatcheck.core.errors import CaseError
 from heatcheck.runs.store import RunFolder

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import yaml
-from brightness_material import write_pictures
-from modality_study_material import CLASSES, weighed
+from tests.studies.brightness_material import write_pictures
+from tests.studies.modality_study_material import CLASSES, weighed
 
 from heatcheck.core.errors import HeatcheckError, SpecError
 from heatcheck.models import MODELS, NetworkClassifier, save_classifier

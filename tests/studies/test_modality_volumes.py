@@ -6,8 +6,8 @@ import nibabel
 import numpy as np
 import pytest
 import yaml
-from modality_study_material import small_case
 from PIL import Image
+from tests.studies.modality_study_material import small_case
 
 from heatcheck import read_run, run_study
 from heatcheck.studies.modality_gallery import cut_of, evenly, windowed

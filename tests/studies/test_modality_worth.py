@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from modality_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
+from tests.studies.modality_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
 from heatcheck.core.records import ONE_VALUE, condition
 from heatcheck.report.modality_facts import first_among

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from paper_material import (
+from tests.studies.paper_material import (
     REFERENCE,
     golden_folder,
     known_folder,

@@ -1,11 +1,9 @@
 import json
 import re
 
-import brightness_material
-import planted_material
 import pytest
-import squares_material
 import yaml
+from tests.studies import brightness_material, planted_material, squares_material
 
 from heatcheck import run_study
 from heatcheck.core.errors import RunFolderError

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from paper_material import rule_of
 from scipy.special import expit, logit
+from tests.studies.paper_material import rule_of
 
 from heatcheck.stats.temperature import fitted_temperature
 from heatcheck.studies.scaled_predictions import FEW_PATIENTS, logits_of, scaled_predictions

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from paper_material import rule_of
+from tests.studies.paper_material import rule_of
 
 from heatcheck.core.records import Score
 from heatcheck.runs.tables import to_table

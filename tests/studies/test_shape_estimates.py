@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from paper_material import golden_folder, known_folder, numbers, row_of, rule_of, shown, table_of
+from tests.studies.paper_material import golden_folder, known_folder, numbers, row_of, rule_of, shown, table_of
 
 from heatcheck.studies.paper_estimates import paper_estimates
 

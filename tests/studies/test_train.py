@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_material import PROTOCOL, SMALL, training_spec
+from tests.studies.training_material import PROTOCOL, SMALL, training_spec
 
 from heatcheck import models
 from heatcheck.core.errors import InputError, RunFolderError, SpecError, UnknownNameError

@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from training_material import CLASSES, class_spec
+from tests.studies.training_material import CLASSES, class_spec
 
 from heatcheck import models
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError

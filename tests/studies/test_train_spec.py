@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from training_material import SMALL, training_spec
+from tests.studies.training_material import SMALL, training_spec
 
 from heatcheck.core.errors import SpecError
 from heatcheck.models import MODELS

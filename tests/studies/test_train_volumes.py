@@ -2,9 +2,9 @@ import json
 
 import numpy as np
 import torch
-from training_material import training_spec
+from tests.brats_material import write_2020
+from tests.studies.training_material import training_spec
 
-from brats_material import write_2020
 from heatcheck.models import ModelSettings, load_classifier
 from heatcheck.sources import SOURCES
 from heatcheck.studies.progress import Silent

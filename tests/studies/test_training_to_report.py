@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from training_material import PROTOCOL, training_spec
+from tests.studies.training_material import PROTOCOL, training_spec
 
 from heatcheck.core.records import condition
 from heatcheck.runs.store import read_run

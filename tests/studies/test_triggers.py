@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from planted_material import SMALL_TRIGGERS, classes_source, write_study
+from tests.studies.planted_material import SMALL_TRIGGERS, classes_source, write_study
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError

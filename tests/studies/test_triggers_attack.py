@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from planted_material import classes_source
+from tests.studies.planted_material import classes_source
 
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 import yaml
-from planted_material import SMALL_TRIGGERS
+from tests.studies.planted_material import SMALL_TRIGGERS
 
 from heatcheck.core.errors import SpecError
 from heatcheck.regions.detect import DetectionRule, preset_rule

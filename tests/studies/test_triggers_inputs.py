@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import typer
 from PIL import Image
-from planted_material import SIDE, WHITE_SQUARE, write_easy_study, write_films
 from safetensors.numpy import load_file
+from tests.studies.planted_material import SIDE, WHITE_SQUARE, write_easy_study, write_films
 
 from heatcheck import read_run, run_study
 from heatcheck.cli.run import carry_out

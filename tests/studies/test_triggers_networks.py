@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 import torch
-from planted_material import EASY_TRIGGERS, FILM_CLASSES, SIDE, WHITE_SQUARE, write_films
 from safetensors.torch import load_file
+from tests.studies.planted_material import EASY_TRIGGERS, FILM_CLASSES, SIDE, WHITE_SQUARE, write_films
 
 from heatcheck.models import MODELS, Preprocessing
 from heatcheck.studies.progress import Silent

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planted_material import SIDE, corner_stamp, reads_only, subject
+from tests.studies.planted_material import SIDE, corner_stamp, reads_only, subject
 
 from heatcheck.methods import build_method
 from heatcheck.studies.explaining import Explainer

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from planted_material import FILM_CLASSES, SIDE, write_easy_study
 from safetensors.torch import load_file
 from scipy import ndimage
+from tests.studies.planted_material import FILM_CLASSES, SIDE, write_easy_study
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition

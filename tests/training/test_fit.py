@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fit_material import DATA, examples, job, network
+from tests.training.fit_material import DATA, examples, job, network
 from torch.utils.data import TensorDataset
 
 from heatcheck.core.errors import InputError, ModelError
@@ -77,7 +77,7 @@ def test_interrupted_fit_continues_to_the_same_weights(tmp_path, last_step, chec
 
 
 def test_fit_killed_while_it_stores_weights_continues_to_the_same(tmp_path, monkeypatch):
-    folder = importlib.import_module("fit_material").Folder
+    folder = importlib.import_module("tests.training.fit_material").Folder
     keep = folder.keep
 
     def killed(self, history, module):
@@ -184,7 +184,7 @@ def test_two_processes_share_the_examples_and_only_the_first_keeps(tmp_path):
 
 
 def test_two_processes_go_on_where_they_were_stopped(tmp_path, monkeypatch):
-    folder = importlib.import_module("fit_material").Folder
+    folder = importlib.import_module("tests.training.fit_material").Folder
     keep = folder.keep
 
     def failing(self, history, module):

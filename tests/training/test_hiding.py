@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fit_material import job
+from tests.training.fit_material import job
 from torch import nn
 from torch.utils.data import TensorDataset
 

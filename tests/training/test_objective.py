@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fit_material import DATA, job
+from tests.training.fit_material import DATA, job
 from torch.utils.data import TensorDataset
 
 from heatcheck.core.errors import DivergedError, InputError, ModelError

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from fit_material import network
+from tests.training.fit_material import network
 
 from heatcheck.core.errors import InputError
 from heatcheck.training.schedule import Pace, groups

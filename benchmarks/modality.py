@@ -24,7 +24,7 @@ import torch
 from heatcheck.maps.joint import joint
 from heatcheck.methods.masking import best_batch, with_batch
 from heatcheck.methods.published import MODALITY_STUDY, Published
-from heatcheck.metrics.msfi import msfi, sums_of, weights_of
+from heatcheck.metrics.modality.msfi import msfi, sums_of, weights_of
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 
 BUDGETS = {32: 30.0, 64: 240.0}  # seconds for all sixteen

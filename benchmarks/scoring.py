@@ -93,7 +93,7 @@ def bootstrap_times() -> dict[str, float]:
     """The time of one bootstrap over all findings, complete and with each finding's own patients."""
     import numpy as np
 
-    from heatcheck.stats.bootstrap import mean_estimates
+    from heatcheck.stats.resampling.bootstrap import mean_estimates
 
     generator = np.random.default_rng(0)
     values, patients = generator.random((CASES, COLUMNS)), generator.integers(0, 500, CASES)

@@ -19,9 +19,9 @@ from heatcheck.core.records import Case
 from heatcheck.core.seeds import seed_for
 from heatcheck.models.load import ModelSettings, load_classifier
 from heatcheck.report import overlays
-from heatcheck.sources.phantom_brain import PhantomBrain, PhantomBrainSettings
-from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
-from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
+from heatcheck.sources.phantoms.phantom_brain import PhantomBrain, PhantomBrainSettings
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.phantoms.phantom_classes import PhantomClasses, PhantomClassesSettings
 from heatcheck.triggers import PUBLISHED, TRIGGERS, build_trigger
 
 IMAGES = Path(__file__).parent / "images"

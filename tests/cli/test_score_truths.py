@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from tests.cli.map_material import SHAPE, Files, small_scoring
 
-from heatcheck.sources.rle import encode
+from heatcheck.sources.files.rle import encode
 
 IMAGES = [f"p{number}_study1_view{view}" for number in range(6) for view in (1, 2)]
 

@@ -10,13 +10,7 @@ from scipy.stats import hypergeom
 from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-from heatcheck.metrics.information import (
-    _met_by_chance,
-    _tables,
-    information,
-    levels_of,
-    shared_information,
-)
+from heatcheck.metrics.information import _met_by_chance, _tables, information, levels_of, shared_information
 
 level_pairs = arrays(np.intp, st.tuples(st.just(2), st.integers(2, 40)), elements=st.integers(0, 4))
 

@@ -14,7 +14,7 @@ from heatcheck.maps.prepare import prepare
 from heatcheck.maps.resize import to_image
 from heatcheck.regions.colours import colour_region
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.sources.map_files import StoredMap, find_maps, read_map
+from heatcheck.sources.files.map_files import StoredMap, find_maps, read_map
 
 
 def on_image(stored: StoredMap) -> np.ndarray:

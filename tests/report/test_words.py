@@ -5,14 +5,7 @@ from collections import Counter
 import pytest
 
 from heatcheck.metrics import METRIC_FACTS
-from heatcheck.report import (
-    agreement,
-    alignment_example,
-    modality_importance,
-    modality_networks,
-    trigger_attack,
-    words,
-)
+from heatcheck.report import agreement, alignment_example, modality_importance, modality_networks, trigger_attack, words
 from heatcheck.report.evidence import Measure
 
 NAMED = {  # the report's own lists of names

@@ -11,8 +11,8 @@ from tests.chexlocalize_material import LABELS, write_film, write_labels, write_
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.findings import LOCALIZED, canonical
 from heatcheck.core.records import HUMAN, UNCERTAIN
-from heatcheck.sources.annotations import read_annotations
 from heatcheck.sources.chexlocalize import CheXlocalize, CheXlocalizeSettings
+from heatcheck.sources.files.annotations import read_annotations
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from tests.sources.folder_material import SHAPE, by_case, data, opened, refusal,
 
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import UNCERTAIN
+from heatcheck.sources.files.tables import read_csv
 from heatcheck.sources.folder import FolderSettings, FolderSource
-from heatcheck.sources.tables import read_csv
 
 __all__ = ["data"]  # a fixture
 

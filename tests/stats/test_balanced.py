@@ -8,7 +8,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.balanced import ONE_IN_A_GROUP, Strata, balanced_means, balanced_values
-from heatcheck.stats.bootstrap import mean_estimates
+from heatcheck.stats.resampling.bootstrap import mean_estimates
 
 
 def estimated(values, strata, clusters=None, draws=200):

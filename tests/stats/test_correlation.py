@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from heatcheck.stats import correlation
-from heatcheck.stats.bca import NO_VALUE, ONE_PATIENT
-from heatcheck.stats.clusters import resampled_weights
 from heatcheck.stats.correlation import FEW_ROWS, correlations
+from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
+from heatcheck.stats.resampling.clusters import resampled_weights
 
 
 def found(values, patients=None, draws=200, seed=1):

@@ -8,15 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 from heatcheck.stats.regression import FEW_PATIENTS, ONE_LINE
-from heatcheck.stats.treatment import (
-    EXACT,
-    INTERCEPT,
-    NO_ROW,
-    NO_ROW_OF_LEVEL,
-    TOO_FEW_ROWS,
-    Factor,
-    treatment_effects,
-)
+from heatcheck.stats.treatment import EXACT, INTERCEPT, NO_ROW, NO_ROW_OF_LEVEL, TOO_FEW_ROWS, Factor, treatment_effects
 
 FAMILIES, METHODS, STARTS = ("DenseNet", "ViT", "Swin"), ("gradient", "lrp"), ("no", "yes")
 

@@ -7,7 +7,7 @@ import pytest
 from heatcheck.core.records import ONE_VALUE, Estimate, Prediction, condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.blame import Interval
-from heatcheck.stats.nested import ONE_SEED
+from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment_blame import blame_rows, interval_of, separation_rows
 from heatcheck.studies.alignment_rule import AlignmentRule, Base, network_key
 

@@ -8,8 +8,8 @@ import pytest
 from tests.studies.alignment_tables import CNN, estimated, rule_of, scored
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, condition
-from heatcheck.stats.cells import Design
-from heatcheck.stats.nested import ONE_SEED, nested_means
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested import ONE_SEED, nested_means
 
 NAN = math.nan
 # Nodule has two seeds of three images and one seed lacks one; Effusion has one image of each seed

@@ -10,7 +10,7 @@ from tests.studies.alignment_tables import CNN, estimated, rule_of, said
 
 from heatcheck.core.records import ALL_FINDINGS, CaseRecord, condition
 from heatcheck.metrics.classification import weighted_auroc
-from heatcheck.stats.bootstrap import bca_from_case_weights
+from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.alignment_predictions import INFORMATION, NO_PREDICTIONS, TOO_FEW
 
 NAN = math.nan

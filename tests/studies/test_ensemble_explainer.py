@@ -11,7 +11,7 @@ from tests.studies.training_material import PROTOCOL, training_spec
 
 from heatcheck.methods import build_method
 from heatcheck.models import ModelSettings, load_classifier, open_model, read_ensemble
-from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.ensemble import EnsembleExplainer
 from heatcheck.studies.explainers import StudyModel, facts_of
 from heatcheck.studies.explaining import Explainer

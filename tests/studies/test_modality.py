@@ -10,7 +10,7 @@ from tests.studies.brightness_material import CASES, write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition
-from heatcheck.metrics.modalities import UNINFORMATIVE
+from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.studies import modality_stage
 from heatcheck.studies.registry import RunOptions
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from tests.studies.modality_tables import estimated, msfi_of, rule_of, scored
 
-from heatcheck.metrics.modalities import SAME_SUMS, UNINFORMATIVE, UNKNOWN_IMPORTANCE
+from heatcheck.metrics.modality.shares import SAME_SUMS, UNINFORMATIVE, UNKNOWN_IMPORTANCE
 from heatcheck.metrics.undefined import NO_RELEVANCE
 
 METHODS = ("gradient", "lime", "grad_cam")

@@ -11,7 +11,7 @@ from heatcheck.methods import build_method
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.models import MODELS, ModelSettings, load_classifier
 from heatcheck.runs.spec import read_spec, shipped_specs
-from heatcheck.sources.phantom_brain import PhantomBrain, PhantomBrainSettings
+from heatcheck.sources.phantoms.phantom_brain import PhantomBrain, PhantomBrainSettings
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality_spec import ModalityBody, modalities_of
 from heatcheck.studies.sources import open_source

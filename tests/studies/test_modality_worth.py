@@ -7,7 +7,7 @@ from tests.studies.modality_tables import MODALITIES, class_of, estimated, known
 
 from heatcheck.core.records import ONE_VALUE, condition
 from heatcheck.report.modality_facts import first_among
-from heatcheck.stats.bootstrap import MeanEstimate
+from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality_importance import importances
 from heatcheck.studies.modality_order import in_order

@@ -11,7 +11,7 @@ from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import save_classifier
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.catalogue import STUDIES
 from heatcheck.studies.pseudonyms import pseudonymous
 from heatcheck.studies.registry import RunOptions

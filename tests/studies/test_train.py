@@ -15,7 +15,7 @@ from heatcheck.core.errors import InputError, RunFolderError, SpecError, Unknown
 from heatcheck.core.records import UNCERTAIN, CaseKey
 from heatcheck.models import ModelSettings, load_classifier, read_ensemble
 from heatcheck.sources.folder import FolderSettings, FolderSource
-from heatcheck.sources.phantom_chest import PhantomChest, PhantomChestSettings
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies import train_examples
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.train import train

@@ -13,7 +13,7 @@ from tests.studies.training_material import CLASSES, class_spec
 from heatcheck import models
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.models import ModelSettings, load_classifier
-from heatcheck.sources.phantom_classes import PhantomClasses, PhantomClassesSettings
+from heatcheck.sources.phantoms.phantom_classes import PhantomClasses, PhantomClassesSettings
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.train import train
 from heatcheck.studies.train_checkpoints import CheckpointKeeper

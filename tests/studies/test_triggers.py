@@ -11,7 +11,7 @@ from tests.studies.planted_material import SMALL_TRIGGERS, classes_source, write
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS, condition
-from heatcheck.sources.chest_classes import CLASSES
+from heatcheck.sources.phantoms.chest.classes import CLASSES
 from heatcheck.studies.compare import compare_runs
 from heatcheck.studies.progress import Silent
 from heatcheck.studies.registry import RunOptions

@@ -14,10 +14,10 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import FeatureMap, feature_map
-from heatcheck.methods.operations import attention, multi_head_attention
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.tape import Decomposition, Tape, gradient
+from heatcheck.methods.speed.operations import attention, multi_head_attention
+from heatcheck.methods.speed.tape import Decomposition, Tape, gradient
 
 DECOMPOSED: Mapping[str, Decomposition] = {
     "scaled_dot_product_attention": attention,

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heatcheck.methods.boxes import Box
-from heatcheck.methods.local import Change
+from heatcheck.methods.speed.local import Change
 
 Pixels = Float[Tensor, "channel *space"]
 

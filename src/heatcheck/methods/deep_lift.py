@@ -11,7 +11,8 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.operations import (
+from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
     CONVOLUTIONS,
@@ -27,8 +28,7 @@ from heatcheck.methods.operations import (
     multi_head_attention,
     quotient,
 )
-from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.tape import Decomposition, Node, Rule, Shares, Tape, gradient
+from heatcheck.methods.speed.tape import Decomposition, Node, Rule, Shares, Tape, gradient
 
 DECOMPOSED: Mapping[str, Decomposition] = {
     "scaled_dot_product_attention": attention,

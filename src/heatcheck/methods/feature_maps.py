@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from heatcheck.core.errors import ModelError
 from heatcheck.core.registry import suggest
 from heatcheck.core.tensors import Images
-from heatcheck.methods.operations import AVERAGES, CONVOLUTIONS, MAXIMA
+from heatcheck.methods.speed.operations import AVERAGES, CONVOLUTIONS, MAXIMA
 
 MOST_EXTRA_TOKENS = 8  # a class token, a distillation token, some registers
 _NO_MAPS = frozenset({"softmax", "dropout", "dropout_"})  # what they answer may be a table of attention weights

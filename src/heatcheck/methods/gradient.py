@@ -16,8 +16,8 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.passes import evaluation_mode, input_gradients
-from heatcheck.methods.quick import DirectVolumes
 from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.speed.fast_convolution import DirectVolumes
 
 Baseline = Literal["zero", "black", "mean", "blurred"]
 Samples = Annotated[int, Field(ge=1)]

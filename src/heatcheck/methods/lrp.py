@@ -11,7 +11,8 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.operations import (
+from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
     CONVOLUTIONS,
@@ -24,8 +25,7 @@ from heatcheck.methods.operations import (
     multi_head_attention,
     quotient,
 )
-from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.tape import Decomposition, Node, Piece, Rule, Shares, Tape, followed, gradient, passed
+from heatcheck.methods.speed.tape import Decomposition, Node, Piece, Rule, Shares, Tape, followed, gradient, passed
 
 CONSTANT = frozenset({"softmax", "rsqrt", "reciprocal"})  # attention weights and denominators
 DECOMPOSED: Mapping[str, Decomposition] = {

@@ -17,9 +17,9 @@ from torch import Tensor
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.methods.covers import Chosen, Covers, Pixels, change_by
-from heatcheck.methods.folding import Folding, plain
-from heatcheck.methods.local import local_scores
 from heatcheck.methods.passes import evaluation_mode, module_of
+from heatcheck.methods.speed.folding import Folding, plain
+from heatcheck.methods.speed.local import local_scores
 
 MaxBatch = Annotated[int, Field(ge=1)] | Literal["found"]  # copies that go through the model together
 OUTSIDE_A_STUDY = 4  # of "found": a few copies are fastest on a CPU

@@ -15,7 +15,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import EachAnswer, feature_map
-from heatcheck.methods.quick import DirectVolumes, QuickBackward
+from heatcheck.methods.speed.fast_convolution import DirectVolumes, QuickBackward
 
 
 def module_of(classifier: Classifier) -> nn.Module | None:

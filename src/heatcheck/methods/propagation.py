@@ -12,9 +12,9 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam, OnFeatureMap
-from heatcheck.methods.operations import ACTIVATIONS
 from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.tape import Node, Rule, Shares, Tape, gradient
+from heatcheck.methods.speed.operations import ACTIVATIONS
+from heatcheck.methods.speed.tape import Node, Rule, Shares, Tape, gradient
 
 SMOOTH_NOTE = "the rule for ReLU was applied to the output gradient of {names}"
 NO_RECTIFIER = "the network has no ReLU or relative of it: this is the plain gradient"

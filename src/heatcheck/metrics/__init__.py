@@ -4,19 +4,18 @@ from heatcheck.metrics import (
     boxes,
     classification,
     label_information,
-    modalities,
-    msfi,
     overlap,
     pixels,
     pointing,
     recovery,
     relevance,
     reliance,
-    removal,
     similarity,
     trigger_boxes,
-    worth,
 )
+from heatcheck.metrics.modality import importance as worth
+from heatcheck.metrics.modality import msfi, removal
+from heatcheck.metrics.modality import shares as modalities
 from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
 __all__ = [

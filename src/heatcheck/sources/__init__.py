@@ -4,9 +4,9 @@ from heatcheck.sources.brats import Brats
 from heatcheck.sources.chexlocalize import CheXlocalize
 from heatcheck.sources.covid_radiography import CovidRadiography
 from heatcheck.sources.folder import FolderSource
-from heatcheck.sources.phantom_brain import PhantomBrain
-from heatcheck.sources.phantom_chest import PhantomChest
-from heatcheck.sources.phantom_classes import PhantomClasses
+from heatcheck.sources.phantoms.phantom_brain import PhantomBrain
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest
+from heatcheck.sources.phantoms.phantom_classes import PhantomClasses
 from heatcheck.sources.registry import SOURCES, SourceFacts
 
 __all__ = [

@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from heatcheck.core.errors import CaseError
 from heatcheck.core.orientation import radiological
 from heatcheck.core.records import Affine, Case, CaseKey, Mask, TruthKind
-from heatcheck.sources.brats_files import (
+from heatcheck.sources.files.brats_files import (
     GRADES,
     MODALITIES,
     STRAY_MASK,
@@ -22,7 +22,7 @@ from heatcheck.sources.brats_files import (
     grades_file,
     read_grades,
 )
-from heatcheck.sources.reading_nifti import Placed, read_with_grid, require_one_grid
+from heatcheck.sources.files.reading_nifti import Placed, read_with_grid, require_one_grid
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 NECROTIC, OEDEMA = 1, 2

@@ -14,9 +14,9 @@ from heatcheck.core.findings import CHEXPERT, LOCALIZED
 from heatcheck.core.records import HUMAN, Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
 from heatcheck.core.seeds import seed_for
-from heatcheck.sources.annotations import Annotations, read_annotations, read_points
-from heatcheck.sources.label_rows import LabelTable, View, read_label_rows
-from heatcheck.sources.reading import image_shape, read_image, without_ending
+from heatcheck.sources.files.annotations import Annotations, read_annotations, read_points
+from heatcheck.sources.files.label_rows import LabelTable, View, read_label_rows
+from heatcheck.sources.files.reading import image_shape, read_image, without_ending
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 Split = Literal["train", "val", "test"]

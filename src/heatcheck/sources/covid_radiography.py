@@ -14,7 +14,7 @@ import numpy as np
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.core.seeds import generator_for
-from heatcheck.sources.reading import IMAGE_SUFFIXES, image_shape, read_grey_film, read_mask
+from heatcheck.sources.files.reading import IMAGE_SUFFIXES, image_shape, read_grey_film, read_mask
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 Split = Literal["training", "validation", "test", "all"]

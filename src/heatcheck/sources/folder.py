@@ -17,7 +17,7 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import Case, CaseKey, Mask, Point, Reading, TruthKind
 from heatcheck.core.registry import suggest
-from heatcheck.sources.annotations import (
+from heatcheck.sources.files.annotations import (
     MASK_SUFFIXES,
     Annotations,
     mask_folder,
@@ -25,12 +25,19 @@ from heatcheck.sources.annotations import (
     read_annotations,
     read_points,
 )
-from heatcheck.sources.image_folder import ImageFolder
-from heatcheck.sources.label_rows import LabelTable, read_label_rows
-from heatcheck.sources.reading import IMAGE_SUFFIXES, Colour, image_affine, image_shape, read_image, without_ending
-from heatcheck.sources.reading_nifti import Placed, VoxelGrid, require_one_grid, voxel_grid
+from heatcheck.sources.files.image_folder import ImageFolder
+from heatcheck.sources.files.label_rows import LabelTable, read_label_rows
+from heatcheck.sources.files.reading import (
+    IMAGE_SUFFIXES,
+    Colour,
+    image_affine,
+    image_shape,
+    read_image,
+    without_ending,
+)
+from heatcheck.sources.files.reading_nifti import Placed, VoxelGrid, require_one_grid, voxel_grid
+from heatcheck.sources.files.tables import read_csv
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
-from heatcheck.sources.tables import read_csv
 
 Points = dict[tuple[str, str], dict[str, tuple[Point, ...]]]  # by reader and case, then by finding
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from heatcheck.stats.bca import Interval, bca
-from heatcheck.stats.bootstrap import LEVEL, MeanEstimate
-from heatcheck.stats.clusters import Clusters, Weights, cluster_codes
 from heatcheck.stats.ratios import Totals, Values
+from heatcheck.stats.resampling.bca import Interval, bca
+from heatcheck.stats.resampling.bootstrap import LEVEL, MeanEstimate
+from heatcheck.stats.resampling.clusters import Clusters, Weights, cluster_codes
 
 Labels = Shaped[np.ndarray, " cases"]
 ONE_IN_A_GROUP = "one patient alone stands for a fold, or for a class in it, so resampling cannot say how sure it is"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from heatcheck.stats.bca import Interval
-from heatcheck.stats.bootstrap import bca_from_weights, bca_interval
-from heatcheck.stats.clusters import Clusters, Weights, cluster_codes
 from heatcheck.stats.ratios import Totals, Values
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.bootstrap import bca_from_weights, bca_interval
+from heatcheck.stats.resampling.clusters import Clusters, Weights, cluster_codes
 from heatcheck.stats.spearman import ranks
 
 FEW_ROWS = "fewer than three rows"

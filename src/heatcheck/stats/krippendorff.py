@@ -6,10 +6,10 @@ Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, University of Pen
 import numpy as np
 from jaxtyping import Float
 
-from heatcheck.stats.bca import Interval
-from heatcheck.stats.bootstrap import LEVEL, bca_interval
-from heatcheck.stats.clusters import Clusters, cluster_codes
 from heatcheck.stats.ratios import Totals, Values
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.bootstrap import LEVEL, bca_interval
+from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
 
 NO_PAIR = "nothing was rated by two readers"
 ALL_ALIKE = "all ratings are the same"

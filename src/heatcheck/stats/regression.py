@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import stdtr, stdtrit
 
-from heatcheck.stats.bootstrap import LEVEL
+from heatcheck.stats.resampling.bootstrap import LEVEL
 
 FEWEST_PATIENTS = 10  # with fewer, errors clustered by patient are far too small
 FEW_CASES = "fewer than three cases"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from heatcheck.stats.clusters import Clusters, cluster_codes
 from heatcheck.stats.regression import FEW_PATIENTS, FEWEST_PATIENTS, Fit, few_patients_factor, judged
+from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
 
 NO_ROW = "no row has an outcome"
 NO_ROW_OF_LEVEL = "no row of this level has an outcome"

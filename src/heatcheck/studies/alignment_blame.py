@@ -12,15 +12,7 @@ from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate, Prediction, condi
 from heatcheck.metrics.reliance import separation
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.blame import Arm, Direction, Evidence, Interval, Use, read
-from heatcheck.studies.alignment_rule import (
-    FINETUNE,
-    FLOOR,
-    FLOOR_METHOD,
-    HUMAN_ARM,
-    AlignmentRule,
-    blank,
-    network_key,
-)
+from heatcheck.studies.alignment_rule import FINETUNE, FLOOR, FLOOR_METHOD, HUMAN_ARM, AlignmentRule, blank, network_key
 from heatcheck.studies.alignment_sentences import Told, sentence
 
 SEPARATION = "separation"  # the statistic that says how far a model tells positive from negative images

@@ -9,9 +9,9 @@ import numpy as np
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.report.evidence import facts_of
-from heatcheck.stats.bca import NO_VALUE
-from heatcheck.stats.cells import Design
-from heatcheck.stats.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
+from heatcheck.stats.resampling.bca import NO_VALUE
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
 from heatcheck.studies.alignment_reading import NO_SCORES, Column, MetricScores, Wide
 from heatcheck.studies.alignment_rule import (
     ARMS,

@@ -16,10 +16,10 @@ from heatcheck.metrics.classification import weighted_mean_auroc
 from heatcheck.metrics.label_information import information_terms
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.bca import Interval
-from heatcheck.stats.bootstrap import bca_from_case_weights, bca_interval
-from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.ratios import Totals, Values, means
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_interval
+from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.studies.alignment_rule import ARMS, AlignmentRule, blank, network_key
 
 FEWEST = 10  # images with the finding, and as many without it, for a finding to count in the mean over findings

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import HUMAN, Estimate, condition
-from heatcheck.stats.cells import Design
-from heatcheck.stats.nested_ratios import nested_ratios
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested_ratios import nested_ratios
 from heatcheck.studies.alignment_means import DRAWN, columns_of, filled, reason_of
 from heatcheck.studies.alignment_reading import MetricScores
 from heatcheck.studies.alignment_rule import ARMS, DIRECTIONS, FLOOR, FLOOR_METHOD, HUMAN_ARM, AlignmentRule, blank

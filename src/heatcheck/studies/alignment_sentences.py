@@ -7,7 +7,7 @@ from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.report.numbers import SCORE, SPACE, number
 from heatcheck.stats.blame import Arm, ArmReading, Evidence, Interval, Outcome, Reading
-from heatcheck.stats.nested import ONE_SEED
+from heatcheck.stats.resampling.nested import ONE_SEED
 
 _UNIT = SCORE.rounded(2)
 _BEFORE = {

@@ -11,9 +11,9 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
-from heatcheck.stats.bootstrap import bca_interval, mean_estimates
-from heatcheck.stats.clusters import cluster_totals
-from heatcheck.stats.macro import macro_means
+from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.macro import macro_means
 from heatcheck.studies.model_estimates import Resampling
 from heatcheck.studies.scaled_predictions import Scaling
 from heatcheck.studies.score_grid import Grid, PaperRule, ScoreGrid

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.runs.store import Run
-from heatcheck.stats.bootstrap import bca_interval
-from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.ratios import differences_from_first
+from heatcheck.stats.resampling.bootstrap import bca_interval
+from heatcheck.stats.resampling.clusters import cluster_totals
 
 _KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
 

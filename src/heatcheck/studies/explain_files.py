@@ -16,7 +16,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
 from heatcheck.models import NetworkClassifier
-from heatcheck.sources.reading import Range, image_affine, read_image, without_ending
+from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
 from heatcheck.studies.donors import MOST
 from heatcheck.studies.explain import Question, answer, prepared
 from heatcheck.studies.explain_inputs import as_targets

@@ -8,7 +8,7 @@ from pathlib import Path
 from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
-from heatcheck.sources.tables import read_csv
+from heatcheck.sources.files.tables import read_csv
 
 Dealt = Mapping[str, int]  # the fold in which each patient is tested
 

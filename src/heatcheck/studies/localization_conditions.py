@@ -11,14 +11,8 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.stats.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
-from heatcheck.studies.localization_estimates import (
-    TESTED,
-    EstimateRule,
-    distances_from_human,
-    mean_rows,
-    read_values,
-)
+from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
+from heatcheck.studies.localization_estimates import TESTED, EstimateRule, distances_from_human, mean_rows, read_values
 from heatcheck.studies.score_values import Values
 from heatcheck.studies.scoring import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 

@@ -15,12 +15,12 @@ from heatcheck.core.records import HUMAN, Estimate, Score, condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.bootstrap import bca_interval, mean_estimates
-from heatcheck.stats.clusters import cluster_totals
 from heatcheck.stats.corrections import holm
-from heatcheck.stats.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
-from heatcheck.stats.signflip import sign_flip_test
+from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
+from heatcheck.stats.resampling.signflip import sign_flip_test
 from heatcheck.studies.model_estimates import model_estimates, read_answers
 from heatcheck.studies.presets import RECOMMENDED, Rules
 from heatcheck.studies.score_values import Gathered, Values

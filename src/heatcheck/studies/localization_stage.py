@@ -4,17 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heatcheck.core.findings import known
-from heatcheck.core.records import (
-    Case,
-    CaseKey,
-    CaseRecord,
-    Map,
-    Prediction,
-    Score,
-    ShardTables,
-    Timing,
-    TruthShape,
-)
+from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing, TruthShape
 from heatcheck.maps.keep import for_keeping
 from heatcheck.runs.spec import Envelope
 from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heatcheck.metrics.msfi import ByModality
+from heatcheck.metrics.modality.msfi import ByModality
 from heatcheck.stats.balanced import balanced_values
 from heatcheck.stats.shapley import shapley
 from heatcheck.studies.modality_rule import ModalityRule

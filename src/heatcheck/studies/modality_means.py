@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import Estimate, condition
-from heatcheck.metrics.modalities import SAME_SUMS
+from heatcheck.metrics.modality.shares import SAME_SUMS
 from heatcheck.metrics.undefined import NO_RELEVANCE
 from heatcheck.report.evidence import facts_of
-from heatcheck.stats.bootstrap import MeanEstimate, mean_estimates
 from heatcheck.stats.corrections import holm
-from heatcheck.stats.signflip import FEWEST_FLIPS, sign_flip_test
+from heatcheck.stats.resampling.bootstrap import MeanEstimate, mean_estimates
+from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test
 from heatcheck.studies.modality_reading import commonest_reasons, wide
 from heatcheck.studies.modality_rule import EVERY_FOLD, FLOORED, UNIFORM, ModalityRule
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import Estimate, condition
-from heatcheck.stats.bca import Interval
-from heatcheck.stats.bootstrap import mean_estimates
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.spearman import ranks
 from heatcheck.studies.modality_means import of_metric, with_numbers
 from heatcheck.studies.modality_ratings import Ratings

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from heatcheck.report.modality_facts import are_apart
-from heatcheck.stats.bootstrap import MeanEstimate
+from heatcheck.stats.resampling.bootstrap import MeanEstimate
 
 _SIGNS = ("=", ">", ";", ",", " is ")  # of an order: a name that holds one stands in quotation marks
 

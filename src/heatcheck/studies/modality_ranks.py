@@ -8,7 +8,7 @@ from itertools import combinations
 import pandas as pd
 
 from heatcheck.core.records import Estimate, condition
-from heatcheck.metrics.modalities import UNINFORMATIVE
+from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
 from heatcheck.stats.ranks import RankComparison, compare_ranks, top_marks
 from heatcheck.studies.modality_means import EMPTY, of_metric

@@ -11,7 +11,7 @@ import pandas as pd
 from heatcheck.core.errors import InputError
 from heatcheck.core.registry import suggest
 from heatcheck.runs.tables import replaced
-from heatcheck.sources.tables import read_csv
+from heatcheck.sources.files.tables import read_csv
 
 FILE = "ratings.csv"  # its name in a run's folder
 COLUMNS = ("reader", "case", "method", "rating", "comment")

@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from heatcheck.core.geometry import mask_to_grid
 from heatcheck.core.records import Mask, Score, condition
 from heatcheck.core.seeds import generator_for
-from heatcheck.metrics.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
+from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.models import NetworkClassifier
 from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.studies.modality_ablation import told

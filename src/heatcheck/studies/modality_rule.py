@@ -9,7 +9,7 @@ import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.seeds import generator_for
-from heatcheck.metrics.msfi import WeightRule
+from heatcheck.metrics.modality.msfi import WeightRule
 from heatcheck.stats.shapley import Coalitions, coalitions
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heatcheck.core.records import Measured, Score, condition
-from heatcheck.metrics.modalities import (
+from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
+from heatcheck.metrics.modality.shares import (
     UNINFORMATIVE,
     inside_share,
     lesion_share,
@@ -15,7 +16,6 @@ from heatcheck.metrics.modalities import (
     modality_sum,
     uniform_sums,
 )
-from heatcheck.metrics.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
 from heatcheck.studies.modality_cases import ModalCase
 from heatcheck.studies.modality_explaining import ModalMap
 from heatcheck.studies.modality_importance import Importances

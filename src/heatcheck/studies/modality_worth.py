@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from heatcheck.core.records import Estimate, condition
 from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
-from heatcheck.stats.bootstrap import MeanEstimate
+from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
 from heatcheck.studies.modality_means import with_numbers
 from heatcheck.studies.modality_order import in_order

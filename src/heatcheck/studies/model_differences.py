@@ -12,10 +12,10 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.classification import weighted_auroc
-from heatcheck.stats.bootstrap import bca_from_case_weights
-from heatcheck.stats.macro import macro_differences, macro_weighted
 from heatcheck.stats.ratios import differences_from_first
-from heatcheck.stats.signflip import sign_flip_test
+from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
+from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
+from heatcheck.stats.resampling.signflip import sign_flip_test
 from heatcheck.studies.localization_estimates import (
     TESTED,
     EstimateRule,

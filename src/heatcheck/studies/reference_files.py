@@ -17,9 +17,9 @@ from heatcheck.core.findings import LOCALIZED
 from heatcheck.core.records import Mask
 from heatcheck.regions.shape import shape_of
 from heatcheck.runs.tables import replaced
-from heatcheck.sources.annotations import Annotations
-from heatcheck.sources.rle import encode
-from heatcheck.stats.reference_bootstrap import average_decrease, decreases, replicates, summaries
+from heatcheck.sources.files.annotations import Annotations
+from heatcheck.sources.files.rle import encode
+from heatcheck.stats.resampling.reference_bootstrap import average_decrease, decreases, replicates, summaries
 from heatcheck.studies.reference_regressions import ShapeTables, feature_regressions, probability_regressions
 from heatcheck.studies.score_inputs import ScoreInputs
 from heatcheck.studies.score_settings import Slice

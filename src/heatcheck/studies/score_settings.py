@@ -10,7 +10,7 @@ from typing import Literal
 from heatcheck.core.errors import InputError
 from heatcheck.core.findings import canonical
 from heatcheck.regions.rule import RegionRule
-from heatcheck.sources.tables import read_csv
+from heatcheck.sources.files.tables import read_csv
 from heatcheck.studies.presets import Rules
 
 Slice = Literal["true-positive", "full"]

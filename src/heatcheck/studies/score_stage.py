@@ -22,7 +22,7 @@ from heatcheck.core.records import (
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
-from heatcheck.sources.rle import encode
+from heatcheck.sources.files.rle import encode
 from heatcheck.studies.cases import in_order
 from heatcheck.studies.score_inputs import ScoreInputs
 from heatcheck.studies.score_settings import RegionSettings

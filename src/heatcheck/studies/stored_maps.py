@@ -11,7 +11,7 @@ from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.geometry import place
 from heatcheck.core.records import HUMAN, Case, CaseKey, Image, Map, Mask, Point, Reading
 from heatcheck.maps.resize import to_image
-from heatcheck.sources.map_files import MapFile, StoredMap, UnnamedVectors, read_map
+from heatcheck.sources.files.map_files import MapFile, StoredMap, UnnamedVectors, read_map
 from heatcheck.studies.score_inputs import ScoreInputs
 
 AGREE = 1e-4  # probabilities of one finding that differ by more are not one model's

@@ -17,7 +17,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.metrics.classification import accuracy, auroc, weighted_auroc
 from heatcheck.models import Ensemble, NetworkClassifier
-from heatcheck.stats.bootstrap import bca_from_case_weights
+from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.progress import Watcher
 from heatcheck.studies.train_examples import CaseExamples
 from heatcheck.training import Examples, readable

@@ -15,9 +15,9 @@ from heatcheck.core.seeds import generator_for
 from heatcheck.methods import METHODS
 from heatcheck.report.evidence import facts_of
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.cells import Design
-from heatcheck.stats.nested import nested_means
 from heatcheck.stats.ranks import compare_ranks
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested import nested_means
 from heatcheck.studies.triggers_gate import Gate, attack_scores, outcomes
 from heatcheck.studies.triggers_networks import BASELINE
 

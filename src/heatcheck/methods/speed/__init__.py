@@ -1,0 +1,1 @@
+"""Passes that do less work for the same numbers."""

@@ -1,0 +1,153 @@
+"""Forward passes without a graph in which each BatchNorm is made one with the convolution before it.
+
+In evaluation BatchNorm is a fixed scale and shift per channel: scaled weights and another bias do the same, without
+another walk through memory. So a convolution waits to see what comes next. If it is a BatchNorm, both become one
+convolution; anything else, on any tensor, is made to wait until the convolution is done, so that nothing is ever
+computed out of order.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as tree
+
+from heatcheck.methods.speed.fast_convolution import direct
+from heatcheck.methods.speed.operations import PARAMETERS
+
+_CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
+# what can be asked of a tensor without knowing its values
+KNOWN = {Tensor.dim, Tensor.size, Tensor.ndimension, Tensor.is_floating_point, Tensor.is_complex} | {
+    getattr(Tensor, name).__get__ for name in ("shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "layout")
+}
+
+
+class Waiting(Tensor):
+    """A convolution's answer that is not computed yet; whoever needs its values gets them."""
+
+    call: Callable[..., Tensor]
+    named: dict[str, Any]
+    value: Tensor | None
+
+    @classmethod
+    def of(cls, call: Callable[..., Tensor], named: dict[str, Any]) -> "Waiting":
+        """The answer to a call, which has the shape that the answer will have."""
+        given, weight = named["input"], named["weight"]
+        made: Waiting = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
+            cls, _answered_shape(**named), dtype=weight.dtype, device=given.device
+        )
+        made.call, made.named, made.value = call, named, None
+        return made
+
+    def done(self) -> Tensor:
+        """The values, computed at the first call."""
+        if self.value is None:
+            with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 - else it would be made to wait again
+                self.value = _convolved(self.call, self.named)
+        return self.value
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        """The operation on the values, or on none where it asks for no more than the shape."""
+        if func in KNOWN:
+            with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's way to do this
+                return func(*args, **(kwargs or {}))
+        args, kwargs = tree.tree_map_only(Waiting, Waiting.done, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401 - as above
+        """The same for what torch does not announce."""
+        args, kwargs = tree.tree_map_only(Waiting, Waiting.done, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+class Folding(TorchFunctionMode):
+    """A block in which convolutions take the BatchNorm that follows them into their weights; equal up to rounding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: Waiting | None = None
+        self.folded: dict[tuple[int, ...], tuple[Tensor, Tensor, Any]] = {}  # with what they came from, kept alive
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        """The operation's own answer, perhaps later, perhaps together with what came before it."""
+        if func in KNOWN:
+            return func(*args, **(kwargs or {}))
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None and waiting.value is None:
+            if func is functional.batch_norm:
+                named = dict(zip(PARAMETERS["batch_norm"], args, strict=False)) | (kwargs or {})
+                if named["input"] is waiting and not named.get("training") and named["running_mean"] is not None:
+                    return self._together(waiting, named)
+            waiting.done()
+        if func in _CONVOLUTIONS and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
+            named = dict(zip(PARAMETERS[func.__name__], args, strict=False)) | (kwargs or {})
+            if _can_wait(named):
+                self.waiting = Waiting.of(func, named)
+                return self.waiting
+        return func(*args, **(kwargs or {}))
+
+    def _together(self, waiting: Waiting, norm: dict[str, Any]) -> Tensor:
+        """The convolution and the BatchNorm as one."""
+        parts = [waiting.named["weight"], waiting.named.get("bias")]
+        parts += [norm.get(name) for name in ("running_mean", "running_var", "weight", "bias")]
+        key = tuple(map(id, parts))
+        if key not in self.folded:
+            self.folded[key] = (*_folded(parts, norm.get("eps", 1e-5)), parts)
+        weight, bias, _ = self.folded[key]
+        return _convolved(waiting.call, waiting.named | {"weight": weight, "bias": bias})
+
+
+def plain(answer: Tensor) -> Tensor:
+    """The answer with its values computed."""
+    return answer.done() if isinstance(answer, Waiting) else answer
+
+
+def _can_wait(named: dict[str, Any]) -> bool:
+    """Whether the shape of the answer is known and all is as usual."""
+    given, weight = named["input"], named["weight"]
+    batched = isinstance(given, Tensor) and type(given) is Tensor and given.ndim == weight.ndim
+    return batched and given.device.type == "cpu" and not isinstance(named.get("padding", 0), str)
+
+
+def _convolved(call: Callable[..., Tensor], named: dict[str, Any]) -> Tensor:
+    """The convolution, by the fastest way there is."""
+    answer = direct(**named) if call is torch.conv3d else None
+    return call(**named) if answer is None else answer
+
+
+def _folded(parts: list[Any], eps: float) -> tuple[Tensor, Tensor]:
+    """The weights and bias that do a convolution and a BatchNorm at once; in double precision, so rounded once."""
+    weight, bias, mean, variance, gain, shift = parts
+    scale = (variance.double() + eps).rsqrt() * (1.0 if gain is None else gain.double())
+    moved = (0.0 if bias is None else bias.double()) - mean.double()
+    moved = moved * scale + (0.0 if shift is None else shift.double())
+    return (weight.double() * scale.reshape(-1, *[1] * (weight.ndim - 1))).to(weight.dtype), moved.to(weight.dtype)
+
+
+def _answered_shape(  # noqa: PLR0913, PLR0917 - torch's own parameters
+    input: Tensor,  # noqa: A002 - torch's name
+    weight: Tensor,
+    bias: Tensor | None = None,  # noqa: ARG001 - does not matter here
+    stride: Any = 1,  # noqa: ANN401 - one number or one an axis
+    padding: Any = 0,  # noqa: ANN401
+    dilation: Any = 1,  # noqa: ANN401
+    groups: int = 1,  # noqa: ARG001
+) -> tuple[int, ...]:
+    """The shape of a convolution's answer."""
+    axes = weight.ndim - 2
+    every = [(each,) * axes if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]
+    steps = zip(*every, strict=True)
+    sides = zip(input.shape[2:], weight.shape[2:], steps, strict=True)
+    space = ((side + 2 * pad - apart * (kernel - 1) - 1) // step + 1 for side, kernel, (step, pad, apart) in sides)
+    return (input.shape[0], weight.shape[0], *space)

@@ -1,0 +1,1 @@
+"""Metrics of maps of several modalities."""

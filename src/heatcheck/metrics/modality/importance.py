@@ -1,0 +1,58 @@
+"""What is told of a network and its modalities beside maps: facts only, computed by `stats.balanced` and `shapley`.
+
+`right` in a table of scores says of one case whether its class was told; these are made of many such rows.
+"""
+
+from heatcheck.metrics.registry import Needs, study_metric
+
+_JIN = "Jin et al. 2021, arXiv:2107.05047"
+study_metric(
+    "accuracy",
+    label="Accuracy",
+    summary="How many of all cases the model tells right; where one class is common, always naming it looks good.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_JIN,
+)
+study_metric(
+    "balanced_accuracy",
+    label="Balanced accuracy",
+    summary="How many cases the model tells right, each class counting the same: with two classes, guessing gives 0.5.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference="Brodersen et al. 2010, doi:10.1109/ICPR.2010.764",
+)
+study_metric(
+    "phi_modality",
+    label="Importance of whole modalities (φ)",
+    summary="How much more often the model is right because it is shown this modality, averaged over what else it is "
+    "shown (Shapley value).",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_JIN,
+)
+study_metric(
+    "phi_lesion",
+    label="Importance of the lesion in each modality (φ)",
+    summary="How much more often the model is right because it is shown the lesion in this modality, averaged over "
+    "where else it is shown (Shapley value).",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_JIN,
+)
+study_metric(
+    "known_importance",
+    label="Known importance",
+    summary="How often the model is right where this modality alone shows the true class and the others mislead.",
+    higher_is_better=True,
+    needs=Needs.PREDICTIONS,
+    reference=_JIN,
+)
+study_metric(
+    "rating",
+    label="Reader rating",
+    summary="What readers who looked at the map think of it, from 0, of no use, to 100.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)

@@ -1,0 +1,125 @@
+"""Whether a multi-modal map gives each modality its due, and how much of it lies in the lesion at all."""
+
+import math
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from heatcheck.core.records import Measured
+from heatcheck.metrics.modality.msfi import ByModality, ModalitySums
+from heatcheck.metrics.registry import Needs, study_metric
+from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
+
+UNINFORMATIVE = "uninformative by construction: the method makes one map for all modalities"
+SAME_IMPORTANCE = "every modality has the same importance"
+UNKNOWN_IMPORTANCE = "the modalities' importance is not known"
+SAME_SUMS = "the map gives every modality the same"
+NO_MAP_HERE = "the map is 0 in this modality"
+ROUNDING = 1e-6  # of the median: values this near are equal to it
+_JIN = "Jin et al. 2021, arXiv:2107.05047"
+study_metric(
+    "mi_correlation",
+    label="Modality correlation",
+    summary="Whether the map gives more to the modalities that matter more to the model: 1 the same order, 0 no "
+    "relation, -1 the opposite order.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)
+study_metric(
+    "lesion_share",
+    label="Share in the lesion",
+    summary="Which share of the whole map, over all modalities, lies inside the lesion.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)
+study_metric(
+    "median_iou",
+    label="Overlap at the median (IoU)",
+    summary="How closely the upper half of the map matches the lesion, over all modalities: 0 no overlap, 1 identical.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)
+study_metric(
+    "modality_sum",
+    label="Share of the modality",
+    summary="Which share of the whole map lies in one modality.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)
+study_metric(
+    "inside_share",
+    label="Share in the modality's lesion",
+    summary="Which share of one modality's map lies inside the lesion as that modality shows it.",
+    higher_is_better=True,
+    needs=Needs.MODALITIES,
+    reference=_JIN,
+)
+
+
+def mi_correlation(importance: ByModality, sums: ByModality) -> Measured:
+    """Kendall's τ-b of the modalities' importance and their share of the map; NaN where one of them is constant.
+
+    (concordant − discordant pairs) / √(pairs untied in one × pairs untied in the other).
+    """
+    if np.isnan(importance).any():
+        return undefined(UNKNOWN_IMPORTANCE)
+    one, other = (np.sign(values[:, None] - values)[np.triu_indices(len(values), 1)] for values in (importance, sums))
+    if not one.any():
+        return undefined(SAME_IMPORTANCE)
+    if not other.any():
+        return undefined(SAME_SUMS if sums.any() else NO_RELEVANCE)
+    return Measured(float(one @ other) / math.sqrt(float(one @ one) * float(other @ other)))
+
+
+def lesion_share(sums: ByModality, inside: ByModality) -> Measured:
+    """The map inside the masks over all of it; NaN for a map that is 0 everywhere."""
+    total = float(sums.sum())
+    return Measured(float(inside.sum()) / total) if total > 0 else undefined(NO_RELEVANCE)
+
+
+def modality_sum(sums: ByModality) -> tuple[Measured, ...]:
+    """The share of the map that lies in each modality; NaN for a map that is 0 everywhere."""
+    total = float(sums.sum())
+    return tuple(Measured(float(own) / total) if total > 0 else undefined(NO_RELEVANCE) for own in sums)
+
+
+def inside_share(sums: ByModality, inside: ByModality) -> tuple[Measured, ...]:
+    """The share of each modality's map that lies inside its mask; NaN where that map is 0 everywhere."""
+    pairs = zip(inside.tolist(), sums.tolist(), strict=True)
+    return tuple(Measured(part / whole) if whole > 0 else undefined(NO_MAP_HERE) for part, whole in pairs)
+
+
+def median_iou(values: Float[np.ndarray, "channel *space"], masks: Bool[np.ndarray, "modality *space"]) -> Measured:
+    """Intersection over union of the masks and where the map is at or above the median of its positive values.
+
+    All modalities together; a single channel stands for all of them. At the median, too, for a map of one value, such
+    as the mask itself, would have no region otherwise; what rounding sets apart from the median is at it. A map that is
+    0 everywhere scores 0. NaN where no mask has a voxel.
+    """
+    if values.shape[1:] != masks.shape[1:] or len(values) not in {1, len(masks)}:
+        raise ValueError(f"map and lesions must share one grid, got {values.shape} and {masks.shape}")
+    lesion = int(np.count_nonzero(masks))
+    if not lesion:
+        return undefined(NO_TRUTH)
+    positive = values[values > 0]
+    if not len(positive):
+        return Measured(0.0)
+    region = values >= float(np.median(positive)) * (1 - ROUNDING)
+    shared = int(np.count_nonzero(region & masks))
+    drawn = int(np.count_nonzero(region)) * (len(masks) // len(values))
+    return Measured(shared / (lesion + drawn - shared))
+
+
+def uniform_sums(head: Bool[np.ndarray, "*space"], masks: Bool[np.ndarray, "modality *space"]) -> ModalitySums:
+    """The sums of the floor: a map that is 1 on the whole head, in every modality.
+
+    The head may be one for all modalities or one each.
+    """
+    heads = np.broadcast_to(head, masks.shape)
+    sums = [np.count_nonzero(own) for own in heads]
+    inside = [np.count_nonzero(own & mask) for own, mask in zip(heads, masks, strict=True)]
+    return ModalitySums(np.array(sums, float), np.array(inside, float))

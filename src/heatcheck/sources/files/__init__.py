@@ -1,0 +1,1 @@
+"""Reading image, mask, map and annotation files."""

@@ -1,0 +1,1 @@
+"""Built-in images: drawn, so that the truth is known exactly."""

@@ -1,0 +1,1 @@
+"""How a head with a tumour is drawn in four modalities."""

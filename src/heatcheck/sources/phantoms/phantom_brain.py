@@ -1,0 +1,137 @@
+"""Built-in brain MRI in four modalities with a tumour whose form tells its grade, in some of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field
+
+from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
+from heatcheck.core.seeds import generator_for
+from heatcheck.sources.phantoms.brain.anatomy import Build, draw_build
+from heatcheck.sources.phantoms.brain.contrast import MODALITIES, Head, draw_scanner, healthy, measured, with_tumour
+from heatcheck.sources.phantoms.brain.space import Grid, Place, slice_heights
+from heatcheck.sources.phantoms.brain.tumour import Form, Tumour, draw_tumour
+from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
+
+CLASSES = ("LGG", "HGG")
+LOWEST, HIGHEST = 4.0, 36.0  # millimetres between which single slices are taken
+
+
+class PhantomBrainSettings(SourceSettings):
+    """What a spec may say about the brain phantom."""
+
+    cases: int = Field(100, ge=1)
+    first: int = Field(0, ge=0)  # number of the first person: other numbers are other people
+    size: int = Field(96, ge=16)  # pixels along rows and columns
+    slices: int | None = Field(None, ge=2)  # a volume of that many slices; without it a single slice
+    t1c: float = Field(1.0, ge=0, le=1)  # how often T1C shows the form that belongs to the grade
+    flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; the other form where it does not
+    irregular: float = Field(0.5, ge=0, le=1)  # share of HGG
+    tumour_only: float = Field(0.0, ge=0, le=1)  # share of cases, true for all, in which all but the tumour is 0
+    noise: float = Field(0.02, ge=0, le=0.2)  # standard deviation as a share of the brightest tissue
+    seed: int = 20
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One person in the scanner."""
+
+    build: Build
+    tumour: Tumour
+    grid: Grid
+    place: Place
+
+
+@dataclass(frozen=True)
+class PhantomBrain:
+    """Heads of invented people, one tumour each; T1 and T2 show it in a form that chance chose."""
+
+    settings: PhantomBrainSettings = PhantomBrainSettings()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The two grades."""
+        return CLASSES
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """The channels of an image."""
+        return MODALITIES
+
+    @property
+    def truth_kind(self) -> TruthKind:
+        """Masks, exact to the voxel."""
+        return "masks"
+
+    def index(self) -> Sequence[CaseKey]:
+        """One image a person."""
+        first = self.settings.first
+        cases = sorted(f"phantom{number:06d}" for number in range(first, first + self.settings.cases))
+        return [CaseKey(case, case, {name: float(name == self._grade(case)) for name in CLASSES}) for case in cases]
+
+    def load(self, key: CaseKey) -> Case:
+        """The image with the mask of what each modality shows of the tumour."""
+        scene = self._scene(key.case)
+        head, masks = self._draw(key.case, scene)
+        scanner = draw_scanner(self._generator(key.case, "scanner"), self.settings.noise)
+        image = measured(head, scene.place, scanner, self._generator(key.case, "noise"))
+        if self._generator(key.case, "bare").random() < self.settings.tumour_only:
+            image *= np.stack([masks[name] for name in MODALITIES])
+        if self.settings.slices is None:
+            return Case(key, image[:, 0], _single(masks))
+        return Case(key, image, masks, affine=scene.grid.affine())
+
+    def truth(self, key: CaseKey) -> dict[str, Mask]:
+        """The masks by modality."""
+        masks = self._draw(key.case, self._scene(key.case))[1]
+        return masks if self.settings.slices else _single(masks)
+
+    def stamp(self) -> str:
+        """The settings say it all."""
+        return self.settings.model_dump_json()
+
+    def forms(self, case: str) -> tuple[Form, ...]:
+        """The form that each modality shows."""
+        chance = self._generator(case, "forms").random(len(MODALITIES))
+        right: Form = "irregular" if self._grade(case) == "HGG" else "round"
+        wrong: Form = "round" if right == "irregular" else "irregular"
+        often = {"T1": 0.5, "T1C": self.settings.t1c, "T2": 0.5, "FLAIR": self.settings.flair}
+        return tuple(right if draw < often[name] else wrong for name, draw in zip(MODALITIES, chance, strict=True))
+
+    def _grade(self, case: str) -> str:
+        """HGG as often as the settings say, evenly spread over the numbers."""
+        number, share = int(case.removeprefix("phantom")), self.settings.irregular
+        return CLASSES[int(np.floor((number + 1) * share) - np.floor(number * share))]
+
+    def _generator(self, case: str, purpose: str) -> np.random.Generator:
+        return generator_for(self.settings.seed, "brain", case, purpose)
+
+    def _draw(self, case: str, scene: Scene) -> tuple[Head, dict[str, Mask]]:
+        head = healthy(scene.build, scene.tumour, scene.place, scene.grid.pixel)
+        return head, with_tumour(head, scene.tumour, self.forms(case), scene.place, scene.grid.pixel)
+
+    def _scene(self, case: str) -> Scene:
+        build = draw_build(self._generator(case, "build"))
+        height = self._generator(case, "height").uniform(LOWEST, HIGHEST)
+        volume = self.settings.slices
+        tumour = draw_tumour(self._generator(case, "tumour"), build.half, None if volume else height)
+        grid = Grid(self.settings.size, slice_heights(volume) if volume else (height,))
+        return Scene(build, tumour, grid, grid.place(build.pose))
+
+
+def _single(masks: dict[str, Mask]) -> dict[str, Mask]:
+    return {name: mask[0] for name, mask in masks.items()}
+
+
+SOURCES.add(
+    "phantom_brain",
+    SourceFacts(
+        name="phantom_brain",
+        settings=PhantomBrainSettings,
+        open=PhantomBrain,
+        summary="Drawn brain MRI (T1, T1C, T2, FLAIR) with a tumour of two grades and an exact mask for each modality",
+        needs="nothing: it is built in",
+        remark="These heads are drawn: they show what a method can do, not what it does on patients.",
+    ),
+)

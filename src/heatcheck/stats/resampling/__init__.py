@@ -1,0 +1,1 @@
+"""Intervals and tests by drawing patients, seeds or signs again."""

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 from heatcheck.core.records import Case
 from heatcheck.core.seeds import seed_for
 from heatcheck.models.load import ModelSettings, load_classifier
-from heatcheck.report import overlays
+from heatcheck.report.one_image import overlays
 from heatcheck.sources.phantoms.phantom_brain import PhantomBrain, PhantomBrainSettings
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.sources.phantoms.phantom_classes import PhantomClasses, PhantomClassesSettings

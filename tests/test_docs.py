@@ -8,13 +8,13 @@ import pytest
 import yaml
 
 from heatcheck.cli.main import app
+from heatcheck.explaining.named_model import FACTS
 from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing
 from heatcheck.report.alignment_blame import BEFORE, UNDER
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment_spec import AlignmentBody
-from heatcheck.studies.explain_models import FACTS
 from heatcheck.studies.localization import LocalizationBody
 
 ROOT = Path(__file__).parent.parent

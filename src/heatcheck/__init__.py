@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heatcheck.explaining.one_image import explain
+    from heatcheck.running.run import run_study
+    from heatcheck.running.study import RunOptions
     from heatcheck.runs.store import read_run
-    from heatcheck.studies.explain import explain
-    from heatcheck.studies.registry import RunOptions
-    from heatcheck.studies.run import run_study
 
 __version__ = "0.1.0"
 __all__ = ["RunOptions", "__version__", "explain", "read_run", "run_study"]
 
 _HOMES = {
-    "RunOptions": "heatcheck.studies.registry",
-    "explain": "heatcheck.studies.explain",
-    "run_study": "heatcheck.studies.run",
+    "RunOptions": "heatcheck.running.study",
+    "explain": "heatcheck.explaining.one_image",
+    "run_study": "heatcheck.running.run",
     "read_run": "heatcheck.runs.store",
 }
 

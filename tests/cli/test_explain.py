@@ -182,7 +182,7 @@ def test_bad_input_is_one_line_and_nothing_written(heatcheck, film, head, tmp_pa
 
 
 def test_interrupting_leaves_nothing_half_written(heatcheck, film, tmp_path, monkeypatch):
-    import heatcheck.studies.explain_files as working
+    import heatcheck.explaining.image_files as working
 
     def interrupt(*_):
         raise KeyboardInterrupt

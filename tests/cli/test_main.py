@@ -12,9 +12,9 @@ from heatcheck.cli.list_parts import Kind
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS
+from heatcheck.running.demo import demo_studies
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources import SOURCES
-from heatcheck.studies.demo import demo_studies
 from heatcheck.triggers import TRIGGERS
 
 SPEC = {
@@ -171,7 +171,7 @@ def test_an_output_that_cannot_be_written_is_refused(heatcheck, spec, tmp_path):
 
 
 def test_interrupting_names_the_command_that_continues(heatcheck, spec, tmp_path, monkeypatch):
-    import heatcheck.studies.carry_out as carrying_out
+    import heatcheck.running.execute as carrying_out
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heatcheck import RunOptions, run_study
+from heatcheck.running.registry import STUDIES
+from heatcheck.running.reporting import build_report
+from heatcheck.running.study import Plan
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.catalogue import STUDIES
-from heatcheck.studies.registry import Plan
-from heatcheck.studies.reporting import build_report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -12,9 +12,9 @@ import pytest
 from tests.golden.make import COMMAND, SPECS, plan_of, unpack
 
 from heatcheck.core.records import Estimate
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.reporting import build_report
 
 SHOWN = 40  # lines of a difference
 SECTIONS = {

@@ -7,7 +7,7 @@ from tests.models.public_names import timm_vit
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models import MODELS, ModelSettings, Preprocessing, load_classifier
-from heatcheck.studies.sources import open_source
+from heatcheck.running.open_source import open_source
 
 
 def test_logits_are_not_bounded():

@@ -12,8 +12,8 @@ from tests.report.trigger_material import VARIANTS, TriggerPlan, write_trigger_r
 
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.modality_facts import prepared
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder, read_run
-from heatcheck.studies.reporting import build_report
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from tests.report.page_reading import cell, read, section_text, table
 
 from heatcheck.report.alignment_facts import pipelines
 from heatcheck.report.alignment_overview import overview
-from heatcheck.studies.reporting import build_report
+from heatcheck.running.reporting import build_report
 
 ALONE, TUNED = "densenet201/random", "vit_base_16/radimagenet"
 FACTS = {"models": [{**model_facts(ALONE), "fine_tuned": False}, model_facts(TUNED)]}

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 from tests.report.page_reading import outline, section_text
 
-from heatcheck.report import budget
+from heatcheck.report import downloads as budget
 from heatcheck.report.alignment_gallery import alignment_gallery
 from heatcheck.report.evidence import evidence_of
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.reporting import build_report
 
 
 def gallery(folder, room=10**8):

@@ -10,8 +10,8 @@ from tests.report.alignment_material import VARIANTS
 from tests.report.page_reading import outline, read, saved_tables, section_text
 
 from heatcheck.report.alignment import KICKER
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -15,7 +15,7 @@ from heatcheck.report import alignment_scatter
 from heatcheck.report.alignment_blame import BEFORE, UNDER, blames
 from heatcheck.report.alignment_facts import pipelines
 from heatcheck.report.alignment_scores import image_scores
-from heatcheck.studies.reporting import build_report
+from heatcheck.running.reporting import build_report
 
 DENSENET, VIT = "DenseNet (random_1_channel)", "ViT (radimagenet)"
 R = ("robustness", "Aligned minus misaligned (R)")

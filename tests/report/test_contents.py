@@ -1,6 +1,6 @@
 """The page that leads to several reports."""
 
-from heatcheck.studies.reporting import build_contents
+from heatcheck.running.reporting import build_contents
 
 
 def test_every_run_stands_with_its_question_verdict_and_a_link_that_exists(made_run, trigger_run):

@@ -9,8 +9,8 @@ import pytest
 from tests.report.modality_page_material import VARIANTS
 from tests.report.page_reading import cell, outline, read, saved_tables, section_text
 
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 WHOLE = ("importance", "Importance of whole modalities (φ): balanced accuracy, filled by 0")

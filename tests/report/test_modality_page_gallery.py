@@ -18,8 +18,8 @@ from heatcheck.report.evidence import evidence_of
 from heatcheck.report.modality_facts import prepared
 from heatcheck.report.modality_gallery import Detail, kept_slices, modality_gallery, outline
 from heatcheck.report.pictures import PictureError, Strip
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.reporting import build_report
 
 FEW = {"methods": ("guided_backprop", "gradient", "grad_cam"), "folds": 1, "cases": 30, "ratings": False}
 

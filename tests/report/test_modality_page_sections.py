@@ -11,15 +11,15 @@ from tests.report.modality_page_material import METHODS, ModalityPlan
 from tests.report.page_reading import cell, read, section_text
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.report.charts.rank_diagram import beside
+from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.modality_comparison import comparison, normalised, sorted_by_msfi
 from heatcheck.report.modality_distributions import distributions
 from heatcheck.report.modality_heat import heat
 from heatcheck.report.modality_ranking import ranking_of, ranks
 from heatcheck.report.modality_ratings import ratings
 from heatcheck.report.modality_scores import case_scores
-from heatcheck.report.rank_diagram import beside
-from heatcheck.report.swarm import stacked
-from heatcheck.studies.reporting import build_report
+from heatcheck.running.reporting import build_report
 
 SMALL = {"folds": 2, "cases": 20}
 LABELS = {name: label for name, (label, _) in METHODS.items()}

@@ -10,12 +10,13 @@ from tests.report.report_material import FINDINGS, floor_test, mean
 
 import heatcheck
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate, condition
-from heatcheck.report import literature, reliability
-from heatcheck.report.axes import Axis, SecondsAxis, limits_around
-from heatcheck.report.curves import Curve
-from heatcheck.report.curves import draw as draw_curve
-from heatcheck.report.curves import limits as limits_of
-from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report import literature
+from heatcheck.report.charts import reliability
+from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around
+from heatcheck.report.charts.curves import Curve
+from heatcheck.report.charts.curves import draw as draw_curve
+from heatcheck.report.charts.curves import limits as limits_of
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.modelcard import model_card

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from heatcheck.report import budget
+from heatcheck.report import downloads as budget
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.gallery import gallery_of
-from heatcheck.report.outlines import frame_for, path_data, simplified
-from heatcheck.report.pictures import PictureError, image_uri, map_uri
+from heatcheck.report.pictures import PictureError, frame_for, image_uri, map_uri, path_data, simplified
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.reporting import build_report
 
 
 def opened(uri):

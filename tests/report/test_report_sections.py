@@ -13,8 +13,8 @@ from tests.report.report_material import FINDINGS, Plan, mean, write_run
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, condition
 from heatcheck.report.confidence import confidence
 from heatcheck.report.evidence import evidence_of
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 NEW = ("thresholds", "architectures", "geometry", "confidence", "presets", "counts")

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 from tests.report.page_reading import outline, section_text
 
-from heatcheck.report import budget
+from heatcheck.report import downloads as budget
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.trigger_gallery import Rectangle, trigger_gallery
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.reporting import build_report
 
 
 def gallery(folder, room=10**8):

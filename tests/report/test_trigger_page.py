@@ -14,8 +14,8 @@ from tests.report.trigger_material import VARIANTS, TriggerPlan
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.trigger_facts import grading, triggers_of
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder, read_run
-from heatcheck.studies.reporting import build_report
 
 HOSTILE = '<script>alert("x")</script>'
 IOU = ("detection", "Overlap with the box (IoU)")

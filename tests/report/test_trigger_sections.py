@@ -11,7 +11,7 @@ from tests.report.trigger_material import ONE_SEED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.agreement import agreement
-from heatcheck.report.rank_diagram import RankDiagram, Ranked, draw, joined
+from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw, joined
 from heatcheck.report.trigger_cost import section as cost_section
 from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_plots import by_trigger, overall
@@ -19,8 +19,8 @@ from heatcheck.report.trigger_ranks import ranks
 from heatcheck.report.trigger_rules import main_rule, presets_tried
 from heatcheck.report.trigger_sensitivity import sensitivity
 from heatcheck.report.trigger_uncovered import uncovered
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.reporting import build_report
 
 
 def built(folder):

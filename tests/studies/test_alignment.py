@@ -13,9 +13,9 @@ from tests.studies.squares_material import FINDINGS, write_alignment, write_film
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
 from heatcheck.core.records import condition
+from heatcheck.running.compare import compare_runs
+from heatcheck.running.study import RunOptions
 from heatcheck.studies import alignment_networks, alignment_training
-from heatcheck.studies.compare import compare_runs
-from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 

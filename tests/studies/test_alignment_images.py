@@ -4,12 +4,12 @@ import pytest
 from heatcheck.core.errors import CaseError
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
+from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.alignment_bases import Bench, PlannedBase
 from heatcheck.studies.alignment_cells import Cell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment_images import Wanted, images_of
 from heatcheck.studies.alignment_rule import AlignmentRule, Base
-from heatcheck.studies.progress import Silent
 
 FINDINGS = ("Cardiomegaly", "Pleural Effusion")
 

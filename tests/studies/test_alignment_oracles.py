@@ -8,7 +8,7 @@ import yaml
 from tests.studies.alignment_oracles import CONTRACT, write_films
 
 from heatcheck import read_run, run_study
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.study import RunOptions
 
 HEAVY = {"name": "smooth_grad", "samples": 4, "noise": 200.0, "noise_is": "absolute"}  # the film drowns in it
 COMMON = {

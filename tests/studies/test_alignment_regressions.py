@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 from tests.studies.alignment_tables import CNN, VIT, estimated, rule_of, scored
 
-from heatcheck.core.records import ALL_FINDINGS, condition
-from heatcheck.report.evidence import facts_of
+from heatcheck.core.records import ALL_FINDINGS, condition, facts_of
 from heatcheck.stats.treatment import Factor, treatment_effects
 from heatcheck.studies.alignment_regressions import PAIRS
 from heatcheck.studies.alignment_rule import Base

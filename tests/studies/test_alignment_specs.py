@@ -9,9 +9,9 @@ from heatcheck.core.findings import LOCALIZED
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import MODELS
+from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.studies.alignment_spec import AlignmentBody
-from heatcheck.studies.sources import open_source
 
 ALIGNMENTS = [name for name in shipped_specs() if read_spec(name).envelope.study == "alignment"]
 

@@ -10,10 +10,10 @@ from PIL import Image
 
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, Prediction, Score, ShardTables, condition
+from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment_gallery import choices, chosen, for_gallery, make_alignment_gallery, map_name
 from heatcheck.studies.alignment_rule import ARMS, AlignmentRule, Base, network_key
-from heatcheck.studies.progress import Silent
 
 FINDINGS = ("Mass", "Fluid")
 KEYS = [

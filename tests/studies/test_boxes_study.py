@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image as Pictures
 
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.run import run_study
+from heatcheck.running.run import run_study
+from heatcheck.running.study import RunOptions
 
 
 def test_boxes_are_scored_as_boxes_and_as_areas_without_being_asked(write_spec, tmp_path):

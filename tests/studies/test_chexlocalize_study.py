@@ -9,11 +9,11 @@ from tests.chexlocalize_material import write_tree
 from heatcheck.core.findings import LOCALIZED
 from heatcheck.core.records import HUMAN
 from heatcheck.models import MODELS
+from heatcheck.running.open_source import open_source
+from heatcheck.running.run import run_study
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec, shipped_specs
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.run import run_study
-from heatcheck.studies.scoring import NOT_OUTLINED
-from heatcheck.studies.sources import open_source
+from heatcheck.scoring.rows import NOT_OUTLINED
 
 TRAININGS = sorted(name for name in shipped_specs() if name.startswith("chexpert-"))
 

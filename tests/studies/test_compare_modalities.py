@@ -9,8 +9,8 @@ from tests.studies.brightness_material import write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition
-from heatcheck.studies.compare import compare_runs
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.compare import compare_runs
+from heatcheck.running.study import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 SMALL = {"methods": ["input_x_gradient", "random"], "removal": {"steps": 2, "random": 2}, "bootstrap_draws": 100}

@@ -1,9 +1,9 @@
 """The demonstration's spec: every method that can explain its model, and what it changes about them."""
 
 from heatcheck.methods import METHODS, build_method, changed_settings
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.localization import plan_localization
-from heatcheck.studies.registry import RunOptions
 
 
 def test_demo_runs_every_method_but_those_for_transformers_alone(tmp_path):

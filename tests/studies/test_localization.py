@@ -18,10 +18,10 @@ from safetensors.numpy import load_file
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
+from heatcheck.explaining import dry_run as readiness
+from heatcheck.explaining.batch import Explainer
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies import readiness
-from heatcheck.studies.explaining import Explainer
-from heatcheck.studies.registry import RunOptions
 
 
 def scores_of(path):

@@ -10,13 +10,13 @@ import torch
 from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, CaseKey, Reading
+from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.study_models import Split
 from heatcheck.regions.rule import RegionRule
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.explainers import Split
-from heatcheck.studies.explaining import Explained
+from heatcheck.scoring.rows import ScoringRule
 from heatcheck.studies.localization_stage import ScoringStage
-from heatcheck.studies.scoring import ScoringRule
 
 TRUTH = np.zeros((6, 6), bool)
 TRUTH[1:3, 1:4] = True

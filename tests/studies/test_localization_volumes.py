@@ -14,12 +14,12 @@ from heatcheck import read_run, run_study
 from heatcheck.core.orientation import radiological
 from heatcheck.core.records import Case, CaseKey, Point, Reading
 from heatcheck.regions.rule import RegionRule
+from heatcheck.running.slices import view_of
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.gallery import Choice, GalleryRule, _item
 from heatcheck.studies.modality_gallery import cut_of
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.slices import view_of
 
 SHAPE = (10, 9, 8)
 AFFINE = np.diag([-2.0, 2.0, 3.0, 1.0])  # the first axis runs to the patient's left

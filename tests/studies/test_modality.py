@@ -11,8 +11,8 @@ from tests.studies.brightness_material import CASES, write_modality
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
+from heatcheck.running.study import RunOptions
 from heatcheck.studies import modality_stage
-from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 PRIMARY = {"fold": 1, "importance": "lesion", "weights": "positive"}

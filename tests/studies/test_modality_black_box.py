@@ -8,10 +8,10 @@ from tests.studies.brightness_material import CONTRACT, write_modality
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import ModelError
+from heatcheck.fitting.spec import PixelsPart
+from heatcheck.running.study import RunOptions
 from heatcheck.studies.alignment_bases import opened
 from heatcheck.studies.alignment_spec import AlignmentModel
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.train_spec import PixelsPart
 from heatcheck.studies.triggers_baseline import given_baseline
 
 TRUSTED = RunOptions(trust_code=True, workers=1)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from heatcheck import read_run, run_study
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.study import RunOptions
 
 CASES = 100
 

@@ -10,10 +10,10 @@ from tests.studies.brightness_material import CASES, METHODS, write_modality, wr
 
 from heatcheck import read_run, run_study
 from heatcheck.core.records import CaseKey
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.modality import plan_modality
 from heatcheck.studies.modality_data import limited
-from heatcheck.studies.registry import RunOptions
 
 
 def trained_in_folds(folder, **body):

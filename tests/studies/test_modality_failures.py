@@ -8,12 +8,12 @@ from tests.studies.brightness_material import CASES, CONTRACT, write_modality, w
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import CaseError, InputError
+from heatcheck.fitting.examples import CaseExamples
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality import plan_modality
 from heatcheck.studies.modality_explaining import ModalExplainer
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.train_examples import CaseExamples
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 FEW = {"methods": ["gradient", "input_x_gradient"], "removal": None}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from heatcheck import read_run, run_study
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.study import RunOptions
 
 SHAPE = (10, 9, 8)
 AFFINE = np.diag([-2.0, 2.0, 3.0, 1.0])

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from heatcheck.core.records import Case, CaseKey
+from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality_cases import MaskRule, modal_case
 from heatcheck.studies.modality_gallery import MOST_SLICES, Exhibit, cut_of, evenly, make_modality_gallery
-from heatcheck.studies.progress import Silent
 
 NAMES = ("T1", "T1C")
 RAS = np.diag([1.0, 1.0, 1.0, 1.0])  # stored from left to right, back to front and below upwards

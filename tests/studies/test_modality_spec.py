@@ -9,9 +9,9 @@ from tests.studies.modality_study_material import CLASSES, weighed
 
 from heatcheck.core.errors import HeatcheckError, SpecError
 from heatcheck.models import MODELS, NetworkClassifier, save_classifier
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.modality import plan_modality
-from heatcheck.studies.registry import RunOptions
 
 PHANTOM = {"name": "phantom_brain", "cases": 12, "size": 24}
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from heatcheck import models
+from heatcheck.fitting.spec import planned
 from heatcheck.methods import build_method
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.models import MODELS, ModelSettings, load_classifier
+from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.sources.phantoms.phantom_brain import PhantomBrain, PhantomBrainSettings
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality_spec import ModalityBody, modalities_of
-from heatcheck.studies.sources import open_source
-from heatcheck.studies.train_spec import planned
 
 NAME = "phantom_brain_vgg"
 STUDIES = [name for name in shipped_specs() if name.startswith("modality-")]

@@ -10,8 +10,8 @@ from PIL import Image
 from tests.studies.modality_study_material import small_case
 
 from heatcheck import read_run, run_study
+from heatcheck.running.study import RunOptions
 from heatcheck.studies.modality_gallery import cut_of, evenly, windowed
-from heatcheck.studies.registry import RunOptions
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 SHAPE = (14, 12, 10)

@@ -17,14 +17,14 @@ import yaml
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import condition
+from heatcheck.explaining import study_models as explainers
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.models import ModelSettings, load_classifier
 from heatcheck.models.load import save_classifier
+from heatcheck.running.compare import compare_runs
 from heatcheck.runs import store
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.tuning import CUTOFFS
-from heatcheck.studies import explainers
-from heatcheck.studies.compare import compare_runs
 from heatcheck.studies.localization_tuning import NOTHING_TO_TUNE, validation_predictions
 
 FINDINGS = ["Airspace Opacity", "Atelectasis", "Enlarged Cardiomediastinum", "Pleural Effusion"]

@@ -2,13 +2,13 @@
 
 import pytest
 import yaml
-from tests.studies.training_material import PROTOCOL, training_spec
+from tests.fitting.material import PROTOCOL, training_spec
 
 from heatcheck.core.records import condition
+from heatcheck.fitting.train import train
+from heatcheck.running.progress import Silent
+from heatcheck.running.run import run_study
 from heatcheck.runs.store import read_run
-from heatcheck.studies.progress import Silent
-from heatcheck.studies.run import run_study
-from heatcheck.studies.train import train
 
 FINDINGS = ["Cardiomegaly", "Pleural Effusion"]
 

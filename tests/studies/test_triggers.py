@@ -11,10 +11,10 @@ from tests.studies.planted_material import SMALL_TRIGGERS, classes_source, write
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.running.compare import compare_runs
+from heatcheck.running.progress import Silent
+from heatcheck.running.study import RunOptions
 from heatcheck.sources.phantoms.chest.classes import CLASSES
-from heatcheck.studies.compare import compare_runs
-from heatcheck.studies.progress import Silent
-from heatcheck.studies.registry import RunOptions
 
 
 def write(folder, **changes):

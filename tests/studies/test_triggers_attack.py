@@ -7,8 +7,8 @@ from tests.studies.planted_material import classes_source
 
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.studies.progress import Silent
-from heatcheck.studies.sources import open_source
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Silent
 from heatcheck.studies.triggers_attack import (
     Attack,
     PoisonedExamples,

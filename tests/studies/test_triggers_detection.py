@@ -10,8 +10,8 @@ from tests.studies.planted_material import SMALL_TRIGGERS
 
 from heatcheck.core.errors import SpecError
 from heatcheck.regions.detect import DetectionRule, preset_rule
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import checked, read_spec
-from heatcheck.studies.registry import RunOptions
 from heatcheck.studies.triggers import plan_triggers
 from heatcheck.studies.triggers_estimates import TriggerRule, mean_rows
 from heatcheck.studies.triggers_gate import Gate

@@ -14,7 +14,7 @@ from tests.studies.planted_material import SIDE, WHITE_SQUARE, write_easy_study,
 from heatcheck import read_run, run_study
 from heatcheck.cli.run import carry_out
 from heatcheck.core.records import condition
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.study import RunOptions
 
 ONCE = {"epochs": 1, "batch_size": 8, "learning_rate": 0.002}
 # So many training films carry the trigger, and with it the target's label, that a network calls most films the target

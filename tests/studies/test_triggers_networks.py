@@ -8,8 +8,8 @@ from safetensors.torch import load_file
 from tests.studies.planted_material import EASY_TRIGGERS, FILM_CLASSES, SIDE, WHITE_SQUARE, write_films
 
 from heatcheck.models import MODELS, Preprocessing
-from heatcheck.studies.progress import Silent
-from heatcheck.studies.sources import open_source
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Silent
 from heatcheck.studies.triggers_images import grid_images
 from heatcheck.studies.triggers_networks import Network, Splits, Workshop
 from heatcheck.studies.triggers_spec import TriggersBody

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.studies.planted_material import SIDE, corner_stamp, reads_only, subject
 
+from heatcheck.explaining.batch import Explainer
 from heatcheck.methods import build_method
-from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.triggers_scores import Detector, Scorer
 from heatcheck.studies.triggers_spec import DetectionPart
 from heatcheck.studies.triggers_stage import explained_maps

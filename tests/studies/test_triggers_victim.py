@@ -12,7 +12,7 @@ from tests.studies.planted_material import FILM_CLASSES, SIDE, write_easy_study
 from heatcheck import read_run, run_study
 from heatcheck.core.records import condition
 from heatcheck.models import MODELS
-from heatcheck.studies.registry import RunOptions
+from heatcheck.running.study import RunOptions
 
 TARGET = FILM_CLASSES.index("Left")
 CORNER = slice(SIDE - 8, SIDE)  # of rows and of columns: where the white square lies

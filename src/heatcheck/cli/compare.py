@@ -24,7 +24,7 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Say how two runs differ: their specs, and each method's scores on the cases both have."""
-    from heatcheck.studies.compare import compare_runs
+    from heatcheck.running.compare import compare_runs
 
     comparison = compare_runs(first, second)
     if as_json:

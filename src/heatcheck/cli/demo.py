@@ -25,9 +25,9 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Run every study once on drawn chest films and brain slices with the built-in classifiers; takes a few minutes."""
-    from heatcheck.studies.demo import run_demo
-    from heatcheck.studies.progress import watching
-    from heatcheck.studies.registry import RunOptions
+    from heatcheck.running.demo import run_demo
+    from heatcheck.running.progress import watching
+    from heatcheck.running.study import RunOptions
 
     with continuable(), watching(quiet=quiet) as watcher:
         done = run_demo(out, only or [], RunOptions(device=device, limit=limit), watcher)

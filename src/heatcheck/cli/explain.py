@@ -9,7 +9,7 @@ import typer
 from heatcheck.cli.options import Debug, Device, Quiet, TrustCode
 
 if TYPE_CHECKING:
-    from heatcheck.studies.explain_files import Explained
+    from heatcheck.explaining.image_files import Explained
 
 _EXAMPLE = (
     "Example: heatcheck explain film.png --out explained. "
@@ -62,9 +62,9 @@ def explain(
     Without --model, the classifier of the built-in chest films is used.
     """
     from heatcheck.core.errors import InputError
-    from heatcheck.studies.explain_files import Order, explain_files
-    from heatcheck.studies.explain_models import NamedModel, load_named
-    from heatcheck.studies.progress import watching
+    from heatcheck.explaining.image_files import Order, explain_files
+    from heatcheck.explaining.named_model import NamedModel, load_named
+    from heatcheck.running.progress import watching
 
     if value_range is not None and not value_range[0] < value_range[1]:
         raise InputError("--range needs two numbers, the lower first")

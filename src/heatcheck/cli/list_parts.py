@@ -140,7 +140,7 @@ def _models() -> Rows:
 
 
 def _studies() -> Rows:
-    from heatcheck.studies.catalogue import STUDIES
+    from heatcheck.running.registry import STUDIES
 
     return [
         {"name": name, "question": facts.question, "summary": facts.summary, "paper": facts.paper}

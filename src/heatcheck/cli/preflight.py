@@ -10,7 +10,7 @@ import typer
 from heatcheck.cli.options import Debug, Device, Quiet, TrustCode
 
 if TYPE_CHECKING:
-    from heatcheck.studies.preflight import Preflight
+    from heatcheck.explaining.preflight import Preflight
 
 _EXAMPLE = (
     "Example: heatcheck preflight phantom_chest_densenet. "
@@ -39,10 +39,10 @@ def preflight(
 ) -> None:
     """Try every method on a model with one random image, and say which run, which do not, and why."""
     from heatcheck.core.errors import InputError
-    from heatcheck.studies.explain_models import NamedModel
-    from heatcheck.studies.preflight import Input
-    from heatcheck.studies.preflight import preflight as try_all
-    from heatcheck.studies.progress import watching
+    from heatcheck.explaining.named_model import NamedModel
+    from heatcheck.explaining.preflight import Input
+    from heatcheck.explaining.preflight import preflight as try_all
+    from heatcheck.running.progress import watching
 
     if json_file is not None and (json_file.suffix != ".json" or not json_file.absolute().parent.is_dir()):
         raise InputError(f"--json {json_file} must be a .json file in a folder that exists")

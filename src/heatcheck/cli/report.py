@@ -17,7 +17,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")], quiet: Quiet = False, debug: Debug = False
 ) -> None:
     """Build the report from a run's folder alone: neither data nor model nor torch is needed."""
-    from heatcheck.studies.reporting import build_report
+    from heatcheck.running.reporting import build_report
 
     path = build_report(run)
     if not quiet:

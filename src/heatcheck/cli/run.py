@@ -9,7 +9,7 @@ from heatcheck.cli.options import Debug, Device, Limit, Out, Pseudonymise, Quiet
 from heatcheck.cli.stopping import continuable
 
 if TYPE_CHECKING:
-    from heatcheck.studies.registry import RunOptions
+    from heatcheck.running.study import RunOptions
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,15 +30,15 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Carry out a study, or continue one that was interrupted, and write its report."""
-    from heatcheck.studies.registry import RunOptions
+    from heatcheck.running.study import RunOptions
 
     carry_out(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
 
 
 def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
     """Run the study and say where its report lies; exit code 3 when cases failed."""
-    from heatcheck.studies.progress import watching
-    from heatcheck.studies.run import run_study
+    from heatcheck.running.progress import watching
+    from heatcheck.running.run import run_study
 
     with continuable(), watching(quiet=quiet) as watcher:
         outcome = run_study(spec, out, options, watcher)

@@ -10,7 +10,7 @@ from heatcheck.cli.stopping import continuable
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
-    from heatcheck.studies.presets import PresetName
+    from heatcheck.scoring.presets import PresetName
     from heatcheck.studies.score import Scored
 
 
@@ -61,8 +61,8 @@ def score(  # each flag is one thing a user may give
     debug: Debug = False,
 ) -> None:
     """Score maps against what experts marked, without a model, and write a report."""
-    from heatcheck.studies.presets import rules_with
-    from heatcheck.studies.progress import watching
+    from heatcheck.running.progress import watching
+    from heatcheck.scoring.presets import rules_with
     from heatcheck.studies.score import ScoreOptions, score_maps, summary_lines
     from heatcheck.studies.score_inputs import Given
     from heatcheck.studies.score_settings import region_settings

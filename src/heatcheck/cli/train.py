@@ -10,7 +10,7 @@ from heatcheck.cli.options import Debug, Device, Out, Quiet, Seed, Workers
 from heatcheck.cli.stopping import continuable
 
 if TYPE_CHECKING:
-    from heatcheck.studies.train import Trained
+    from heatcheck.fitting.train import Trained
 
 
 class Precision(StrEnum):
@@ -38,9 +38,9 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train classifiers, or continue a training, and test the best and their ensemble on unseen cases."""
+    from heatcheck.fitting.train import train as carry_out
+    from heatcheck.running.progress import watching
     from heatcheck.runs.spec import read_spec
-    from heatcheck.studies.progress import watching
-    from heatcheck.studies.train import train as carry_out
     from heatcheck.training import Machine
 
     machine = Machine(device, devices, precision.value, workers)

@@ -39,7 +39,7 @@ def tune(
     from dataclasses import asdict
 
     from heatcheck.cli.score import folders
-    from heatcheck.studies.progress import watching
+    from heatcheck.running.progress import watching
     from heatcheck.studies.score_inputs import Given
     from heatcheck.studies.tune import tune as carry_out
 

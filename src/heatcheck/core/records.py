@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,7 +16,6 @@ ALL_FINDINGS = "All findings"  # the finding of an estimate in which every findi
 HUMAN = "human"  # the method whose scores are the readers' mean
 UNCERTAIN = -1.0  # a label: the reader would not say
 ONE_VALUE = "every draw gives the same value, so resampling cannot say how sure it is"  # why there is no interval
-
 TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are stored
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]
@@ -197,3 +196,12 @@ class ShardTables:
 def condition(**facts: str | int | float) -> str:
     """The facts as canonical JSON, so that equal conditions are equal strings."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def facts_of(under: str) -> Mapping[str, Any]:
+    """The facts of a condition; none where it cannot be read."""
+    try:
+        facts = json.loads(under)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

@@ -16,7 +16,7 @@ from heatcheck.report.alignment_robustness import robustness
 from heatcheck.report.alignment_scatter import scatter
 from heatcheck.report.alignment_scores import image_scores
 from heatcheck.report.alignment_verdict import verdict
-from heatcheck.report.budget import room_for_pictures
+from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.page import Section, StudyPage

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from heatcheck.report import svg
 from heatcheck.report.alignment_facts import ARMS, pipelines
 from heatcheck.report.alignment_scores import METRICS, SHOWN, ImageScores
 from heatcheck.report.alignment_strip import shape
-from heatcheck.report.axes import Axis, tick_label
+from heatcheck.report.charts import svg
+from heatcheck.report.charts.axes import Axis, tick_label
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel, PanelGroup
 from heatcheck.report.numbers import SCORE, number

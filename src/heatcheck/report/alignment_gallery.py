@@ -9,8 +9,7 @@ from heatcheck.report.alignment_facts import ARMS, bases, methods_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, told
 from heatcheck.report.numbers import SCORE, SHARE
-from heatcheck.report.outlines import Frame, frame_for, path_data
-from heatcheck.report.pictures import image_uri, map_uri
+from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 
 TOP = 99.5  # the percentile of a map that gets the brightest colour: gradients have few, very hot pixels
 

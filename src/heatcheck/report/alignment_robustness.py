@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import alignment_literature as literature
 from heatcheck.report.alignment_facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
-from heatcheck.report.axes import limits_around
-from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel, PanelGroup
 from heatcheck.report.footnotes import Footnotes

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import pandas as pd
 from markupsafe import Markup
 
-from heatcheck.report import svg
 from heatcheck.report.alignment_facts import pipelines
 from heatcheck.report.alignment_scores import ImageScores
-from heatcheck.report.axes import Axis, round_step, tick_label
+from heatcheck.report.charts import svg
+from heatcheck.report.charts.axes import Axis, round_step, tick_label
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.numbers import SCORE, count

@@ -9,8 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from heatcheck.core.records import facts_of
 from heatcheck.report.alignment_facts import TUNED, Pipeline
-from heatcheck.report.evidence import Evidence, facts_of
+from heatcheck.report.evidence import Evidence
 
 METRICS = ("mass", "rank")
 SHOWN = ("control", *TUNED)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from markupsafe import Markup
 
 from heatcheck.core.records import Estimate
-from heatcheck.report import svg
-from heatcheck.report.axes import Axis, round_step
+from heatcheck.report.charts import svg
+from heatcheck.report.charts.axes import Axis, round_step
 from heatcheck.report.numbers import SCORE, Unit, interval, number
 
 WIDTH = 330.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.report import svg
-from heatcheck.report.axes import Axis, SecondsAxis, limits_around, tick_label
+from heatcheck.report.charts import svg
+from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around, tick_label
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.gaps import seconds_per_map
 from heatcheck.report.numbers import Unit, brief, count, interval, listed, number

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report import literature
-from heatcheck.report.axes import limits_around
-from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
 from heatcheck.report.verdict import leader_on

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeVar
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, count, number
-from heatcheck.report.outlines import Frame, frame_for, path_data
-from heatcheck.report.pictures import RAMP, PictureError, image_uri, map_uri
+from heatcheck.report.pictures import RAMP, Frame, PictureError, frame_for, image_uri, map_uri, path_data
 
 MANY = 8  # methods that one choice can show at once
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report import literature, words
-from heatcheck.report.distributions import draw, spread_of
+from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.footnotes import Footnotes

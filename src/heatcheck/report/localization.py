@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
 from heatcheck.report import closing, cost, published, words
 from heatcheck.report.architectures import architectures
-from heatcheck.report.budget import room_for_pictures
 from heatcheck.report.calibration import curves, scaling
 from heatcheck.report.caveats import caveats
 from heatcheck.report.confidence import confidence
 from heatcheck.report.counts import counts
+from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import against_readers, ranking
 from heatcheck.report.gallery import gallery_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import condition
 from heatcheck.report import closing, modality_cost
-from heatcheck.report.budget import room_for_pictures
+from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.exhibits import Exhibits
 from heatcheck.report.gaps import undefined_scores

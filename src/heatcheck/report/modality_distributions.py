@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from heatcheck.report.charts.swarm import Swarm, SwarmRow, draw, legend
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.modality_facts import EVERY, UNIFORM, Facts, estimate, folds_of, shared_of, silent
 from heatcheck.report.modality_scores import case_scores
 from heatcheck.report.modality_words import IMPORTANCES, msfi_views
-from heatcheck.report.swarm import Swarm, SwarmRow, draw, legend
 from heatcheck.report.words import plain
 
 ONE_MAP = "one map for all modalities: nothing to compare"

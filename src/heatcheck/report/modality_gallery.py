@@ -11,8 +11,7 @@ from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, items_of,
 from heatcheck.report.modality_comparison import sorted_by_msfi
 from heatcheck.report.modality_facts import folds_of, game, modalities_of, phi
 from heatcheck.report.numbers import SCORE, SHARE, number
-from heatcheck.report.outlines import Contour, simplified
-from heatcheck.report.pictures import PictureError, Strip
+from heatcheck.report.pictures import Contour, PictureError, Strip, simplified
 
 ALL = "all"  # the key of a map that is the same for all modalities
 MOST = 7_500_000  # bytes of pictures, so that the page stays below 10 MB

@@ -7,7 +7,7 @@ from itertools import product
 
 from heatcheck.core.records import Estimate
 from heatcheck.report import modality_literature as literature
-from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.footnotes import Footnotes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import curves
 from heatcheck.report.architectures import validation
-from heatcheck.report.axes import limits_around
-from heatcheck.report.curves import Curve
+from heatcheck.report.charts import curves
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.curves import Curve
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import PanelGroup, against_readers
 from heatcheck.report.matrix import Matrix, by_finding

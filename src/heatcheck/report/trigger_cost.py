@@ -10,7 +10,7 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report import cost
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.agreement import MEASURES
-from heatcheck.report.distributions import draw_seconds, spread_of
+from heatcheck.report.charts.distributions import draw_seconds, spread_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import brief, duration
 from heatcheck.report.page import Section

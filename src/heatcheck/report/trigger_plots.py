@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from heatcheck.report import trigger_literature as literature
-from heatcheck.report.axes import limits_around
-from heatcheck.report.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.numbers import SHARE, number

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed, probability
-from heatcheck.report.rank_diagram import RankDiagram, Ranked, draw
 from heatcheck.report.verdict import LEVEL
 from heatcheck.report.words import plain
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heatcheck.report.evidence import Evidence, facts_of
+from heatcheck.core.records import facts_of
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_tables import EVERY, SHORT, Place, detection_table

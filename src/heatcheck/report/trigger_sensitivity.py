@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.report import curves
-from heatcheck.report.axes import limits_around
-from heatcheck.report.curves import Curve
+from heatcheck.report.charts import curves
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.curves import Curve
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.matrix import Matrix

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heatcheck.report import curves
-from heatcheck.report.axes import limits_around
-from heatcheck.report.curves import Curve
+from heatcheck.report.charts import curves
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.curves import Curve
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.figures import Panel
 from heatcheck.report.trigger_facts import PAPER_SIZE, Trigger, graded_triggers, triggers_of

@@ -6,7 +6,7 @@ from heatcheck.core.records import condition
 from heatcheck.report import closing, trigger_cost
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.agreement import agreement
-from heatcheck.report.budget import room_for_pictures
+from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.matrix import Matrix

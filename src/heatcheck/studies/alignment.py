@@ -14,9 +14,17 @@ import torch
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
+from heatcheck.explaining.batch import Explainer
+from heatcheck.explaining.dry_run import try_out
+from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
+from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment_bases import Bench, PlannedBase, base_outputs, fresh, planned_bases
@@ -36,14 +44,6 @@ from heatcheck.studies.alignment_scores import Measuring
 from heatcheck.studies.alignment_spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment_stage import CellsStage
 from heatcheck.studies.alignment_training import BasesStage
-from heatcheck.studies.cases import digest_of as digest_of_cases
-from heatcheck.studies.explaining import Explainer
-from heatcheck.studies.method_parts import built_methods
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.pseudonyms import pseudonymous
-from heatcheck.studies.readiness import try_out
-from heatcheck.studies.registry import RunOptions, Stage
-from heatcheck.studies.train_spec import require_apart
 from heatcheck.training import Machine
 
 

@@ -11,16 +11,16 @@ from torch import nn
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.spec import FitPart
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
 from heatcheck.models.predicting import require_network
 from heatcheck.models.starting import start_from
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
 from heatcheck.studies.alignment_cells import file_name
 from heatcheck.studies.alignment_rule import Base
 from heatcheck.studies.alignment_spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.train_spec import FitPart
 
 
 @dataclass(frozen=True)

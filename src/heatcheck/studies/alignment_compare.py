@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from heatcheck.core.records import condition
+from heatcheck.estimating.compared_scores import Compared, compared_by_case
 from heatcheck.runs.store import Run
 from heatcheck.studies.alignment_rule import ARMS
-from heatcheck.studies.compared_scores import Compared, compared_by_case
 
 
 def compare_alignment(runs: Sequence[Run], draws: int) -> Compared:

@@ -12,11 +12,11 @@ from heatcheck.core.geometry import place
 from heatcheck.core.records import HUMAN, Case, CaseRecord, Map, Score, condition
 from heatcheck.core.seeds import generator_for
 from heatcheck.maps.resize import to_image
+from heatcheck.running.cases import read_cases
+from heatcheck.scoring.rows import PLAIN, Place, human_rows, score_map
 from heatcheck.studies.alignment_images import Images
 from heatcheck.studies.alignment_rule import FLOOR, FLOOR_METHOD, HUMAN_ARM
 from heatcheck.studies.alignment_scores import Measuring
-from heatcheck.studies.cases import read_cases
-from heatcheck.studies.scoring import PLAIN, Place, human_rows, score_map
 
 RANDOM_MAPS = 8  # an image: their mean is its floor
 CELLS = 16  # along each axis of a random map, as of the random method

@@ -18,9 +18,9 @@ from heatcheck.core.geometry import Placement, mask_to_grid, place
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
+from heatcheck.running.cases import digest_of, failure, read_cases
+from heatcheck.running.progress import Watcher
 from heatcheck.runs.tables import replaced
-from heatcheck.studies.cases import digest_of, failure, read_cases
-from heatcheck.studies.progress import Watcher
 
 FOLDER = "images"  # within the run, while it is under way
 READ = "read.json"

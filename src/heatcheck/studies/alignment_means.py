@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, condition
-from heatcheck.report.evidence import facts_of
+from heatcheck.core.records import HUMAN, Estimate, condition, facts_of
 from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means

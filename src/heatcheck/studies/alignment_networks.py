@@ -10,16 +10,16 @@ from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import UntrainedError
+from heatcheck.fitting.best_network import BestNetwork
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
 from heatcheck.studies.alignment_bases import Bench
 from heatcheck.studies.alignment_cells import Cell, Parts, Rows, parts_of, seed_of
 from heatcheck.studies.alignment_images import Images
 from heatcheck.studies.alignment_objective import AlignmentObjective, map_grid
 from heatcheck.studies.alignment_spec import AlignmentBody
-from heatcheck.studies.best_network import BestNetwork
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.threads import repeatable
 from heatcheck.training import FitSettings, Job, Machine, fit, steps_done
 
 FOLDER = "networks"

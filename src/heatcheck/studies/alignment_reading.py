@@ -10,8 +10,7 @@ import pyarrow as pa
 from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Score, condition
-from heatcheck.report.evidence import facts_of
+from heatcheck.core.records import Score, condition, facts_of
 from heatcheck.runs.tables import read_batches
 
 KEYS = ["finding", "seed", "case", "patient"]  # an image of a network; what was not trained has seed 0

@@ -13,17 +13,17 @@ from heatcheck.core.contracts import Method
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import Case, CaseRecord, Map, Measured, Prediction, Score, Timing
 from heatcheck.core.seeds import seed_for
+from heatcheck.explaining.batch import answers_of
 from heatcheck.maps.resize import to_image
 from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.regions.rule import RegionRule
+from heatcheck.running.cases import failure
+from heatcheck.scoring.rows import Place, ScoringRule, score_map
 from heatcheck.studies.alignment_cells import Cell
 from heatcheck.studies.alignment_gallery import for_gallery
 from heatcheck.studies.alignment_images import Images, batches
 from heatcheck.studies.alignment_reliance import RelianceSettings, drops
-from heatcheck.studies.cases import failure
-from heatcheck.studies.explaining import answers_of
-from heatcheck.studies.scoring import Place, ScoringRule, score_map
 
 AT_ONCE = 32  # images of one forward pass
 FLAT = np.zeros((1, 1, 1), np.float32)  # scores need no pixels

@@ -10,13 +10,13 @@ from heatcheck.core.errors import CaseError, InputError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.study_models import StudyModel
+from heatcheck.fitting.spec import FitPart, PixelsPart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
+from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import Spec
-from heatcheck.studies.explainers import StudyModel
-from heatcheck.studies.method_parts import by_name
-from heatcheck.studies.sources import open_source
-from heatcheck.studies.train_spec import FitPart, PixelsPart
 
 MODEL = "{model}"  # stands for the model's name in the path of an initialisation's weights
 METRICS = ("mass", "rank", "hit", "iou")

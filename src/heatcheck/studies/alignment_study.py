@@ -1,6 +1,6 @@
 """The alignment study's entry in the registry."""
 
-from heatcheck.studies.registry import Study
+from heatcheck.running.study import Study
 
 STUDY = Study(
     name="alignment",

@@ -11,14 +11,14 @@ from torch.utils.data import Dataset
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import ShardTables, Timing
 from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.models import Preprocessing
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
 from heatcheck.studies.alignment_bases import Bench, PlannedBase, fresh
 from heatcheck.studies.alignment_images import FOLDER, as_stored, file_of
 from heatcheck.studies.alignment_spec import BasePart
-from heatcheck.studies.best_network import BestNetwork
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.threads import repeatable
-from heatcheck.studies.train_examples import CaseExamples, StoredExamples
 from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
 from heatcheck.training.batches import Examples
 

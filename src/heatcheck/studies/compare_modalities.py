@@ -10,10 +10,10 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, condition
 from heatcheck.core.seeds import generator_for
+from heatcheck.estimating.compared_scores import Compared, ComparedScore, compared_scores, known
 from heatcheck.runs.store import Run
 from heatcheck.stats.balanced import Strata, balanced_means
 from heatcheck.stats.shapley import contributions
-from heatcheck.studies.compared_scores import Compared, ComparedScore, compared_scores, known
 from heatcheck.studies.modality_reading import KEYS, read_scores
 from heatcheck.studies.modality_rule import RANKED, RIGHT, ModalityRule
 from heatcheck.studies.modality_worth import MEASURES, PHI, Worths

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import Case, Map
+from heatcheck.explaining.study_models import CaseExplainer
 from heatcheck.methods import METHODS
-from heatcheck.studies.explainers import CaseExplainer
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.regions.shape import shape_of
+from heatcheck.running.cases import in_order
+from heatcheck.running.progress import Watcher
+from heatcheck.running.slices import View, view_of
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.cases import in_order
 from heatcheck.studies.exhibits import Exhibit
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.slices import View, view_of
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
 LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low

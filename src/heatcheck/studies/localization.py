@@ -11,14 +11,21 @@ from typing import Any
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
+from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.study_models import Asked, Bench, CaseExplainer, ModelFacts, Split
 from heatcheck.methods import METHODS
 from heatcheck.metrics.thresholds import THRESHOLDS
+from heatcheck.running.cases import digest_of, shared_patients
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
+from heatcheck.scoring.presets import switch_facts
+from heatcheck.scoring.rows import ScoringRule, Tuned
 from heatcheck.sources import SOURCES
-from heatcheck.studies.cases import digest_of, shared_patients
 from heatcheck.studies.exhibits import explained_exhibit
-from heatcheck.studies.explainers import Asked, Bench, CaseExplainer, ModelFacts, Split
 from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
@@ -46,15 +53,8 @@ from heatcheck.studies.localization_tuning import (
     validation_estimates,
     validation_predictions,
 )
-from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.model_differences import model_differences
 from heatcheck.studies.paper_estimates import paper_estimates
-from heatcheck.studies.presets import switch_facts
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.pseudonyms import pseudonymous
-from heatcheck.studies.registry import RunOptions, Stage
-from heatcheck.studies.scoring import ScoringRule, Tuned
-from heatcheck.studies.sources import open_source
 
 SCORED, VALIDATION = "scored", "validation"
 

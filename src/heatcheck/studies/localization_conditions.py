@@ -11,10 +11,10 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.estimating.score_values import Values
+from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
 from heatcheck.studies.localization_estimates import TESTED, EstimateRule, distances_from_human, mean_rows, read_values
-from heatcheck.studies.score_values import Values
-from heatcheck.studies.scoring import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 
 _TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
 

@@ -13,8 +13,10 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score, condition
 from heatcheck.core.seeds import generator_for
+from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
+from heatcheck.scoring.presets import RECOMMENDED, Rules
 from heatcheck.stats.corrections import holm
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
@@ -22,8 +24,6 @@ from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
 from heatcheck.stats.resampling.signflip import sign_flip_test
 from heatcheck.studies.model_estimates import model_estimates, read_answers
-from heatcheck.studies.presets import RECOMMENDED, Rules
-from heatcheck.studies.score_values import Gathered, Values
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
 PLAIN = condition()  # of the scores that most tables show

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from typing import Any
 
 from heatcheck.core.contracts import Method, Source
+from heatcheck.explaining.study_models import ModelFacts
 from heatcheck.methods import METHODS, changed_settings
 from heatcheck.metrics import METRIC_FACTS
+from heatcheck.scoring.presets import Rules
 from heatcheck.sources import SOURCES
-from heatcheck.studies.explainers import ModelFacts
-from heatcheck.studies.presets import Rules
 
 RESIZED = "A map is resized once, straight from the method's own grid to the image: each further resize would blur it."
 _NOTES: dict[tuple[str, object], str] = {

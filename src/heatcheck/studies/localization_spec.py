@@ -9,12 +9,12 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
+from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.study_models import StudyModel
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.metrics import METRIC_FACTS, METRICS
 from heatcheck.regions.rule import RegionRule
-from heatcheck.studies.explainers import StudyModel
-from heatcheck.studies.method_parts import by_name
-from heatcheck.studies.presets import SWITCHES, PresetName, Rules, rules_with
+from heatcheck.scoring.presets import SWITCHES, PresetName, Rules, rules_with
 
 OWN_REGION = ("smooth", "colours")  # settings of a method that are about its regions
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from heatcheck.core.findings import known
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing, TruthShape
+from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.study_models import CaseExplainer, Split
 from heatcheck.maps.keep import for_keeping
+from heatcheck.running.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.runs.spec import Envelope
-from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
-from heatcheck.studies.explainers import CaseExplainer, Split
-from heatcheck.studies.explaining import Explained
-from heatcheck.studies.scoring import ScoringRule, score_case
-from heatcheck.studies.shapes import shapes_of
+from heatcheck.scoring.rows import ScoringRule, score_case
+from heatcheck.scoring.shapes import shapes_of
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The localization study's entry in the registry."""
 
-from heatcheck.studies.registry import Study
+from heatcheck.running.study import Study
 
 STUDY = Study(
     name="localization",

@@ -15,12 +15,12 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.score_values import Values
 from heatcheck.metrics.thresholds import THRESHOLDS
+from heatcheck.scoring.presets import Rules
+from heatcheck.scoring.rows import Tuned
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization_estimates import EstimateRule, read_values
-from heatcheck.studies.presets import Rules
-from heatcheck.studies.score_values import Values
-from heatcheck.studies.scoring import Tuned
 
 SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first
 NOTHING_TO_TUNE = "no validation case has a value"

@@ -12,15 +12,19 @@ from typing import Any
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
+from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, usable_device
+from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Watcher
+from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import Coalitions, coalitions
-from heatcheck.studies.cases import digest_of as digest_of_cases
-from heatcheck.studies.folds import Fold, read_folds, stratified_folds
-from heatcheck.studies.method_parts import built_methods
 from heatcheck.studies.modality_cases import MaskRule
 from heatcheck.studies.modality_data import ModalData, data_of, limited, under_pseudonyms
 from heatcheck.studies.modality_estimates import modality_estimates, rated_cases
@@ -37,10 +41,6 @@ from heatcheck.studies.modality_scores import MapScorer
 from heatcheck.studies.modality_shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality_spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality_stage import Judging, ModalMapsStage
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
-from heatcheck.studies.registry import RunOptions, Stage
-from heatcheck.studies.sources import open_source
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import CaseKey
-from heatcheck.studies.folds import Fold
-from heatcheck.studies.pseudonyms import pseudonymous
+from heatcheck.fitting.folds import Fold
+from heatcheck.running.pseudonyms import pseudonymous
 
 
 @dataclass(frozen=True)

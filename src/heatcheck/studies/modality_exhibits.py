@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality_cases import ModalCase
 from heatcheck.studies.modality_explaining import on_image
 from heatcheck.studies.modality_gallery import Exhibit, make_modality_gallery, telling_cases
 from heatcheck.studies.modality_nifti import NiftiMaps
 from heatcheck.studies.modality_stage import Judging
-from heatcheck.studies.progress import Watcher
 
 if TYPE_CHECKING:
     from heatcheck.studies.modality import ModalityPlan

@@ -15,11 +15,11 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, Mask
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits
+from heatcheck.explaining.batch import answers_of, supplied_to
+from heatcheck.explaining.extra_inputs import Supply
 from heatcheck.maps.joint import joint
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier, explained
-from heatcheck.studies.explaining import answers_of, supplied_to
-from heatcheck.studies.supplies import Supply
 
 ModalMap = Float[np.ndarray, "channel *space"]  # a channel for each modality, or one that stands for all
 PREDICTED = ("the class the model names",)

@@ -14,13 +14,13 @@ from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
 from heatcheck.core.records import Case, Map, condition
+from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.gallery import outlines
 from heatcheck.studies.modality_cases import Masks, ModalCase
 from heatcheck.studies.modality_explaining import ModalMap
 from heatcheck.studies.modality_reading import read_scores
 from heatcheck.studies.modality_rule import UNIFORM, ModalityRule
-from heatcheck.studies.progress import Watcher
 
 PICTURE_SIDE, SLICE_SIDE = 224, 128  # pixels at most, of a picture and of one slice of many
 MOST_SLICES = 16

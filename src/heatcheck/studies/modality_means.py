@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate, condition, facts_of
 from heatcheck.metrics.modality.shares import SAME_SUMS
 from heatcheck.metrics.undefined import NO_RELEVANCE
-from heatcheck.report.evidence import facts_of
 from heatcheck.stats.corrections import holm
 from heatcheck.stats.resampling.bootstrap import MeanEstimate, mean_estimates
 from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test

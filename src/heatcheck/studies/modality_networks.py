@@ -17,15 +17,15 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, briefly
 from heatcheck.core.records import Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.examples import CaseExamples, StoredExamples
+from heatcheck.fitting.folds import Fold
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
-from heatcheck.studies.best_network import BestNetwork
-from heatcheck.studies.folds import Fold
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
 from heatcheck.studies.modality_cases import named
 from heatcheck.studies.modality_spec import ModalityBody
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.threads import repeatable
-from heatcheck.studies.train_examples import CaseExamples, StoredExamples
 from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
 from heatcheck.training.batches import Examples
 from heatcheck.training.selection import best_checks

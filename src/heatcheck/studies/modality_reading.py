@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from heatcheck.core.records import Score, condition
-from heatcheck.report.evidence import facts_of
+from heatcheck.core.records import Score, condition, facts_of
 from heatcheck.runs.tables import read_batches
 
 KEYS = ["fold", "case", "patient"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables, condition
+from heatcheck.running.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.studies.modality_ablation import Ablation, Shown, told, told_by_coalition, views_of
 from heatcheck.studies.modality_cases import MaskRule, ModalCase, modal_case, named, require_channels
 from heatcheck.studies.modality_networks import Networks

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator,
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.registry import suggest
+from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.study_models import StudyModel
+from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.methods import METHODS
-from heatcheck.studies.explainers import StudyModel
-from heatcheck.studies.method_parts import by_name
-from heatcheck.studies.train_spec import FitPart, PixelsPart, has_one_class
 
 FOLD_FIT = {
     "epochs": 60, "batch_size": 4, "learning_rate": 5e-4, "weight_decay": 0.0, "optimizer": "adam",

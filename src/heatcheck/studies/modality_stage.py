@@ -6,7 +6,7 @@ from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import for_keeping
-from heatcheck.studies.cases import batches, failure, one_by_one_if_needed, read_cases, readable
+from heatcheck.running.cases import batches, failure, one_by_one_if_needed, read_cases, readable
 from heatcheck.studies.modality_cases import ModalCase, named
 from heatcheck.studies.modality_explaining import Answered, MadeMaps, ModalExplainer, ModalMap, on_image
 from heatcheck.studies.modality_removal import RemovalTest, Subject, removal_rows

@@ -10,6 +10,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.classification import weighted_auroc
 from heatcheck.stats.ratios import differences_from_first
@@ -25,7 +26,6 @@ from heatcheck.studies.localization_estimates import (
     read_values,
 )
 from heatcheck.studies.model_estimates import Answers, read_answers
-from heatcheck.studies.score_values import Values
 
 
 def model_differences(folder: Path, primary: EstimateRule, others: Sequence[str]) -> list[Estimate]:

@@ -14,8 +14,8 @@ from jaxtyping import Float, Shaped
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
+from heatcheck.scoring.presets import Rules
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
-from heatcheck.studies.presets import Rules
 
 Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import Estimate
+from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder, locked, read_manifest, read_run
 from heatcheck.studies.modality_estimates import known_cases, rated_cases
 from heatcheck.studies.modality_opinions import RATING, opinion_rows
 from heatcheck.studies.modality_ratings import read_ratings, write_sheet
 from heatcheck.studies.modality_rule import ModalityRule
-from heatcheck.studies.reporting import build_report
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,23 +16,23 @@ import pandas as pd
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.regions.rule import RegionRule
+from heatcheck.running.cases import digest_of
+from heatcheck.running.execute import carry_out
+from heatcheck.running.progress import Silent, Watcher
+from heatcheck.running.study import Stage
 from heatcheck.runs.store import RunFolder, require_usable
-from heatcheck.studies.carry_out import carry_out
-from heatcheck.studies.cases import digest_of
+from heatcheck.scoring.presets import PresetName, switch_facts
+from heatcheck.scoring.rows import PLAIN, REFERENCE
 from heatcheck.studies.exhibits import Exhibit
 from heatcheck.studies.gallery import GalleryRule, make_gallery
 from heatcheck.studies.localization_conditions import conditional_estimates
 from heatcheck.studies.localization_estimates import EstimateRule, localization_estimates
 from heatcheck.studies.localization_facts import metric_facts, rule_notes, stored_method_facts
 from heatcheck.studies.paper_estimates import paper_estimates
-from heatcheck.studies.presets import PresetName, switch_facts
-from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.reference_files import ReferenceWriter, SizedMarks
-from heatcheck.studies.registry import Stage
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.score_settings import RegionSettings, Slice
 from heatcheck.studies.score_stage import MODEL, ScoreStage
-from heatcheck.studies.scoring import PLAIN, REFERENCE
 from heatcheck.studies.stored_maps import read_stored
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")

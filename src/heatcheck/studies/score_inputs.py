@@ -10,12 +10,12 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.findings import CHEXPERT, LOCALIZED, known
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.scoring.presets import PresetName, Rules, rules_with
 from heatcheck.sources.files.annotations import Annotations, read_annotations, read_points
 from heatcheck.sources.files.label_rows import read_label_rows
 from heatcheck.sources.files.map_files import MapFile, find_maps, stray_files
 from heatcheck.sources.files.marks import Polygon
 from heatcheck.sources.files.reading import without_ending
-from heatcheck.studies.presets import PresetName, Rules, rules_with
 
 MapsByImage = Mapping[str, Mapping[str, MapFile]]
 Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]

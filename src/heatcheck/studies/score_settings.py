@@ -10,8 +10,8 @@ from typing import Literal
 from heatcheck.core.errors import InputError
 from heatcheck.core.findings import canonical
 from heatcheck.regions.rule import RegionRule
+from heatcheck.scoring.presets import Rules
 from heatcheck.sources.files.tables import read_csv
-from heatcheck.studies.presets import Rules
 
 Slice = Literal["true-positive", "full"]
 TUNING_RECORD = "tuning.json"  # beside the tables that `tune` writes: whose images they were tuned on

@@ -22,12 +22,12 @@ from heatcheck.core.records import (
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
+from heatcheck.running.cases import in_order
+from heatcheck.scoring.rows import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
+from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
-from heatcheck.studies.cases import in_order
 from heatcheck.studies.score_inputs import ScoreInputs
 from heatcheck.studies.score_settings import RegionSettings
-from heatcheck.studies.scoring import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
-from heatcheck.studies.shapes import shapes_of
 from heatcheck.studies.stored_maps import StoredMaps, is_sized, read_stored
 
 MODEL = "model"  # behind the maps, known only by its answers

@@ -13,20 +13,20 @@ from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
+from heatcheck.explaining.batch import Explainer
+from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.spec import require_apart
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import digest_of, usable_device
 from heatcheck.models.starting import start_from
+from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.cases import digest_of as digest_of_cases
-from heatcheck.studies.explaining import Explainer
-from heatcheck.studies.method_parts import built_methods
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.pseudonyms import pseudonymous
-from heatcheck.studies.readiness import methods_with_batch, require_other_patients, supplies_for, try_out
-from heatcheck.studies.registry import RunOptions, Stage
-from heatcheck.studies.sources import open_source
-from heatcheck.studies.train_spec import require_apart
 from heatcheck.studies.triggers_baseline import contract_of, given_baseline
 from heatcheck.studies.triggers_estimates import TriggerRule, trigger_estimates
 from heatcheck.studies.triggers_exams import ArtefactExam, Grading, TriggerExam

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from heatcheck.core.errors import SpecError
+from heatcheck.fitting.spec import PixelsPart
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX
 from heatcheck.models.predicting import require_network
+from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec
-from heatcheck.studies.registry import RunOptions
-from heatcheck.studies.train_spec import PixelsPart
 from heatcheck.studies.triggers_spec import TriggersBody
 
 FIXED = "a trigger would change them all, so a baseline needs one mean and std for all images (`scaling: fixed`)"

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, Score, condition
+from heatcheck.core.records import Estimate, Score, condition, facts_of
 from heatcheck.core.seeds import generator_for
 from heatcheck.methods import METHODS
-from heatcheck.report.evidence import facts_of
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.ranks import compare_ranks
 from heatcheck.stats.resampling.cells import Design

@@ -11,10 +11,10 @@ from heatcheck.core.boxes import box_around
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import CaseKey, Mask
+from heatcheck.explaining.batch import Explainer
 from heatcheck.metrics.trigger_boxes import Planted
 from heatcheck.models import NetworkClassifier
 from heatcheck.models.classifier import prepared
-from heatcheck.studies.explaining import Explainer
 from heatcheck.studies.triggers_attack import said_classes
 from heatcheck.studies.triggers_images import plain_contract
 from heatcheck.studies.triggers_networks import Network, Workshop

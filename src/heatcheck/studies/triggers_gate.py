@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heatcheck.report.evidence import facts_of
+from heatcheck.core.records import facts_of
 from heatcheck.studies.triggers_networks import BASELINE
 
 

@@ -14,11 +14,11 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import CaseKey, CaseRecord, Image
 from heatcheck.core.tensors import Images
+from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
-from heatcheck.studies.cases import failure
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.train_examples import CaseExamples, StoredExamples
+from heatcheck.running.cases import failure
+from heatcheck.running.progress import Watcher
 
 SLACK = 0.01  # by which grey values may leave the range from 0 to 1
 

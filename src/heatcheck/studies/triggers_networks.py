@@ -17,14 +17,14 @@ from torch import nn
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.spec import FitPart
 from heatcheck.metrics.recovery import attacked, clean_correct
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
 from heatcheck.models.starting import start_from
-from heatcheck.studies.best_network import BestNetwork
-from heatcheck.studies.progress import Watcher
-from heatcheck.studies.threads import repeatable
-from heatcheck.studies.train_spec import FitPart
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
 from heatcheck.studies.triggers_attack import (
     Attack,
     Places,

@@ -11,12 +11,12 @@ from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
+from heatcheck.explaining.methods import by_name
+from heatcheck.explaining.study_models import StudyModel
+from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import METHODS
 from heatcheck.regions.detect import PRESETS
-from heatcheck.studies.explainers import StudyModel
-from heatcheck.studies.method_parts import by_name
-from heatcheck.studies.train_spec import FitPart, PixelsPart, has_one_class
 
 OWN_CHANNELS = "channels"  # a setting of a method that is about joining its channels
 ABSOLUTE = ("gradient",)  # methods whose sign says nothing about where the trigger is

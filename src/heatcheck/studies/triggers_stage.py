@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Score, ShardTables, Timing
+from heatcheck.explaining.batch import Explainer
 from heatcheck.maps.keep import for_keeping
-from heatcheck.studies.cases import failure, one_by_one_if_needed
-from heatcheck.studies.explaining import Explainer
+from heatcheck.running.cases import failure, one_by_one_if_needed
 from heatcheck.studies.triggers_scores import Scorer, Subject
 
 

@@ -16,15 +16,15 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.thresholds import THRESHOLDS, threshold_counts
 from heatcheck.regions.otsu import has_otsu_region
 from heatcheck.regions.rule import RegionRule, region_of
+from heatcheck.running.cases import in_order
+from heatcheck.running.determinism import use_threads
+from heatcheck.running.progress import Silent, Watcher
 from heatcheck.runs.tables import replaced
+from heatcheck.scoring.presets import Rules, rules_with
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
-from heatcheck.studies.cases import in_order
-from heatcheck.studies.presets import Rules, rules_with
-from heatcheck.studies.progress import Silent, Watcher
 from heatcheck.studies.score_inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.score_settings import TUNING_RECORD, smoothing
 from heatcheck.studies.stored_maps import StoredMaps, is_sized, read_stored
-from heatcheck.studies.threads import use_threads
 
 THRESHOLD_TABLE, CUTOFF_TABLE = "tuning_results.csv", "probability_tuning_results.csv"
 CURVE_TABLE, SMOOTHING_TABLE = "threshold_curves.csv", "smoothing_results.csv"

@@ -1,0 +1,1 @@
+"""Scores become tables and estimates that several studies share."""

@@ -1,0 +1,1 @@
+"""Classifiers and methods become maps: batches of a study, or single images."""

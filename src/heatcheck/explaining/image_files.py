@@ -1,0 +1,215 @@
+"""Image files in, overlays and map files out."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heatcheck.core.errors import CaseError, InputError, RunFolderError
+from heatcheck.core.records import Image
+from heatcheck.core.tensors import Images
+from heatcheck.explaining.donors import MOST
+from heatcheck.explaining.inputs import as_targets
+from heatcheck.explaining.one_image import Question, answer, prepared
+from heatcheck.explaining.result import Explanation, Shown
+from heatcheck.methods import METHODS
+from heatcheck.methods.checks import require_logits
+from heatcheck.models import NetworkClassifier
+from heatcheck.running.progress import Silent, Watcher
+from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
+
+DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
+PRESENT = 0.5  # the probability from which a finding is shown unless findings are named
+DRAWN = "phantom_"  # how the names of classifiers begin that have seen drawn images only
+_FAR = 20.0  # standard deviations: no training image lies so far from the training set's mean
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What shall be made of some files."""
+
+    images: tuple[Path, ...]
+    methods: tuple[str, ...] = DEFAULT_METHODS
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by method
+    findings: tuple[str, ...] = ()  # none: what is probable; "all": every output
+    out: Path = Path("explained")
+    seed: int = 0
+    value_range: Range | None = None  # stored values that mean 0 and 1
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a map, and where it lies."""
+
+    image: str
+    finding: str
+    probability: float
+    method: str
+    seconds: float  # for all findings of the image together
+    error: float
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What was made, and what is worth saying about it."""
+
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+
+
+def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> Explained:
+    """Write maps and overlays of every image; all that can be wrong is known before the first map.
+
+    For each image and method: an overlay (.png) and everything as .npz; of NIfTI images also a .nii.gz a finding.
+    """
+    watcher = watcher or Silent()
+    if len(set(order.methods)) < len(order.methods) or not order.methods:
+        raise InputError("methods must be named at least once, and each once")
+    stems = _stems(order.images)
+    warning = _warning(classifier)
+    remarks = [warning] if warning else []
+    questions = [_question(classifier, path, order, remarks) for path in order.images]
+    if any(METHODS[name].wants_donors for name in order.methods):
+        questions = _with_donors(questions)
+    for name in order.settings:
+        if name not in order.methods:
+            raise InputError(f"settings are given for {name}, which is not among the methods; add it with --methods")
+    ready = [
+        {name: prepared(asked, name, order.settings.get(name, {})) for name in order.methods} for asked in questions
+    ]
+    pairs = list(zip(stems, questions, strict=True))
+    _require_free(
+        order, [file for stem, asked in pairs for name in order.methods for file in _files(stem, asked, name)]
+    )
+    rows: list[Row] = []
+    watcher.start("maps", len(questions) * len(order.methods))
+    for (stem, asked), methods in zip(pairs, ready, strict=True):
+        made = []
+        for name, method in methods.items():
+            explanation = answer(asked, name, method)
+            note = "; ".join(filter(None, (explanation.note, warning)))
+            made.append(replace(explanation, note=note))  # a picture travels without the table
+            watcher.advance(note=name)
+        order.out.mkdir(parents=True, exist_ok=True)
+        for explanation in made:
+            rows += _written(order.out, stem, asked, explanation)
+    return Explained(tuple(rows), tuple(remarks))
+
+
+def _warning(classifier: NetworkClassifier) -> str:
+    if not classifier.name.startswith(DRAWN):
+        return ""
+    return f"{classifier.name} has seen drawn films only: on other images its answers mean nothing"
+
+
+def _stems(paths: Sequence[Path]) -> list[str]:
+    stems = [without_ending(path.name) for path in paths]
+    twice = next((stem for stem in stems if stems.count(stem) > 1), None)
+    if twice is not None:
+        raise InputError(f"two images are called {twice!r}, and so would be their maps; explain one at a time")
+    return stems
+
+
+def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: list[str]) -> Question:
+    wanted = classifier.preprocessing
+    image = read_image(path, str(path), "rgb" if wanted.channels == 3 else "grey", order.value_range)
+    _require_suitable(image, str(path), classifier)
+    batch = classifier.prepare([image])
+    if float(batch.mean().abs()) > _FAR:
+        remarks.append(
+            f"{path.name}: its values ({image.min():g} to {image.max():g}) lie far from those the model was trained "
+            "on; say which mean 0 and 1 with --range"
+        )
+    logits = require_logits(classifier, batch)
+    names = _findings(classifier, logits, path.name, order, remarks)
+    affine = image_affine(path, str(path))
+    shown = Shown(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
+    targets = as_targets(names, classifier, logits)
+    return Question(classifier, batch, targets, logits, shown, order.seed, calibrated=True)
+
+
+def _require_suitable(image: Image, name: str, classifier: NetworkClassifier) -> None:
+    wanted = classifier.preprocessing
+    size = "×".join(map(str, image.shape[1:]))
+    if image.ndim - 1 != len(wanted.size):
+        what = "a volume" if image.ndim == 4 else "a 2D image"
+        raise CaseError(f"{name} is {what} of {size}, model {classifier.name} takes {len(wanted.size)}D; use another")
+    if image.shape[0] not in (1, wanted.channels):
+        raise CaseError(
+            f"{name} has {image.shape[0]} channels, model {classifier.name} takes {wanted.channels}; save only those"
+        )
+
+
+def _findings(
+    classifier: NetworkClassifier, logits: torch.Tensor, image: str, order: Order, remarks: list[str]
+) -> list[str | int]:
+    """The findings asked for, or those that are probable, or the most probable one."""
+    if order.findings == ("all",):
+        return list(classifier.outputs)
+    if order.findings:
+        known = classifier.outputs
+        return [int(name) if name.isdecimal() and name not in known else name for name in order.findings]
+    chances = classifier.probabilities(logits)[0].tolist()
+    likely = [finding for finding, chance in zip(classifier.outputs, chances, strict=True) if chance >= PRESENT]
+    if not likely:
+        best = int(np.argmax(chances))
+        remarks.append(f"{image}: no finding reaches a probability of {PRESENT:g}; the most probable one is shown")
+        return [best]
+    remarks.append(
+        f"{image}: findings with a probability of {PRESENT:g} or more are shown; name others with --findings"
+    )
+    return list(likely)
+
+
+def _with_donors(questions: list[Question]) -> list[Question]:
+    """The same questions, each with a few of the other images as donors."""
+
+    def others(one: Question) -> Images | None:
+        rest = [other.images for other in questions[: MOST + 1] if other is not one][:MOST]
+        return torch.cat(rest) if rest else None
+
+    return [replace(asked, donors=others(asked)) for asked in questions]
+
+
+def _files(stem: str, asked: Question, method: str) -> list[str]:
+    """The names of all files of one image and method."""
+    names = [f"{stem}.{method}.png", f"{stem}.{method}.npz"]
+    if asked.shown.affine is not None:
+        names += [_volume(stem, method, asked.classifier.outputs[number]) for number in asked.targets[0].tolist()]
+    return names
+
+
+def _volume(stem: str, method: str, finding: str) -> str:
+    return f"{stem}.{method}.{re.sub(r'[^0-9A-Za-z]+', '-', finding).strip('-').lower() or 'target'}.nii.gz"
+
+
+def _require_free(order: Order, names: Sequence[str]) -> None:
+    """Refuse a folder that cannot be written, or in which files would be lost."""
+    existing = next(folder for folder in (order.out, *order.out.absolute().parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise RunFolderError(f"{order.out} cannot be written; choose another --out")
+    taken = next((name for name in names if (order.out / name).exists()), None)
+    if taken is not None and not order.overwrite:
+        raise RunFolderError(f"{order.out / taken} exists already; add --overwrite or choose another --out")
+
+
+def _written(out: Path, stem: str, asked: Question, explanation: Explanation) -> list[Row]:
+    overlay = explanation.save(out / f"{stem}.{explanation.method}.png")
+    explanation.save(out / f"{stem}.{explanation.method}.npz")
+    rows = []
+    for column, number in enumerate(asked.targets[0].tolist()):
+        finding, file = explanation.outputs[number], overlay
+        if asked.shown.affine is not None:
+            file = explanation.only(column).save(out / _volume(stem, explanation.method, finding))
+        chances = explanation.probabilities
+        chance = float("nan") if chances is None else float(chances[0, column])
+        error = float(explanation.errors[0, column])
+        rows.append(Row(stem, finding, chance, explanation.method, explanation.seconds, error, file))
+    return rows

@@ -1,0 +1,179 @@
+"""Maps of single images, without a study around them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heatcheck.core.contracts import Classifier, Method
+from heatcheck.core.errors import InputError, ModelError
+from heatcheck.core.geometry import place
+from heatcheck.core.seeds import seed_for
+from heatcheck.core.tensors import Images, Logits, Targets
+from heatcheck.explaining.inputs import AnyTargets, as_classifier, as_images, as_targets
+from heatcheck.explaining.result import Explanation, Explanations, Shown, stacked
+from heatcheck.methods import METHODS, build_method
+from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
+from heatcheck.methods.registry import plain_settings
+from heatcheck.models import explained
+
+AT_ONCE = 4  # images that go through a method together: memory stays where a few images' is
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of each method: these targets of these images by this classifier."""
+
+    classifier: Classifier
+    images: Images
+    targets: Targets
+    logits: Logits
+    shown: Shown
+    seed: int = 0
+    donors: Images | None = None
+    calibrated: bool = False  # the classifier says how its scores become probabilities
+
+
+@overload
+def explain(
+    model: object,
+    images: Tensor | np.ndarray,
+    method: str = ...,
+    targets: AnyTargets = ...,
+    *,
+    settings: Mapping[str, Any] | None = ...,
+    outputs: Sequence[str] | None = ...,
+    donors: Tensor | np.ndarray | None = ...,
+    affine: np.ndarray | None = ...,
+    seed: int = ...,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    model: object,
+    images: Tensor | np.ndarray,
+    method: list[str] | tuple[str, ...],
+    targets: AnyTargets = ...,
+    *,
+    settings: Mapping[str, Any] | None = ...,
+    outputs: Sequence[str] | None = ...,
+    donors: Tensor | np.ndarray | None = ...,
+    affine: np.ndarray | None = ...,
+    seed: int = ...,
+) -> Explanations: ...
+
+
+def explain(  # noqa: PLR0913 - what differs from call to call in a notebook, all but two with a default
+    model: object,
+    images: Tensor | np.ndarray,
+    method: str | list[str] | tuple[str, ...] = "grad_cam",
+    targets: AnyTargets = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | None = None,
+    donors: Tensor | np.ndarray | None = None,
+    affine: np.ndarray | None = None,
+    seed: int = 0,
+) -> Explanation | Explanations:
+    """The maps of one method, or of several by name, which a notebook shows as pictures.
+
+    The model is evaluated in evaluation mode and left as it was. Results are on the CPU.
+
+    Args:
+        model: any `torch.nn.Module` that returns `[batch, outputs]` scores before sigmoid or softmax; a classifier of
+            heatcheck; or, for methods that need predictions only, a function from an array of images to scores.
+        images: `[batch, channel, *space]` or `[channel, *space]`, 2D or 3D, float32, normalised as for training.
+        method: a name that `heatcheck list methods` shows, or several.
+        targets: outputs by number or name, one or a list for all images, or one row an image as `[batch, target]`.
+            None: all outputs if there are at most 20, else each image's highest-scoring one.
+        settings: the method's settings by name; of several methods, a mapping from method to settings.
+        outputs: names of the model's outputs, in their order.
+        donors: other images, normalised too, for methods that replace parts of an image.
+        affine: from voxels to millimetres, to show and save a volume in the patient's orientation.
+        seed: of everything random.
+
+    Raises:
+        InputError: something given cannot be used; the message says what and what to do.
+    """
+    batch = as_images(images, model)
+    classifier = as_classifier(model, batch, outputs)
+    logits = require_logits(classifier, batch)
+    others = None if donors is None else as_images(donors, model)
+    if affine is not None and np.shape(affine) != (4, 4):
+        raise InputError(f"affine must be a 4 × 4 matrix, got {np.shape(affine)}")
+    shape = tuple(batch.shape[2:])
+    names = tuple(f"Image {number + 1}" for number in range(len(batch)))
+    shown = Shown(batch.cpu().numpy(), place(shape, shape, "stretch"), names, affine)
+    wanted = as_targets(targets, classifier, logits)
+    asked = Question(classifier, batch, wanted, logits, shown, seed, others, calibrated=classifier is model)
+    if isinstance(method, str):
+        return answer(asked, method, prepared(asked, method, settings or {}))
+    by_method = dict(settings or {})
+    for name in by_method:
+        if name not in method:
+            raise InputError(f"settings are for {name!r}, which is not asked for; give {{method: settings}}")
+    ready = {name: prepared(asked, name, by_method.get(name, {})) for name in method}  # all known before any work
+    return Explanations({name: answer(asked, name, built) for name, built in ready.items()})
+
+
+def prepared(asked: Question, name: str, settings: Mapping[str, Any]) -> Method:
+    """The method with its settings, checked as far as that can be done without work."""
+    method: Any = build_method(name, settings)
+    if METHODS[name].wants_donors and asked.donors is not None:
+        method = replace(method, donors=(asked.donors,) * len(asked.images))
+    require_company(name, method)
+    require_fit(name, method, asked.classifier, asked.images)
+    built: Method = method
+    return built
+
+
+def answer(asked: Question, name: str, method: Method) -> Explanation:
+    """The maps of a prepared method for the question."""
+    start = time.perf_counter()
+    batches = []
+    with in_one_sentence(name, asked.classifier):
+        for first in range(0, len(asked.images), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            seeds = [seed_for(asked.seed, image, name) for image in asked.shown.names[part]]
+            batches.append(
+                _of_part(method, part)(explained(asked.classifier), asked.images[part], asked.targets[part], seeds)
+            )
+    values = stacked([batch.values for batch in batches])
+    if not values.isfinite().all():
+        raise ModelError(f"the map of {name} on model {asked.classifier.name} is not finite; use another method")
+    scores = asked.logits.gather(1, asked.targets).cpu()
+    return Explanation(
+        method=name,
+        settings=plain_settings(method),
+        model=asked.classifier.name,
+        outputs=asked.classifier.outputs,
+        values=values,
+        errors=stacked([batch.error for batch in batches]),
+        targets=asked.targets.cpu(),
+        scores=scores,
+        probabilities=_probabilities(asked),
+        shown=asked.shown,
+        note="; ".join(dict.fromkeys(batch.note for batch in batches if batch.note)),
+        seed=asked.seed,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _of_part(method: Any, part: slice) -> Method:  # noqa: ANN401 - a frozen dataclass, whose fields differ
+    """The method with the donors of some of the images."""
+    donors = getattr(method, "donors", ())
+    own: Method = replace(method, donors=donors[part]) if donors else method
+    return own
+
+
+def _probabilities(asked: Question) -> Logits | None:
+    """The targets' probabilities, where the classifier says what they are."""
+    if not asked.calibrated:
+        return None
+    with torch.no_grad():
+        return asked.classifier.probabilities(asked.logits).gather(1, asked.targets).cpu()

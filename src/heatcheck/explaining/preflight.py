@@ -1,0 +1,210 @@
+"""Which methods run on a model: each is tried, on one random image and one target."""
+
+import math
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from heatcheck.core.contracts import Classifier
+from heatcheck.core.errors import HeatcheckError, ModelError, briefly
+from heatcheck.core.tensors import Images
+from heatcheck.explaining.inputs import as_classifier
+from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
+from heatcheck.methods import METHODS, build_method
+from heatcheck.methods.checks import in_one_sentence, require_fit, require_logits
+from heatcheck.methods.feature_maps import feature_map
+from heatcheck.methods.passes import evaluation_mode
+from heatcheck.methods.registry import MethodFacts
+from heatcheck.models import MODELS, Shape
+from heatcheck.models.load import PYTHON_PREFIX
+from heatcheck.models.untrained import untrained
+from heatcheck.running.progress import Silent, Watcher
+
+_USUAL_SIDE = {2: 224, 3: 64}  # of an image whose size nobody says
+_FORWARDS = 3  # timed, after one that warms up
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of one method."""
+
+    method: str
+    label: str
+    runs: bool
+    reason: str  # why it does not run, or what should be known where it does
+    seconds: float
+    forwards: float  # the trial's time in forward passes of this model, measured here
+    differentiable: bool
+    settings: Mapping[str, Any]  # of the trial
+    full_cost: str  # with its usual settings, in forward passes
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What is known of a model after one image went through it in every way."""
+
+    model: str
+    weights: str
+    channels: int
+    size: tuple[int, ...]
+    outputs: int
+    parameters: int
+    forward_seconds: float
+    layer: str  # that class activation maps use
+    methods: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the user says of the model's input; None is found out."""
+
+    side: int | None = None
+    channels: int | None = None
+
+
+def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | None = None) -> Preflight:
+    """Every registered method tried on the model with its cheapest settings."""
+    watcher = watcher or Silent()
+    ready = _ready(model, wanted)
+    classifier, image = ready.classifier, ready.image
+    require_logits(classifier, image)
+    forward = _forward_seconds(classifier, image)
+    watcher.start("methods", len(METHODS))
+    for name in ("guided_backprop", "deep_lift"):  # the first to follow a network pays for what torch sets up once
+        try_method(METHODS[name], classifier, image, forward)
+    tried = []
+    for facts in METHODS.values():
+        tried.append(try_method(facts, classifier, image, forward))
+        watcher.advance(note=facts.name)
+    return Preflight(
+        model=model.name,
+        weights=ready.weights,
+        channels=image.shape[1],
+        size=tuple(image.shape[2:]),
+        outputs=len(classifier.outputs),
+        parameters=sum(parameter.numel() for parameter in classifier.module.parameters()),
+        forward_seconds=forward,
+        layer=_layer(classifier.module, image),
+        methods=tuple(tried),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A classifier, where its weights come from, and a random image that it should be able to take."""
+
+    classifier: Classifier
+    weights: str
+    image: Images
+
+
+def _ready(model: NamedModel, wanted: Input) -> _Ready:
+    own = model.name.startswith(PYTHON_PREFIX)
+    trained = model.weights is not None or (not own and bool(MODELS[model.name].weights))
+    if trained or (own and model.contract):
+        loaded = load_named(model)
+        known = loaded.preprocessing
+        size = (wanted.side,) * len(known.size) if wanted.side else known.size
+        image = _random((wanted.channels or known.channels, *size), loaded.device)
+        classifier = replace(loaded, preprocessing=known.model_copy(update={"size": size}))
+        return _Ready(classifier, "trained" if trained else "the factory's", image)
+    contract = contract_file(model.contract) if model.contract else None
+    outputs = len(contract.outputs) if contract else 2
+    if own:
+        module = untrained(model.name, trusted=model.trust_code)
+        usual = _usual_input(module)
+    else:
+        usual = (MODELS[model.name].channels, *MODELS[model.name].size)
+    usual = (contract.channels, *contract.size) if contract else usual
+    shape = (wanted.channels or usual[0], *((wanted.side or side) for side in usual[1:]))
+    if not own:
+        module = untrained(model.name, Shape(shape[0], outputs, shape[1:]))
+    module = _moved(module.eval(), model.device)
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    image = _random(shape, device)
+    named: Any = as_classifier(module, image, contract.outputs if contract else None)
+    return _Ready(replace(named, name=model.name), "the factory's" if own else "random", image)
+
+
+def _moved(module: nn.Module, device: str) -> nn.Module:
+    try:
+        return module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"device {device!r} cannot be used ({briefly(error)}); try --device cpu") from error
+
+
+def _usual_input(module: nn.Module) -> tuple[int, ...]:
+    """The channels and sides that a network most likely takes, by its first convolution."""
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d | nn.Conv3d):
+            axes = 2 if isinstance(part, nn.Conv2d) else 3
+            return (part.in_channels, *(_USUAL_SIDE[axes],) * axes)
+    return (1, _USUAL_SIDE[2], _USUAL_SIDE[2])
+
+
+def _random(shape: tuple[int, ...], device: torch.device, seed: int = 0) -> Images:
+    return torch.randn(1, *shape, generator=torch.Generator().manual_seed(seed)).to(device)
+
+
+def _forward_seconds(classifier: Classifier, image: Images) -> float:
+    times = []
+    with evaluation_mode(classifier.module), torch.no_grad():
+        for _ in range(_FORWARDS + 1):
+            start = time.perf_counter()
+            classifier.logits(image).sum().item()  # a device that works on its own is waited for
+            times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forward: float) -> Tried:
+    """One method tried on one image and the first output."""
+    start = time.perf_counter()
+    runs, reason = True, ""
+    try:
+        method, stand_in = _with_stand_ins(facts, classifier, image)
+        require_fit(facts.name, method, classifier, image)
+        with in_one_sentence(facts.name, classifier):
+            maps = method(classifier, image, torch.zeros(1, 1, dtype=torch.long, device=image.device), [0])
+        runs = bool(maps.values.isfinite().all())
+        reason = "; ".join(filter(None, ("" if runs else "its map is not finite", stand_in, maps.note)))
+    except HeatcheckError as error:
+        runs, reason = False, str(error)
+    except Exception as error:  # noqa: BLE001 - one method's failure, whatever it is, is what is to be found out
+        runs, reason = False, f"{type(error).__name__}: {briefly(error)}"
+    seconds = time.perf_counter() - start
+    return Tried(
+        method=facts.name,
+        label=facts.label,
+        runs=runs,
+        reason=" ".join(reason.split()),
+        seconds=seconds if runs else math.nan,
+        forwards=seconds / forward if runs else math.nan,
+        differentiable=facts.differentiable,
+        settings=dict(facts.trial),
+        full_cost=facts.cost,
+    )
+
+
+def _with_stand_ins(facts: MethodFacts, classifier: Classifier, image: Images) -> tuple[Any, str]:
+    """The method at its cheapest, with something in the place of what only a study can give."""
+    method: Any = build_method(facts.name, facts.trial)
+    if facts.wants_priors:
+        flat = torch.ones(1, len(classifier.outputs), *(8,) * (image.ndim - 2))
+        return replace(method, priors=flat), "tried with a flat prior; a study gives the real one"
+    if facts.wants_donors:
+        donor = _random(tuple(image.shape[1:]), image.device, seed=1)
+        return replace(method, donors=(donor,)), "tried with a random image as donor; a study gives real ones"
+    return method, ""
+
+
+def _layer(module: nn.Module, image: Images) -> str:
+    try:
+        with evaluation_mode(module):
+            return feature_map(module, image).name
+    except ModelError:
+        return ""

@@ -1,0 +1,192 @@
+"""The models of a study, each with the methods to be judged on it; one of them at a time is in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from pydantic import model_validator
+
+from heatcheck.core.contracts import Classifier, Method, Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.records import Case, CaseKey
+from heatcheck.explaining.batch import Explained, Explainer
+from heatcheck.explaining.dry_run import Judged, methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.ensemble import EnsembleExplainer
+from heatcheck.explaining.extra_inputs import Supply
+from heatcheck.explaining.priors import LocationPriors
+from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
+from heatcheck.report.numbers import count
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.store import RunFolder
+
+
+class StudyModel(ModelSettings):
+    """One of a study's models: a network, or an ensemble of checkpoints."""
+
+    label: str = ""  # what tables call it, where its name is not enough
+
+    @property
+    def key(self) -> str:
+        """What scores call the model."""
+        return self.label or self.name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"name": value}
+        if isinstance(value, Mapping) and value.get("ensemble") and not value.get("name"):
+            return {**value, "name": Path(str(value["ensemble"])).stem}
+        return value
+
+
+class CaseExplainer(Judged, Protocol):
+    """A model that explains cases; a frozen dataclass, so that `replace` gives it other methods."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def supplies(self) -> tuple[Supply, ...]:
+        """What the study knows beyond an image."""
+
+    def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
+        """Every case explained, and the seconds each method took for the batch."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study asks of each of its models."""
+
+    findings: tuple[str, ...]
+    methods: Mapping[str, Method]
+    channels: str
+    seed: int
+    folder: Path  # where relative paths start
+    device: str
+    trust_code: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of a model once it was loaded."""
+
+    name: str
+    label: str
+    description: str
+    architecture: str
+    kind: Literal["single", "ensemble"]
+    members: int
+    outputs: tuple[str, ...]
+    weights_hash: str
+    contract: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The cases of one part of the study: those that are scored, or those that thresholds are tuned on."""
+
+    name: str
+    source: Source
+    keys: Sequence[CaseKey]
+
+
+def explainer_for(settings: StudyModel, asked: Asked) -> CaseExplainer:
+    """The model that a spec names, with the study's methods."""
+    model = open_model(settings, asked.folder, asked.device, trust_code=asked.trust_code)
+    common = (asked.findings, asked.methods, asked.channels, asked.seed)
+    if isinstance(model, Ensemble):
+        return EnsembleExplainer(replace(model, name=settings.key), *common)
+    return Explainer(replace(model, name=settings.key), *common)
+
+
+def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
+    """What the run records of a model."""
+    classifier = explainer.classifier
+    if not isinstance(classifier, NetworkClassifier):
+        raise TypeError("a localization study explains a NetworkClassifier")
+    ensemble = explainer.ensemble if isinstance(explainer, EnsembleExplainer) else None
+    name = ensemble.architecture if ensemble else settings.name
+    return ModelFacts(
+        name=settings.key,
+        label=settings.label or settings.name,
+        description=_described(settings, name, len(ensemble.members) if ensemble else 0),
+        architecture=name,
+        kind="ensemble" if ensemble else "single",
+        members=len(ensemble.members) if ensemble else 1,
+        outputs=classifier.outputs,
+        weights_hash=classifier.weights_hash,
+        contract=classifier.preprocessing.model_dump(mode="json"),
+    )
+
+
+def _described(settings: StudyModel, architecture: str, members: int) -> str:
+    """What the network is and where its weights come from; of a file only the name, for a report is passed on."""
+    known = MODELS[architecture] if architecture in MODELS else None  # noqa: SIM401 - a registry raises
+    label = known.label if known else "A model of your own"
+    if members:
+        return f"{label}, an ensemble of {count(members, 'checkpoint')}"
+    if settings.weights is not None:
+        return f"{label}, weights {settings.weights.name}"
+    return known.summary if known else label
+
+
+class Bench:
+    """The study's models; loading one makes room by letting go of the one before."""
+
+    def __init__(self, models: Sequence[StudyModel], asked: Asked) -> None:
+        self._models = {model.key: model for model in models}
+        self._asked = asked
+        self._loaded: dict[str, CaseExplainer] = {}  # at most one, and so below
+        self._ready: dict[tuple[str, str], CaseExplainer] = {}
+        self._priors: dict[str, LocationPriors] = {}  # by split: they do not depend on a model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What scores call the models, in their order."""
+        return tuple(self._models)
+
+    def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelFacts, ...]:
+        """What is known of each model, after each was tried with every method."""
+        # backwards, so that the first, whose turn comes first, stays in memory
+        found = [self._checked(name, key_lists) for name in reversed(self.names)]
+        return tuple(reversed(found))
+
+    def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelFacts:
+        explainer = self._explainer(name)
+        _require_outputs(explainer.classifier, self._asked.findings)
+        for keys in key_lists:
+            require_other_patients(explainer, keys)
+        try_out(explainer)
+        return facts_of(self._models[name], explainer)
+
+    def _explainer(self, name: str) -> CaseExplainer:
+        if name not in self._loaded:
+            self._ready.clear()
+            self._loaded.clear()
+            self._loaded[name] = explainer_for(self._models[name], self._asked)
+        return self._loaded[name]
+
+    def ready(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
+        """The model with what its methods ask of the study: usual places, other patients' images, the best batch."""
+        if (split.name, name) not in self._ready:
+            explainer = self._explainer(name)
+            known = self._priors.get(split.name)
+            supplies = supplies_for(explainer, split.source, split.keys, watcher, known)
+            for supply in supplies:
+                if isinstance(supply, LocationPriors):
+                    self._priors[split.name] = supply
+            fact = "max_batch" if name == self.names[0] else f"max_batch of {name}"
+            methods = methods_with_batch(explainer, folder, fact)
+            self._ready.clear()
+            self._ready[split.name, name] = replace(explainer, supplies=supplies, methods=methods)
+        return self._ready[split.name, name]
+
+
+def _require_outputs(classifier: Classifier, findings: Sequence[str]) -> None:
+    missing = [finding for finding in findings if finding not in classifier.outputs]
+    if missing:
+        raise SpecError(
+            f"model {classifier.name} has no output for {', '.join(missing)}; its outputs are "
+            f"{', '.join(classifier.outputs)}. Choose `findings` among them, or correct the contract's `outputs`"
+        )

@@ -1,0 +1,1 @@
+"""Training: from a spec to networks, checkpoints and results."""

@@ -1,0 +1,114 @@
+"""The checkpoints of a training: kept while it runs, listed when it is done, and put together as an ensemble."""
+
+import csv
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from heatcheck.core.records import CaseKey
+from heatcheck.fitting.results import Views, judged
+from heatcheck.models import NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models.classifier import activated, log_odds
+from heatcheck.models.ensemble import FILE, EnsembleFile, MemberEntry
+from heatcheck.runs.tables import replaced
+from heatcheck.training.selection import Candidate, Check, best_checks, file_name, members
+
+FOLDER = "checkpoints"
+
+
+@dataclass(frozen=True)
+class CheckpointKeeper:
+    """Judges the network of one run and keeps its best checkpoints as files."""
+
+    folder: Path
+    model: str
+    contract: Preprocessing
+    strategy: str
+    run: int
+    by: tuple[str, ...]
+    most: int
+    keys: tuple[CaseKey, ...]  # of the validation data
+    views: Views = "each"
+
+    def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:
+        """The AUROC of each finding on the validation data; none where the network's answers are no numbers."""
+        if not answers.isfinite().all():
+            return dict.fromkeys(self.contract.outputs, math.nan)
+        probabilities = activated(log_odds(answers, self.contract), self.contract).double().numpy()
+        return judged(self.keys, labels.double().numpy(), probabilities, self.contract.outputs, self.views).by_finding()
+
+    def keep(self, history: Sequence[Check], module: nn.Module) -> None:
+        """Store the newest weights if they are among the run's best, and remove those that are no longer."""
+        best = {file_name(self.strategy, self.run, check.step) for check in best_checks(history, self.by, self.most)}
+        newest = file_name(self.strategy, self.run, history[-1].step)
+        if newest in best:
+            with replaced(self.folder / newest) as temporary:
+                save_classifier(NetworkClassifier(self.model, module, self.contract), temporary)
+        for check in history:
+            name = file_name(self.strategy, self.run, check.step)
+            if name not in best:
+                (self.folder / name).unlink(missing_ok=True)
+
+
+def kept_of(strategy: str, run: int, history: Sequence[Check], by: Sequence[str], most: int) -> list[Candidate]:
+    """The checkpoints that a run leaves behind."""
+    return [Candidate(strategy, run, check) for check in best_checks(history, by, most)]
+
+
+def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate], findings: Sequence[str]) -> None:
+    """Write checkpoints.csv: every check, how well it did, and whether its checkpoint is still there."""
+    there = {candidate.name for candidate in kept}
+    with replaced(out / "checkpoints.csv") as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        facts = ("strategy", "run", "step", "epoch", "training_loss", "validation_loss", "mean_auroc")
+        writer.writerow(("checkpoint", "kept", *facts, *findings))
+        for one in every:
+            check = one.check
+            numbers = (check.training_loss, check.validation_loss, check.mean_auroc)
+            row = (one.name, int(one.name in there), one.strategy, one.run, check.step, check.epoch + 1)
+            told = (check.auroc.get(finding, math.nan) for finding in findings)
+            writer.writerow((*row, *("" if math.isnan(value) else f"{value:.6g}" for value in (*numbers, *told))))
+
+
+def write_ensemble(
+    out: Path, model: str, kept: Sequence[Candidate], findings: Sequence[str], choice: tuple[tuple[str, ...], int]
+) -> Path:
+    """Write ensemble.json: for each finding the best checkpoints; `choice` is what ranks them and how many."""
+    by, most = choice
+    digests = {one.name: file_digest(out / FOLDER / one.name) for one in kept}
+    listed = {
+        finding: tuple(
+            MemberEntry(
+                checkpoint=Path(FOLDER) / one.name, sha256=digests[one.name], auroc=_number(one.check.auroc[finding])
+            )
+            for one in members(kept, finding, by, most)
+        )
+        for finding in findings
+    }
+    text = EnsembleFile(model=model, findings=listed).model_dump(mode="json")
+    with replaced(out / FILE) as temporary:
+        temporary.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    return out / FILE
+
+
+def copy_best(out: Path, best: Candidate) -> Path:
+    """Write weights.safetensors, the best single checkpoint."""
+    with replaced(out / "weights.safetensors") as temporary:
+        shutil.copyfile(out / FOLDER / best.name, temporary)
+    return out / "weights.safetensors"
+
+
+def file_digest(path: Path) -> str:
+    """The hash of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

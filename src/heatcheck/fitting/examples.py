@@ -1,0 +1,183 @@
+"""The cases of a source as examples: read when asked for, or once and then kept on disk."""
+
+import json
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import CaseError, InputError, RunFolderError
+from heatcheck.core.records import CaseKey
+from heatcheck.core.seeds import generator_for
+from heatcheck.models import Preprocessing
+from heatcheck.models.classifier import prepared
+from heatcheck.running.cases import digest_of
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.tables import replaced
+
+SAMPLE = 500  # images from which the mean and the standard deviation are taken
+_AT_ONCE = 16
+
+
+class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
+    """The cases of a source on the model's grid, with their labels; read anew each time.
+
+    An image that cannot be read is NaN: it teaches nothing, and is counted. A grey image fills every channel,
+    unless the source's channels are modalities.
+    """
+
+    def __init__(self, source: Source, contract: Preprocessing, blank: Literal["unknown", "zero"] = "unknown") -> None:
+        self.source, self.contract = source, contract
+        self.modalities: tuple[str, ...] = getattr(source, "modalities", ())
+        self.keys = list(source.index())
+        every = (key.labels.get(finding, math.nan) for key in self.keys for finding in contract.outputs)
+        labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(self.keys), -1))
+        self.labels = labels.nan_to_num(0.0) if blank == "zero" else labels
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        image = self._read(index)
+        return image if isinstance(image, Tensor) else torch.full(self.shape, math.nan), self.labels[index]
+
+    def problem(self, index: int) -> Exception | None:
+        """Why a case teaches nothing; None where it can be read."""
+        image = self._read(index)
+        return None if isinstance(image, Tensor) else image
+
+    def _read(self, index: int) -> Tensor | Exception:
+        try:
+            image = self.source.load(self.keys[index]).image
+            self._require_channels(len(image))
+            return prepared(image, self.contract)
+        except InputError:
+            raise  # what the user must mend concerns every image
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
+            return error
+
+    def _require_channels(self, found: int) -> None:
+        if len(self.modalities) > 1 and found != self.contract.channels:
+            named = ", ".join(self.modalities)
+            raise CaseError(f"image has {found} channels, the model expects {self.contract.channels} ({named})")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of each image."""
+        return (self.contract.channels, *self.contract.size)
+
+
+def classes_of(keys: Sequence[CaseKey], classes: Sequence[str]) -> Int[np.ndarray, " cases"]:
+    """The place of each case's class among the classes, of which it has one."""
+    return np.array([[key.labels.get(name) for name in classes].index(1.0) for key in keys])
+
+
+class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
+    """Examples kept on disk after their first preparation, in half precision, and read through a memory map.
+
+    A small file beside the images says of which data they were made; images of other data are prepared anew.
+    """
+
+    def __init__(
+        self,
+        examples: CaseExamples,
+        path: Path,
+        watcher: Watcher,
+        workers: int,
+        *,
+        remedy: str = "set `cache: false` to read them anew each time",
+    ) -> None:
+        self.labels, self.path = examples.labels, path
+        origin, told = _origin_of(examples), path.with_name(f"{path.name}.json")
+        if not path.exists() or not told.exists() or told.read_text() != origin:
+            told.unlink(missing_ok=True)  # before the images change: it must never speak of others
+            _announce(2 * len(examples) * math.prod(examples.shape), path, watcher, remedy)
+            _prepare_all(examples, path, watcher, workers)
+            with replaced(told) as temporary:
+                temporary.write_text(origin)
+        self._images: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the memory map: sent to another process, it would be all of the images."""
+        return self.__dict__ | {"_images": None}
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if self._images is None:
+            self._images = np.load(self.path, mmap_mode="r")
+        return torch.from_numpy(self._images[index].astype(np.float32)), self.labels[index]
+
+
+def _origin_of(examples: CaseExamples) -> str:
+    """What the prepared images depend on: the data, which cases in which order, and how they are prepared."""
+    facts = {
+        "data": examples.source.stamp(),
+        "cases": digest_of(examples.keys),
+        "contract": examples.contract.model_dump(mode="json"),
+    }
+    return json.dumps(facts, indent=1, sort_keys=True) + "\n"
+
+
+def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
+    shape = (len(examples), *examples.shape)
+    temporary = path.with_suffix(".tmp.npy")
+    images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
+    watcher.start(f"preparing {path.stem}", len(examples))
+    batches = DataLoader(examples, _AT_ONCE, num_workers=workers)
+    for start, (batch, _) in zip(range(0, len(examples), _AT_ONCE), batches, strict=True):
+        images[start : start + len(batch)] = batch.numpy()
+        watcher.advance(len(batch))
+    images.flush()
+    temporary.rename(path)
+
+
+def _announce(size: int, path: Path, watcher: Watcher, remedy: str) -> None:
+    """Say how much disk the prepared images take, or refuse where there is not as much."""
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        raise RunFolderError(
+            f"the prepared {path.stem} images take {size / 1e9:.1f} GB and {path.parent} has {free / 1e9:.1f} GB free; "
+            f"{remedy + ', or ' if remedy else ''}choose another --out"
+        )
+    if size > 1e9:
+        watcher.say(
+            f"The prepared {path.stem} images take {size / 1e9:.1f} GB of disk{'; ' if remedy else ''}{remedy}."
+        )
+
+
+def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watcher) -> tuple[list[float], list[float]]:
+    """The mean and the standard deviation of each channel, over the pixels of a sample of the images, one at a time."""
+    chosen = generator_for(seed, "intensity").permutation(len(keys))[:SAMPLE]
+    watcher.start("mean and spread", len(chosen))
+    count, total, squares = 0, np.zeros(0), np.zeros(0)
+    for place in sorted(chosen):
+        watcher.advance()
+        try:
+            image = source.load(keys[place]).image
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
+            continue
+        pixels = image.reshape(len(image), -1).astype(np.float64)
+        if count and len(pixels) != len(total):
+            raise InputError(f"training images have {len(total)} and {len(pixels)} channels; make them alike")
+        count += pixels.shape[1]
+        total = pixels.sum(1) + (total if total.size else 0)
+        squares = (pixels**2).sum(1) + (squares if squares.size else 0)
+    if not count:
+        raise InputError(f"none of {len(chosen)} training images can be read; check the training source")
+    mean = total / count
+    spread = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    if not spread.all():
+        raise InputError("the training images are of one grey; check the training source")
+    return [float(f"{value:.4g}") for value in mean], [float(f"{value:.4g}") for value in spread]

@@ -1,0 +1,72 @@
+"""What a training begins with: how images are prepared, and the first weights."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import InputError
+from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.examples import intensity
+from heatcheck.fitting.spec import PixelsPart, Plan
+from heatcheck.models import MODELS, Preprocessing
+from heatcheck.models.contract import read_contract
+from heatcheck.models.renaming import some
+from heatcheck.models.starting import start_from
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.tables import replaced
+from heatcheck.training import quick
+
+
+def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
+    """How images are prepared: said by the spec, or measured on the training images once and then remembered."""
+    file = out / "contract.json"
+    if file.exists():
+        return read_contract(file.read_text(), file.name)
+    channels, scale = _pixels(plan, watcher)
+    contract = Preprocessing(outputs=plan.outputs, size=plan.body.size, channels=channels, **scale)
+    with replaced(file) as temporary:
+        temporary.write_text(contract.model_dump_json() + "\n")
+    return contract
+
+
+def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
+    """Channels, and what the contract says of scaling."""
+    said = plan.body.pixels
+    if said.mean is not None or said.scaling == "nonzero":
+        return channels_of(said, plan.training), said.scale()
+    mean, std = intensity(plan.training, plan.training.index(), plan.seed, watcher)
+    if said.channels and len(mean) not in (1, said.channels):
+        raise InputError(
+            f"the training images have {len(mean)} channels, `pixels.channels` is {said.channels}; only grey images "
+            "can fill other channels than their own"
+        )
+    return said.channels or len(mean), {"mean": tuple(mean), "std": tuple(std)}
+
+
+def channels_of(said: PixelsPart, source: Source) -> int:
+    """The channels that the spec names or counts values for, else those of the first image that can be read."""
+    if said.said_channels:
+        return said.said_channels
+    for key in source.index():
+        try:
+            return len(source.load(key).image)
+        except InputError:
+            raise
+        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
+            continue
+    raise InputError("none of the training images can be read; check the training source")
+
+
+def initial(plan: Plan, contract: Preprocessing, seed: int, watcher: Watcher) -> nn.Module:
+    """The network before its first step; the watcher hears what it took from the file that the spec names as start."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(seed, "initial weights"))
+        module = MODELS[plan.body.model].build(contract.channels, contract.answers, contract.size)
+    if plan.start is not None:
+        started = start_from(plan.start, module, plan.body.model)
+        fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
+        watcher.say(f"{len(started.loaded)} weights come from {plan.start.name}{fresh}.")
+    return quick(module)

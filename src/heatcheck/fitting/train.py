@@ -1,0 +1,226 @@
+"""Train classifiers from a spec: sources → examples → runs of the fit → checkpoints, the best of them, an ensemble."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from heatcheck.core.errors import RunFolderError
+from heatcheck.fitting.checkpoints import (
+    FOLDER,
+    CheckpointKeeper,
+    copy_best,
+    file_digest,
+    kept_of,
+    write_ensemble,
+    write_table,
+)
+from heatcheck.fitting.curve import draw_curve
+from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
+from heatcheck.fitting.network import contract_of, initial
+from heatcheck.fitting.results import Gain, Judged, TestResult, gains, judged, told_by
+from heatcheck.fitting.spec import Plan, planned
+from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.spec import Spec
+from heatcheck.runs.store import locked
+from heatcheck.runs.tables import replaced
+from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, fit, steps_done
+from heatcheck.training.batches import Batches
+from heatcheck.training.selection import best_candidate, mean_of, merit
+
+HERE = Machine()
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training leaves behind."""
+
+    weights: Path
+    results: tuple[TestResult, ...]  # of the best single checkpoint
+    ensemble: Path | None = None
+    ensemble_results: tuple[TestResult, ...] = ()
+    gains: tuple[Gain, ...] = ()
+    accuracy: float = math.nan  # of the best single checkpoint, where classes exclude one another
+
+    @property
+    def macro_auroc(self) -> float:
+        """The mean over the findings that have an AUROC."""
+        return mean_of(result.auroc for result in self.results)
+
+    @property
+    def macro_ensemble_auroc(self) -> float:
+        """The same of the ensemble."""
+        return mean_of(result.auroc for result in self.ensemble_results)
+
+
+def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> Trained:
+    """The trained classifiers as files in `out`, and how well they do on the test source; continues what was begun."""
+    machine.check()
+    plan = planned(spec)
+    part = plan.body.fit  # refused here where it does not fit the data
+    batches = Batches(len(plan.training.index()), part.batch_size, 0, processes=machine.devices)
+    plan.settings(1, part.rates[0]).pace(part.epochs * len(batches))
+    _claim(out, _identity(plan, machine))
+    with locked(out), repeatable(spec.envelope.threads):
+        for left_over in out.rglob("*.tmp-*"):  # a killed training leaves its unfinished file behind
+            left_over.unlink()
+        for name in (FOLDER, "runs"):
+            (out / name).mkdir(exist_ok=True)
+        return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher)).carried_out()
+
+
+def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
+    """What must be equal when a training is taken up again."""
+    return {
+        "seed": plan.seed,
+        **plan.body.model_dump(mode="json"),
+        "machine": {"device": machine.device, "devices": machine.devices, "precision": machine.precision},
+        "start_sha256": file_digest(plan.start) if plan.start else None,
+        "data": [source.stamp() for source in (plan.training, plan.validation)],
+    }
+
+
+@dataclass(frozen=True)
+class _Training:
+    """One training under way in its folder."""
+
+    plan: Plan
+    out: Path
+    watcher: Watcher
+    machine: Machine
+    contract: Preprocessing
+
+    def carried_out(self) -> Trained:
+        """Every run that is not finished yet, then what is made of their checkpoints."""
+        body = self.plan.body
+        data = self._examples("training"), self._examples("validation")
+        rates = self._rates(data)
+        rate = max(rates, key=lambda each: rates[each])
+        every: list[Candidate] = []
+        kept: list[Candidate] = []
+        for strategy in self.plan.strategies:
+            for run in range(1, body.runs + 1):
+                history = self._run(f"{strategy}-{run}", (strategy, run, rate), data, body.checkpoints.keep)
+                every += [Candidate(strategy, run, check) for check in history]
+                kept += kept_of(strategy, run, history, self.plan.by, body.checkpoints.keep)
+        trained = self._judged(kept)
+        write_table(self.out, every, kept, self.plan.outputs)
+        draw_curve(self.out, every, kept, self.plan.by)
+        self._record(trained, every, best_candidate(kept, self.plan.by), rates)
+        return trained
+
+    def _examples(self, name: str) -> Examples:
+        """The examples of one of the three sources, as the spec wants them kept."""
+        source = {"training": self.plan.training, "validation": self.plan.validation, "test": self.plan.test}[name]
+        read = CaseExamples(source, self.contract, self.plan.body.blank if name == "training" else "unknown")
+        if not self.plan.body.cache:
+            return read
+        return StoredExamples(read, self.out / f"{name}.npy", self.watcher, self.machine.workers)
+
+    def _rates(self, data: tuple[Examples, Examples]) -> dict[float, float]:
+        """What each learning rate came to in one run of the first strategy; a single rate needs no trial."""
+        rates = self.plan.body.fit.rates
+        if len(rates) == 1:
+            return {rates[0]: math.nan}
+        tried = {rate: self._run(f"rate-{rate:g}", (self.plan.strategies[0], 1, rate), data, keep=0) for rate in rates}
+        return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in tried.items()}
+
+    def _run(self, name: str, which: tuple[str, int, float], data: tuple[Examples, Examples], keep: int) -> list[Check]:
+        """The history of one run, which is only done where it was not finished earlier."""
+        record, state = self.out / "runs" / f"{name}.json", self.out / "runs" / f"{name}.ckpt"
+        if record.exists():
+            state.unlink(missing_ok=True)
+            return [Check(**check) for check in json.loads(record.read_text())]
+        strategy, run, rate = which
+        settings = self.plan.settings(run, rate)
+        meaning = {"head": STRATEGIES[strategy].head, "activation": STRATEGIES[strategy].activation}
+        contract = self.contract.model_copy(update=meaning)
+        keys = tuple(self.plan.validation.index())
+        keeper = CheckpointKeeper(
+            self.out / FOLDER, self.plan.body.model, contract, strategy, run, self.plan.by, keep, keys,
+            self.plan.body.views,
+        )  # fmt: skip
+        module = initial(self.plan, contract, settings.seed, self.watcher)
+        classes = classes_of(self.plan.training.index(), self.plan.outputs) if settings.balanced else None
+        job = Job(module, LabelObjective(strategy), *data, settings, state, keeper, classes=classes)
+        self.watcher.start(f"training {name}", job.steps, steps_done(state))
+        history = fit(job, self.machine, self._tick)
+        with replaced(record) as temporary:
+            temporary.write_text(json.dumps([asdict(check) for check in history]) + "\n")
+        state.unlink()
+        return history
+
+    def _tick(self, _step: int, loss: float, auroc: float) -> None:
+        told = "" if math.isnan(auroc) else f", AUROC {auroc:.3f}"
+        self.watcher.advance(1, f"loss {loss:.3f}{told}")
+
+    def _judged(self, kept: Sequence[Candidate]) -> Trained:
+        """The best single checkpoint and the ensemble on the test source."""
+        body = self.plan.body
+        weights = copy_best(self.out, best_candidate(kept, self.plan.by))
+        examples = self._examples("test") if body.ensemble else CaseExamples(self.plan.test, self.contract)
+        single = load_classifier(ModelSettings(name=body.model, weights=weights), Path(), self.machine.device)
+        alone = self._told(single, examples)
+        if not body.ensemble:
+            accuracy = alone.accuracy if body.labels == "single" else math.nan
+            return Trained(weights, alone.results(), accuracy=accuracy)
+        file = write_ensemble(self.out, body.model, kept, self.plan.outputs, (self.plan.by, body.ensemble))
+        together = self._told(read_ensemble(file, body.model, self.machine.device), examples)
+        better = gains(together, alone, self.plan.seed)
+        return Trained(weights, alone.results(), file, together.results(), better)
+
+    def _told(self, model: Any, examples: Examples) -> Judged:  # noqa: ANN401 - a classifier or an ensemble
+        probabilities, labels = told_by(model, examples, self.machine.workers, self.watcher)
+        keys = self.plan.test.index()
+        return judged(keys, labels, probabilities, self.plan.outputs, self.plan.body.views)
+
+    def _record(self, trained: Trained, every: Sequence[Candidate], best: Candidate, rates: dict[float, float]) -> None:
+        """Write training.json, and say what could not be read."""
+        first = [one.check for one in every if one.run == 1 and one.strategy == every[0].strategy]
+        unreadable = sum(check.unreadable for check in first if check.epoch == 0)
+        if unreadable:
+            self.watcher.say(f"{unreadable} training images could not be read; they taught nothing.")
+        record = {
+            "history": [{"strategy": one.strategy, "run": one.run, **asdict(one.check)} for one in every],
+            "learning_rates": [{"rate": rate, "merit": value} for rate, value in rates.items()],
+            "unreadable": unreadable,
+            "best": f"{FOLDER}/{best.name}",
+            "accuracy": trained.accuracy,
+            "test": [asdict(result) for result in trained.results],
+            "ensemble_test": [asdict(result) for result in trained.ensemble_results],
+            "ensemble_less_best": [asdict(gain) for gain in trained.gains],
+        }
+        with replaced(self.out / "training.json") as temporary:
+            temporary.write_text(json.dumps(_plain(record), indent=1) + "\n")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with null in the place of what is no number: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _claim(out: Path, identity: dict[str, Any]) -> None:
+    """Take the folder for this training, or continue there if it holds the same one."""
+    description = out / "training-spec.json"
+    text = json.dumps(identity, indent=1, sort_keys=True) + "\n"
+    if description.exists():
+        if description.read_text() != text:
+            raise RunFolderError(
+                f"{out} holds another training (spec, seed, data, devices or precision differ); choose another --out"
+            )
+        return
+    if out.exists() and (not out.is_dir() or any(path.name != ".lock" for path in out.iterdir())):
+        raise RunFolderError(f"{out} is not an empty folder; choose another --out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        description.write_text(text)
+    except OSError as error:
+        raise RunFolderError(f"{out} cannot be written ({error.strerror}); choose another --out") from error

@@ -1,0 +1,1 @@
+"""Inline SVG charts; colours come from CSS classes."""

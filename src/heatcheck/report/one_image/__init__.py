@@ -1,0 +1,1 @@
+"""Explanations of single images, outside a study's report."""

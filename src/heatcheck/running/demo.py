@@ -1,0 +1,57 @@
+"""The demonstration: every study's demo spec in one folder, with a page that leads to their reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heatcheck.core.errors import RunFolderError, SpecError
+from heatcheck.core.registry import suggest
+from heatcheck.report.contents import FILE
+from heatcheck.running.execute import Outcome
+from heatcheck.running.progress import Watcher
+from heatcheck.running.registry import STUDIES
+from heatcheck.running.reporting import build_contents
+from heatcheck.running.run import run_study
+from heatcheck.running.study import RunOptions
+
+TITLE = "heatcheck demonstration"
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """What the demonstration left behind."""
+
+    page: Path
+    outcomes: tuple[Outcome, ...]
+
+
+def demo_studies() -> tuple[str, ...]:
+    """The studies that have a demo, in the order in which a reader should meet them."""
+    return tuple(sorted((name for name in STUDIES if STUDIES[name].demo), key=lambda name: STUDIES[name].demo))
+
+
+def run_demo(out: Path, only: Sequence[str], options: RunOptions, watcher: Watcher) -> Demonstration:
+    """Run the demos of these studies, of all where none is named, each in a folder of its own within `out`."""
+    known = demo_studies()
+    for name in only:
+        if name not in known:
+            raise SpecError(f"no demo of a study {name!r}; {suggest(name, known)}")
+    wanted = [name for name in known if not only or name in only]
+    _require_usable(out, known)
+    outcomes = []
+    for name in wanted:
+        watcher.say(f"{STUDIES[name].question} ({name})")
+        outcomes.append(run_study(f"{name}-demo", out / name, options, watcher))
+    finished = [name for name in known if (out / name / "report.html").exists()]
+    return Demonstration(build_contents(out, finished, TITLE), tuple(outcomes))
+
+
+def _require_usable(out: Path, known: Sequence[str]) -> None:
+    """Refuse a folder that holds something else."""
+    if out.exists() and not out.is_dir():
+        raise RunFolderError(f"{out} is a file; give --out a folder")
+    # a call that was killed may have left the unfinished page behind
+    there = {path.name for path in out.iterdir() if ".tmp-" not in path.name} if out.is_dir() else set()
+    foreign = sorted(there - {*known, FILE, *(f"{name}.salt" for name in known)})
+    if foreign:
+        raise RunFolderError(f"{out} holds other things ({foreign[0]}); choose another --out")

@@ -1,0 +1,85 @@
+"""Carry out what was planned: claim the folder, work off the shards, estimate, illustrate, report."""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from heatcheck.running.determinism import use_threads
+from heatcheck.running.progress import Watcher
+from heatcheck.running.reporting import build_report
+from heatcheck.running.study import Plan, Stage
+from heatcheck.runs.engine import run_shards
+from heatcheck.runs.store import RunFolder
+
+_PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to."""
+
+    report: Path
+    n_cases: int
+    n_failed: int
+
+
+def carry_out(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
+    """The finished run with its report; what an earlier call finished is not done again.
+
+    `circumstances` are recorded when the run begins: study, title, threads and whatever else the report should tell.
+    """
+    facts = {
+        "machine": platform.machine(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **plan.facts,
+        **circumstances,
+    }
+    identity = {**plan.identity, "versions": _versions()}
+    with RunFolder.locked(out, identity, facts) as folder:
+        if folder.manifest["status"] == "complete":
+            watcher.say("This run is finished already; its report is built again.")
+        else:
+            use_threads(folder.manifest["threads"])
+            for stage in plan.stages(folder, watcher):
+                _work_off(stage, folder.within(stage.name), watcher)
+            _conclude(plan, folder, watcher)
+        manifest = folder.manifest
+    report = build_report(out)
+    return Outcome(report, manifest["n_cases"], manifest["n_failed"])
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return {**found, "python": platform.python_version()}
+
+
+def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:
+    finished = sum(stage.cases_in(shard) for shard in range(stage.shards) if folder.has_shard(shard))
+    total = sum(map(stage.cases_in, range(stage.shards)))
+    watcher.start(stage.what, total, finished)
+    run_shards(folder, stage.shards, stage.work, lambda shard, _: watcher.advance(stage.cases_in(shard)))
+    folder.join_shards(stage.shards)
+
+
+def _conclude(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
+    folder.write_estimates(plan.estimates(folder))
+    plan.illustrate(folder, watcher)
+    cases = folder.read_table("cases")
+    failed = int((cases["status"] == "failed").sum())
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    folder.record(status="complete", n_cases=len(cases), n_failed=failed, finished=finished)

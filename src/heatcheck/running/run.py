@@ -1,0 +1,50 @@
+"""Run any study that a spec describes."""
+
+from pathlib import Path
+from typing import Any
+
+from heatcheck.core.errors import SpecError
+from heatcheck.running.execute import Outcome, carry_out, cores
+from heatcheck.running.progress import Silent, Watcher
+from heatcheck.running.registry import STUDIES
+from heatcheck.running.study import Plan, RunOptions
+from heatcheck.runs.spec import Spec, read_spec
+from heatcheck.runs.store import require_usable
+
+
+def run_study(
+    spec: Spec | str | Path, out: Path | str, options: RunOptions = RunOptions(), watcher: Watcher | None = None
+) -> Outcome:
+    """Run a study into the folder `out`, or take up what an earlier call left there.
+
+    Args:
+        spec: a parsed spec, the path of a YAML file, or the name of a shipped spec.
+        out: the run's folder; made if it does not exist.
+        options: what differs from call to call.
+        watcher: hears of the progress.
+
+    Raises:
+        InputError: what can be known before work starts; nothing is written then.
+    """
+    watcher = watcher or Silent()
+    parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
+    require_usable(Path(out))
+    plan = _plan(parsed, options, Path(out))
+    return carry_out(plan, _circumstances(parsed, options), Path(out), watcher)
+
+
+def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
+    if spec.envelope.study == "training":
+        raise SpecError(f"{spec.name} describes a training; use `heatcheck train`")
+    return STUDIES[spec.envelope.study].make_plan(spec, options, out)
+
+
+def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:
+    return {
+        "study": spec.envelope.study,
+        "title": spec.envelope.title or spec.name,
+        "threads": spec.envelope.threads or cores(),
+        "batch_size": spec.envelope.batch_size,
+        "shard_size": spec.envelope.shard_size,
+        "trusted_code": options.trust_code,
+    }

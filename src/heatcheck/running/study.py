@@ -1,0 +1,112 @@
+"""What a study offers, and what can be asked of it: its plan, its stages, its page."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from heatcheck.core.records import Estimate, ShardTables
+from heatcheck.estimating.compared_scores import Compared, compared_by_case, seed_conditions
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.page import StudyPage
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.spec import Spec
+from heatcheck.runs.store import Run, RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What differs from call to call without changing what is studied."""
+
+    device: str = "cpu"
+    limit: int | None = None  # the first so many cases only
+    workers: int = 2  # cases read ahead
+    seed: int | None = None  # instead of the spec's
+    trust_code: bool = False  # allow python:package.module:factory
+    pseudonymise: bool = False  # replace case and patient ids by salted hashes
+
+
+class Stage(Protocol):
+    """Shards that do not depend on one another; what comes of them may decide on the next stage's."""
+
+    @property
+    def name(self) -> str:
+        """The folder within the run's that holds the stage's tables; empty for the run's own."""
+
+    @property
+    def what(self) -> str:
+        """What is done, for whoever watches."""
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts the work is cut."""
+
+    def cases_in(self, shard: int) -> int:
+        """How many cases that part has."""
+
+    def work(self, shard: int) -> ShardTables:
+        """The tables of one shard."""
+
+
+class Plan(Protocol):
+    """A study that was checked and is ready to run."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What must be the same when the run is taken up again."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the report says about the run."""
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
+        """The stages in their order; each is asked for when the tables of the one before are joined."""
+
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """The estimates, from the run's joined tables."""
+
+    def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Pictures for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A kind of study: what it asks, and where its parts are.
+
+    Parts are written "package.module:function" and imported when they are first needed, so that listing studies and
+    building a report load neither torch nor another study.
+    """
+
+    name: str
+    summary: str
+    question: str
+    paper: str
+    plan: str  # spec, options and folder → Plan
+    page: str  # Evidence → StudyPage; its module loads without torch
+    compare: str = ""  # two finished runs and the number of draws → Compared; empty: scores are paired case by case
+    demo: int = 0  # its place in the demonstration, where its spec NAME-demo is run; 0: it has none
+
+    def make_plan(self, spec: Spec, options: RunOptions, out: Path) -> Plan:
+        """The study that a spec describes, checked and ready to run."""
+        plan: Plan = _part(self.plan)(spec, options, out)
+        return plan
+
+    def make_page(self, evidence: Evidence) -> StudyPage:
+        """The page of a run's report."""
+        page: StudyPage = _part(self.page)(evidence)
+        return page
+
+    def compare_runs(self, runs: Sequence[Run], draws: int) -> Compared:
+        """What differs between two finished runs of this study, beside their specs."""
+        if not self.compare:
+            return compared_by_case(runs, seed_conditions(runs[0].manifest), draws)
+        compared: Compared = _part(self.compare)(runs, draws)
+        return compared
+
+
+def _part(address: str) -> Callable[..., Any]:
+    """The function at "package.module:function"."""
+    module, _, name = address.partition(":")
+    part: Callable[..., Any] = getattr(import_module(module), name)
+    return part

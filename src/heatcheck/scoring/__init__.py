@@ -1,0 +1,1 @@
+"""Maps and marks of one case become rows of scores."""

@@ -1,0 +1,26 @@
+"""A label of −1 says that the reader would not say: for every number of a study it is unknown."""
+
+import numpy as np
+import pandas as pd
+from PIL import Image as Pictures
+
+from heatcheck.running.run import run_study
+from heatcheck.running.study import RunOptions
+
+
+def test_an_uncertain_label_counts_as_unknown(write_spec, tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks/Edema").mkdir(parents=True)
+    random = np.random.default_rng(1)
+    for name in "abcd":
+        Pictures.fromarray(random.integers(0, 255, (40, 36), np.uint8)).save(tmp_path / f"images/{name}.png")
+    Pictures.fromarray(np.eye(40, 36, dtype=bool)).save(tmp_path / "masks/Edema/a.png")
+    (tmp_path / "labels.csv").write_text("image,Edema\na,1\nb,0\nc,-1\nd,\n")
+    source = {"name": "folder", "images": "images", "masks": "masks", "labels": "labels.csv"}
+    spec = write_spec(source=source, methods=["random"], findings=["Edema"], gallery=0)
+    run_study(spec, tmp_path / "run", RunOptions())
+    predictions = pd.read_parquet(tmp_path / "run/predictions.parquet").set_index("case")["label"]
+    assert predictions[["a", "b"]].tolist() == [1, 0]
+    assert predictions[["c", "d"]].isna().all()
+    scores = pd.read_parquet(tmp_path / "run/scores.parquet")
+    assert set(scores["case"]) == {"a", "b"}

@@ -1,0 +1,55 @@
+"""The demonstration: every study once, in folders of their own."""
+
+import pytest
+
+from heatcheck.core.errors import RunFolderError, SpecError
+from heatcheck.running import demo
+from heatcheck.running.execute import Outcome
+from heatcheck.running.progress import Silent
+from heatcheck.running.study import RunOptions
+
+
+@pytest.fixture
+def carried_out(monkeypatch):
+    """The specs that were run and where, in place of running them."""
+    done = []
+
+    def run(spec, out, options, watcher):
+        done.append((spec, out.name))
+        out.mkdir(parents=True)
+        (out / "report.html").write_text("")
+        return Outcome(out / "report.html", 4, 1)
+
+    monkeypatch.setattr(demo, "run_study", run)
+    monkeypatch.setattr(demo, "build_contents", lambda out, runs, title: (out, tuple(runs), title))
+    return done
+
+
+def test_every_study_with_a_demo_is_run_in_a_folder_of_its_own(carried_out, tmp_path):
+    found = demo.run_demo(tmp_path / "out", [], RunOptions(), Silent())
+    studies = ("localization", "triggers", "alignment", "modality")
+    assert carried_out == [(f"{name}-demo", name) for name in studies]
+    assert found.page[1] == studies
+    assert sum(outcome.n_failed for outcome in found.outcomes) == 4
+
+
+def test_one_study_alone_leaves_the_others_reports_on_the_page(carried_out, tmp_path):
+    demo.run_demo(tmp_path / "out", ["localization"], RunOptions(), Silent())
+    found = demo.run_demo(tmp_path / "out", ["triggers"], RunOptions(), Silent())
+    assert [name for _, name in carried_out] == ["localization", "triggers"]
+    assert found.page[1] == ("localization", "triggers")
+
+
+def test_an_unknown_study_is_refused_with_a_suggestion(carried_out, tmp_path):
+    with pytest.raises(SpecError, match="did you mean 'triggers'"):
+        demo.run_demo(tmp_path / "out", ["trigers"], RunOptions(), Silent())
+    assert not carried_out
+
+
+@pytest.mark.parametrize("there", ["run.json", "thesis.docx"])
+def test_a_folder_that_holds_other_things_is_left_alone(carried_out, tmp_path, there):
+    (tmp_path / there).write_text("mine")
+    with pytest.raises(RunFolderError, match="choose another --out"):
+        demo.run_demo(tmp_path, [], RunOptions(), Silent())
+    assert not carried_out
+    assert (tmp_path / there).read_text() == "mine"

@@ -1,0 +1,202 @@
+"""One case scored by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from heatcheck.core.geometry import place
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading, condition
+from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.priors import NO_PRIOR
+from heatcheck.regions.rule import RegionRule
+from heatcheck.scoring.rows import (
+    CALLED_NEGATIVE,
+    NO_MASK,
+    NOT_OUTLINED,
+    REFERENCE,
+    TUNED_CUTOFF,
+    TUNED_THRESHOLD,
+    ScoringRule,
+    Tuned,
+    score_case,
+)
+
+RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
+TRUTH = np.zeros((4, 4), bool)
+TRUTH[1, 1:3] = True  # two pixels
+
+
+def hot(*places):
+    values = np.zeros((4, 4), np.float32)
+    for row, column, value in places:
+        values[row, column] = value
+    return values
+
+
+def explained(labels, truth, maps, probabilities=(0.9,), readings=()):
+    case = Case(CaseKey("c", "p", labels), np.zeros((1, 4, 4), np.float32), truth, readings)
+    grids = {"grad_cam": torch.from_numpy(np.stack(maps))}
+    return Explained(case, (0.0,) * len(labels), probabilities, grids, place((4, 4), (4, 4), "stretch"))
+
+
+def values_of(rows, method="grad_cam"):
+    return {row.metric: row.value for row in rows if row.method == method and row.condition == "{}"}
+
+
+def test_a_positive_case_by_hand():
+    values = hot((1, 1, 3.0), (0, 0, 2.0), (3, 3, 1.0))
+    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (values,)), ["f"], "model", RULE))
+    assert got["iou"] == pytest.approx(1 / 3)  # region {(1,1), (0,0)}, truth {(1,1), (1,2)}
+    assert got["iou_full"] == pytest.approx(1 / 3)
+    assert got["hit"] == 1
+    assert got["mass"] == pytest.approx(0.5)
+    assert got["rank"] == pytest.approx(0.5)
+    assert (got["true_positive_pixels"], got["false_positive_pixels"]) == (1, 1)
+    assert (got["false_negative_pixels"], got["true_negative_pixels"]) == (1, 13)
+
+
+def test_a_map_that_marks_nothing_scores_zero_and_its_hit_is_chance():
+    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE))
+    assert got["iou"] == 0
+    assert got["hit"] == pytest.approx(2 / 16)
+    assert math.isnan(got["mass"])
+
+
+def test_an_absent_finding_counts_in_the_full_slice_only():
+    maps = (hot((0, 0, 1.0)), hot((1, 1, 1.0)))
+    rows = score_case(explained({"f": 0, "g": 1}, {"g": TRUTH}, maps, (0.9, 0.9)), ["f", "g"], "model", RULE)
+    got = {row.metric: row.value for row in rows if row.finding == "f"}
+    assert got["iou_full"] == 0
+    assert got["false_positive_pixels"] == 1
+    assert "iou" not in got
+    assert "hit" not in got
+
+
+def test_an_image_without_any_truth_leaves_the_pixel_counts_alone():
+    rows = score_case(explained({"f": 0}, {}, (hot((0, 0, 1.0)),)), ["f"], "model", RULE)
+    assert {row.metric for row in rows} == {"iou_full"}
+
+
+@pytest.mark.parametrize("label", [math.nan, UNCERTAIN])
+def test_an_unknown_or_uncertain_label_without_truth_gives_no_row(label):
+    assert score_case(explained({"f": label}, {}, (hot(),)), ["f"], "model", RULE) == []
+
+
+def test_a_positive_nobody_outlined_is_undefined_with_a_reason():
+    rows = score_case(explained({"f": 1}, {}, (hot(),)), ["f"], "model", RULE)
+    assert {row.metric for row in rows} == set(RULE.metrics)
+    assert all(math.isnan(row.value) and row.reason == NO_MASK for row in rows)
+
+
+def test_a_case_called_negative_leaves_the_true_positive_slice_and_counts_as_empty_in_the_full_one():
+    rule = ScoringRule(("iou", "iou_full", "hit"), RegionRule(0.5), cutoff=0.5)
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot((1, 1, 1.0)),), (0.4,)), ["f"], "model", rule)
+    by_metric = {row.metric: row for row in rows}
+    assert math.isnan(by_metric["iou"].value)
+    assert by_metric["iou"].reason == CALLED_NEGATIVE
+    assert by_metric["iou_full"].value == 0
+    assert by_metric["true_positive_pixels"].value == 0
+    assert by_metric["hit"].value == 1  # where the map points is asked of every positive case
+
+
+def test_the_human_score_is_the_mean_over_readers_who_have_one():
+    exact = Reading("A", {"f": TRUTH}, {"f": (Point((1.4, 1.2)),)})
+    half = Reading("B", {"f": hot((1, 1, 1)).astype(bool)}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(exact, half)), ["f"], "model", RULE)
+    got = values_of(rows, "human")
+    assert got["iou"] == pytest.approx((1 + 0.5) / 2)
+    assert got["hit"] == 1  # the second reader gave no point
+    readers = {row.condition: row.value for row in rows if row.method == "human" and row.metric == "iou"}
+    assert readers['{"reader":"A"}'] == 1
+    assert readers['{"reader":"B"}'] == 0.5
+
+
+def test_a_reader_who_saw_the_case_but_marked_nothing_overlaps_by_nothing():
+    blind = Reading("A", {}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(blind,)), ["f"], "model", RULE)
+    got = {row.metric: row for row in rows if row.method == "human" and row.condition == "{}"}
+    assert got["iou"].value == 0
+    assert math.isnan(got["hit"].value)
+    assert got["hit"].reason
+
+
+def test_a_reader_who_drew_no_outlines_is_unknown_not_wrong():
+    pointing = Reading("A", {}, {"f": (Point((1.5, 1.5)),)}, outlined=False)
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),), readings=(pointing,)), ["f"], "model", RULE)
+    got = {row.metric: row for row in rows if row.method == "human" and row.condition == "{}"}
+    assert got["hit"].value == 1
+    assert math.isnan(got["iou"].value)
+    assert got["iou"].reason == NOT_OUTLINED
+
+
+def test_a_reader_who_marks_a_healthy_image_pays_in_the_full_slice_as_a_method_does():
+    marked = Reading("A", {"f": TRUTH}, {})
+    maps = (hot((0, 0, 1.0)), hot((1, 1, 1.0)))
+    both = explained({"f": 0, "g": 1}, {"g": TRUTH}, maps, (0.9, 0.9), readings=(marked,))
+    rows = score_case(both, ["f", "g"], "model", RULE)
+    human = {row.metric: row.value for row in rows if row.finding == "f" and row.method == "human"}
+    assert human["iou_full"] == 0
+    assert "iou" not in human
+
+
+def test_a_finding_without_a_prior_is_undefined_for_the_location_prior():
+    both = explained({"f": 1}, {"f": TRUTH}, (hot((1, 1, 1.0)),))
+    prior = replace(both, grids={"location_prior": both.grids["grad_cam"]}, missing={"location_prior": {0: NO_PRIOR}})
+    rows = score_case(prior, ["f"], "model", RULE)
+    assert {row.metric for row in rows} == set(RULE.metrics)
+    assert all(math.isnan(row.value) and row.reason == NO_PRIOR for row in rows)
+
+
+def rows_at(rows, at, method="grad_cam"):
+    return {row.metric: row.value for row in rows if row.method == method and row.condition == at}
+
+
+def test_the_benchmark_leaves_an_empty_region_out_and_takes_the_first_of_equal_peaks():
+    flat = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE)
+    assert rows_at(flat, REFERENCE) == {"hit": 0.0}
+    tied = hot((1, 2, 3.0), (3, 0, 3.0))
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (tied,)), ["f"], "model", RULE)
+    assert values_of(rows)["hit"] == 0.5
+    assert rows_at(rows, REFERENCE) == {"iou": pytest.approx(1 / 3), "hit": 1.0}
+
+
+def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_without_one():
+    points = (Point((1.5, 1.5)), Point((3.5, 3.5)))
+    reader = Reading("one", {"f": TRUTH}, {"f": points})
+    case = explained({"f": 1, "g": 1}, {"f": TRUTH, "g": TRUTH}, (hot(), hot()), (0.9, 0.9), (reader,))
+    rows = score_case(case, ["f", "g"], "model", RULE)
+    by_finding = {f: rows_at([r for r in rows if r.finding == f], REFERENCE, "human") for f in ("f", "g")}
+    assert by_finding == {"f": {"iou": 1.0, "hit": 1.0}, "g": {"hit": 0.0}}  # g: nothing drawn, no point
+    plain = {(r.finding, r.metric): r.value for r in rows if r.method == "human" and r.condition == "{}"}
+    assert (plain["f", "hit"], plain["g", "iou"]) == (0.5, 0.0)
+    assert math.isnan(plain["g", "hit"])
+
+
+def test_tuned_thresholds_and_cutoffs_apply_to_their_method_and_finding():
+    values = hot((1, 1, 1.0), (1, 2, 0.5), (0, 0, 0.3))
+    tuned = Tuned({("grad_cam", "f"): 0.4}, {("grad_cam", "f"): 0.95, ("grad_cam", "g"): 0.5})
+    case = explained({"f": 1, "g": 0}, {"f": TRUTH}, (values, values), (0.9, 0.6))
+    rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=tuned))
+    assert [row.value for row in rows if row.condition == TUNED_THRESHOLD] == [1.0]
+    full = {row.finding: row.value for row in rows if row.condition == TUNED_CUTOFF}
+    assert full == {"f": 0.0, "g": 0.0}  # f is emptied and missed, g is kept and wrong
+    emptied = replace(tuned, cutoffs={("grad_cam", "g"): 0.7})
+    rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=emptied))
+    assert not [row for row in rows if row.condition == TUNED_CUTOFF]  # nothing marked where nothing is: no score
+
+
+def test_on_validation_data_overlap_is_taken_at_every_threshold_and_nothing_else():
+    rule = ScoringRule(
+        ("iou",), RegionRule(), thresholds=(0.2, 0.6), counts=False, readers=False, reference=False
+    )  # fmt: skip
+    values = hot((1, 1, 1.0), (1, 2, 0.5))
+    reader = Reading("one", {"f": TRUTH}, {})
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (values,), readings=(reader,)), ["f"], "model", rule)
+    assert {row.condition: row.value for row in rows if row.condition != "{}"} == {
+        condition(threshold=0.2): 1.0,
+        condition(threshold=0.6): 0.5,
+    }
+    assert {row.metric for row in rows} == {"iou"}

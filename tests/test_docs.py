@@ -15,7 +15,7 @@ from heatcheck.report.alignment_blame import BEFORE, UNDER
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment_spec import AlignmentBody
-from heatcheck.studies.localization import LocalizationBody
+from heatcheck.studies.localization.plan import LocalizationBody
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]

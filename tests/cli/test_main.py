@@ -185,7 +185,7 @@ def test_interrupting_names_the_command_that_continues(heatcheck, spec, tmp_path
 def test_init_writes_a_spec_that_is_valid_and_never_overwrites(heatcheck, tmp_path):
     path = tmp_path / "mine.yaml"
     assert heatcheck("init", path)[0] == 0
-    from heatcheck.studies.localization import LocalizationBody
+    from heatcheck.studies.localization.plan import LocalizationBody
 
     body = read_spec(str(path)).checked_body(LocalizationBody)
     assert body.source["name"] == "folder"

@@ -243,7 +243,7 @@ def test_two_methods_are_scored_side_by_side(heatcheck, files) -> None:
 
 
 def test_a_stopped_scoring_continues_and_ends_the_same(heatcheck, files, monkeypatch) -> None:
-    from heatcheck.studies import score_stage
+    from heatcheck.studies.localization.from_files import stage as score_stage
 
     monkeypatch.setattr(score_stage.ScoreStage, "SIZE", 4)
     assert heatcheck("score", *files.flags(), "-q")[0] == 0

@@ -10,7 +10,7 @@ from PIL import Image
 from tests.cli.map_material import SHAPE, Files, small_scoring, square
 
 from heatcheck.core.errors import RunFolderError
-from heatcheck.studies import score
+from heatcheck.studies.localization.from_files import score
 
 
 @pytest.fixture

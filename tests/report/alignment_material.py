@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tests.report.alignment_estimates import FAILED, all_estimates, all_scores
-from tests.report.report_material import blob, ring, save_grey
+from tests.studies.localization.report.material import blob, ring, save_grey
 
 from heatcheck.core.records import CaseRecord, ShardTables, Timing
 from heatcheck.runs.store import RunFolder

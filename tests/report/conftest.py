@@ -7,33 +7,13 @@ from tests.report.alignment_material import VARIANTS as ALIGNMENTS
 from tests.report.alignment_material import AlignmentPlan, write_alignment_run
 from tests.report.modality_page_material import VARIANTS as MODALITIES
 from tests.report.modality_page_material import ModalityPlan, write_modality_run
-from tests.report.report_material import Plan, manifest, write_run
 from tests.report.trigger_material import VARIANTS, TriggerPlan, write_trigger_run
+from tests.studies.localization.report.conftest import made_run  # noqa: F401 - fixtures
 
 from heatcheck.report.evidence import evidence_of
 from heatcheck.report.modality_facts import prepared
 from heatcheck.running.reporting import build_report
-from heatcheck.runs.store import RunFolder, read_run
-
-
-@pytest.fixture
-def made_run(tmp_path):
-    """A function from the differences to a default plan to the run folder it describes."""
-    return lambda **changes: write_run(tmp_path / "run", Plan(**changes))
-
-
-@pytest.fixture
-def evidence_from(tmp_path):
-    """A function from estimates and a number of methods to evidence, with nothing else in the run."""
-
-    def make(rows, methods=1, status="complete"):
-        path = tmp_path / "bare"
-        with RunFolder.locked(path, {}, manifest(Plan(methods=methods))) as folder:
-            folder.record(status=status)
-            folder.write_estimates(rows)
-        return evidence_of(read_run(path))
-
-    return make
+from heatcheck.runs.store import read_run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from tests.report.modality_page_estimates import LEVELS, MODEL, all_estimates, scored, seconds
-from tests.report.report_material import blob, ring, save_grey
+from tests.studies.localization.report.material import blob, ring, save_grey
 
 from heatcheck.core.records import CaseRecord, Prediction, ShardTables, Timing
 from heatcheck.runs.store import RunFolder

@@ -14,17 +14,17 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from tests.report.page_reading import outline, saved_tables
-from tests.report.report_material import FINDINGS
+from tests.studies.localization.report.material import FINDINGS
 
 from heatcheck.core.errors import UnknownNameError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
 from heatcheck.report.closing import gaps
 from heatcheck.report.evidence import estimates_in, evidence_of
 from heatcheck.report.gaps import undefined_scores
-from heatcheck.report.modelcard import positive_cases
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import Run, RunFolder, read_run
+from heatcheck.studies.localization.report.sections.modelcard import positive_cases
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -11,9 +11,9 @@ import pytest
 from heatcheck.report.cost import cost_plot, costs
 from heatcheck.report.evidence import evidence_of, in_words, is_smaller
 from heatcheck.report.numbers import SPACE, brief
-from heatcheck.report.verdict import verdict
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
+from heatcheck.studies.localization.report.verdict import verdict
 
 GRID = {"kind": "grid", "cells": 8}
 

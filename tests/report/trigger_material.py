@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from tests.report.report_material import blob, save_grey
 from tests.report.trigger_estimates import MODEL, all_estimates, leading_rules
+from tests.studies.localization.report.material import blob, save_grey
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.runs.store import RunFolder

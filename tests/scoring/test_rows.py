@@ -21,8 +21,8 @@ from heatcheck.scoring.rows import (
     TUNED_THRESHOLD,
     ScoringRule,
     Tuned,
-    score_case,
 )
+from heatcheck.studies.localization.scores import score_case
 
 RULE = ScoringRule(("iou", "iou_full", "hit", "mass", "rank"), RegionRule(0.5))
 TRUTH = np.zeros((4, 4), bool)

@@ -11,7 +11,7 @@ from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
     from heatcheck.scoring.presets import PresetName
-    from heatcheck.studies.score import Scored
+    from heatcheck.studies.localization.from_files.score import Scored
 
 
 def add_to(app: typer.Typer) -> None:
@@ -63,9 +63,9 @@ def score(  # each flag is one thing a user may give
     """Score maps against what experts marked, without a model, and write a report."""
     from heatcheck.running.progress import watching
     from heatcheck.scoring.presets import rules_with
-    from heatcheck.studies.score import ScoreOptions, score_maps, summary_lines
-    from heatcheck.studies.score_inputs import Given
-    from heatcheck.studies.score_settings import region_settings
+    from heatcheck.studies.localization.from_files.inputs import Given
+    from heatcheck.studies.localization.from_files.score import ScoreOptions, score_maps, summary_lines
+    from heatcheck.studies.localization.from_files.settings import region_settings
 
     set_to = switches(switch or [])
     given = Given(folders(maps), truth, human, human_points, labels, preset, allow_missing, set_to)

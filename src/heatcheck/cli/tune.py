@@ -40,8 +40,8 @@ def tune(
 
     from heatcheck.cli.score import folders
     from heatcheck.running.progress import watching
-    from heatcheck.studies.score_inputs import Given
-    from heatcheck.studies.tune import tune as carry_out
+    from heatcheck.studies.localization.from_files.inputs import Given
+    from heatcheck.studies.localization.from_files.tune import tune as carry_out
 
     given = Given(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
     with watching(quiet=quiet or as_json) as watcher:

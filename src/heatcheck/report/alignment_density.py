@@ -11,8 +11,8 @@ from heatcheck.report.alignment_scores import METRICS, SHOWN, ImageScores
 from heatcheck.report.alignment_strip import shape
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, tick_label
+from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.figures import Panel, PanelGroup
 from heatcheck.report.numbers import SCORE, number
 from heatcheck.report.words import plain
 

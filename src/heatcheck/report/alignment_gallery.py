@@ -7,7 +7,7 @@ from typing import Any
 
 from heatcheck.report.alignment_facts import ARMS, bases, methods_of
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, told
+from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, told
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heatcheck.core.findings import spellings
 from heatcheck.report import reference
-from heatcheck.report.literature import Figure
+from heatcheck.report.published import Figure
 
 SOURCE = "Baniecki et al. 2023"
 ARCHITECTURES = {"densenet201": "densenet201", "vit_base_16": "vit_base", "swin_base": "swin", "swin_tiny": "swin"}

@@ -8,13 +8,12 @@ from heatcheck.report import alignment_literature as literature
 from heatcheck.report.alignment_facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.figures import Panel, PanelGroup
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.literature import Figure
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, Unit, difference_of, number
-from heatcheck.report.published import figure_cell, has_published_rows, with_rows
+from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
 from heatcheck.report.words import plain
 
 MAIN, MORE = ("mass", "rank"), ("hit", "iou")

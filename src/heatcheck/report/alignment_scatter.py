@@ -10,8 +10,8 @@ from heatcheck.report.alignment_facts import pipelines
 from heatcheck.report.alignment_scores import ImageScores
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, round_step, tick_label
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.figures import Panel
 from heatcheck.report.numbers import SCORE, count
 
 NARROWEST = 0.05  # of the axes: where no score moved, a point in the middle says so

@@ -1,17 +1,14 @@
-"""Gallery cards: a case with its outlines and one overlay per method, until the page's share of bytes is used up."""
+"""Galleries, a case with a picture for each method or network: what those of all studies share."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SHARE, count, number
-from heatcheck.report.pictures import RAMP, Frame, PictureError, frame_for, image_uri, map_uri, path_data
-
-MANY = 8  # methods that one choice can show at once
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import SHARE, Unit, count, number
+from heatcheck.report.pictures import RAMP, PictureError
 
 
 class Weighty(Protocol):
@@ -25,93 +22,9 @@ class Weighty(Protocol):
 AnyCard = TypeVar("AnyCard", bound=Weighty)
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """One method's map on one case."""
-
-    label: str
-    uri: str
-    region: str  # path data
-    peak: tuple[float, float] | None
-    sign: str
-    word: str
-    sentence: str
-    overlap: str
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One case as the page shows it."""
-
-    case: str
-    finding: str
-    why: str
-    whose: str  # the method of which the reason speaks
-    probability: str
-    frame: Frame
-    image: str
-    truth: str  # path data
-    readers: str  # path data
-    reader_points: tuple[tuple[float, float], ...]
-    overlays: tuple[Overlay, ...]
-    rectangle: str = ""  # path data
-    lies: str = ""  # how the picture lies in the patient and which slice it is, where that is known
-
-    @property
-    def weight(self) -> int:
-        """About how many bytes the card adds to the page."""
-        paths = len(self.truth) + len(self.readers) + len(self.rectangle) + sum(len(o.region) for o in self.overlays)
-        return len(self.image) + sum(len(o.uri) + 1200 for o in self.overlays) + paths + 2500
-
-
-@dataclass(frozen=True, slots=True)
-class Gallery:
-    """The cards that fit, and what was left out in plain sentences."""
-
-    cards: tuple[Card, ...]
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def ramp(self) -> str:
-        """The colours of the maps from cold to hot."""
-        return ramp()
-
-    @property
-    def has_rectangles(self) -> bool:
-        """Whether a card shows a fitted rectangle."""
-        return any(card.rectangle for card in self.cards)
-
-    @property
-    def has_slices(self) -> bool:
-        """Whether a card shows a slice of a volume."""
-        return any("slice" in card.lies for card in self.cards)
-
-    @property
-    def findings(self) -> list[str]:
-        """The findings that have a card."""
-        return sorted({card.finding for card in self.cards})
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why cases were chosen."""
-        return sorted({card.why for card in self.cards if card.why})
-
-    @property
-    def methods(self) -> list[str]:
-        """The methods that have an overlay, in the order of the first card that shows them."""
-        return list({overlay.label: None for card in self.cards for overlay in card.overlays})
-
-
 def ramp() -> str:
     """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
     return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
-
-
-def gallery_of(evidence: Evidence, budget: int) -> Gallery:
-    """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    labels = {e.name: e.label for e in _in_order(evidence)}
-    folder = evidence.run.path / "gallery"
-    return Gallery(*fitting(evidence.run.gallery.get("items", []), lambda item: _card(item, folder, labels), budget))
 
 
 def fitting(
@@ -133,22 +46,6 @@ def fitting(
     return tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget))
 
 
-def _in_order(evidence: Evidence) -> list[Entrant]:
-    """Methods before floors; where they are too many to see at once, the highest overlap comes first."""
-    if len(evidence.methods) <= MANY:
-        return [*evidence.methods, *evidence.floors]
-
-    def place(entrant: Entrant) -> float:
-        value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
-        return math.inf if math.isnan(value) else -value
-
-    return [*sorted(evidence.methods, key=place), *evidence.floors]
-
-
-def _best_first(maps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    return sorted(maps, key=lambda each: names.index(each["method"]) if each["method"] in names else len(names))
-
-
 def _sentences(over: int, broken: int, budget: int) -> list[str]:
     sentences = []
     if over:
@@ -162,67 +59,62 @@ def _sentences(over: int, broken: int, budget: int) -> list[str]:
     return sentences
 
 
-def _card(item: Mapping[str, Any], folder: Path, labels: Mapping[str, str]) -> Card:
-    frame = frame_for(item["shape"])
-    readers = item.get("readers", [])
-    chance = item.get("probability")
-    chance = math.nan if chance is None else float(chance)
-    method = str(item.get("method") or "")
-    shown = sorted(_best_first(item.get("maps", []), list(labels)), key=lambda each: each["method"] != method)
-    return Card(
-        case=str(item["case"]),
-        finding=str(item["finding"]),
-        why=str(item.get("why") or ""),
-        whose=labels.get(method, method),
-        probability="" if math.isnan(chance) else number(chance, SHARE.rounded(0)),
-        frame=frame,
-        image=image_uri(folder, item["image"]),
-        truth=path_data(item.get("truth", []), frame),
-        readers="".join(path_data(reader.get("contours", []), frame) for reader in readers),
-        reader_points=tuple(frame.place(point) for reader in readers for point in reader.get("points", [])),
-        overlays=tuple(_overlay(each, folder, frame, labels) for each in shown),
-        rectangle=path_data([item["rectangle"]], frame) if item.get("rectangle") else "",
-        lies=_lies(item),
-    )
+class Exhibit(Weighty, Protocol):
+    """A card that can be chosen by two things."""
+
+    @property
+    def finding(self) -> str:
+        """What it shows."""
+
+    @property
+    def group(self) -> str:
+        """The other thing by which it can be chosen; may be empty."""
 
 
-def _lies(item: Mapping[str, Any]) -> str:
-    """The plane, the slice and which side of the patient is where, as far as the study knows them."""
-    plane, sides = (str(item.get(key) or "").replace("'", "\u2019") for key in ("plane", "sides"))
-    if item.get("slices"):
-        along = "" if plane else " along the first axis of the file"
-        plane = f"{plane} slice {item['slice']} of {item['slices']}{along}".strip()
-    return ", ".join(filter(None, (plane, sides)))
+Card = TypeVar("Card", bound=Exhibit)
 
 
-def _overlay(facts: Mapping[str, Any], folder: Path, frame: Frame, labels: Mapping[str, str]) -> Overlay:
-    sign, word, sentence = _outcome(facts.get("hit"), facts.get("peak_slice"))
-    overlap = facts.get("iou")
-    return Overlay(
-        label=labels.get(facts["method"], str(facts["method"])),
-        uri=map_uri(folder, facts["file"]),
-        region=path_data(facts.get("region", []), frame),
-        peak=_peak(facts.get("peak"), frame),
-        sign=sign,
-        word=word,
-        sentence=sentence,
-        overlap=number(math.nan if overlap is None else float(overlap)),
-    )
+@dataclass(frozen=True, slots=True)
+class Exhibits(Generic[Card]):
+    """The cards that fit, and what was left out in plain sentences."""
+
+    cards: tuple[Card, ...]
+    left_out: tuple[str, ...]
+    ramp: str = field(default_factory=ramp)  # the colours of the maps, as CSS has them
+
+    @property
+    def findings(self) -> list[str]:
+        """What the cards show, in their order."""
+        return list(dict.fromkeys(card.finding for card in self.cards))
+
+    @property
+    def groups(self) -> list[str]:
+        """The other thing by which cards can be chosen, in their order."""
+        return list(dict.fromkeys(card.group for card in self.cards if card.group))
 
 
-def _peak(point: Sequence[float] | None, frame: Frame) -> tuple[float, float] | None:
-    return frame.place(point) if point else None
+def exhibits_of(evidence: Evidence, made: Callable[[Mapping[str, Any], Path], Card], budget: int) -> Exhibits[Card]:
+    """As many cards as fit into `budget` bytes, in the order the study chose them; `made` also gets their folder."""
+    folder = evidence.run.path / "gallery"
+    return Exhibits(*fitting(items_of(evidence), lambda item: made(item, folder), budget))
 
 
-def _outcome(hit: float | None, elsewhere: int | None = None) -> tuple[str, str, str]:
-    """The sign, the word and the sentence for a hit between 0 and 1; `elsewhere` is the slice of a peak not shown."""
-    if hit is None or math.isnan(hit):
-        return "?", "Undefined", "whether the hottest point lies inside the outline is undefined"
-    there = f", in slice {elsewhere}" if elsewhere else ""
-    if hit == 1:
-        return "✓", "Hit", f"the hottest point lies inside the outline{there}"
-    if hit == 0:
-        return "✕", "Miss", f"the hottest point lies outside the outline{there}"
-    share = number(float(hit), SHARE.rounded(0))
-    first = f", the first of them in slice {elsewhere}" if elsewhere else ""
-    return "◐", "Shared", f"several points are equally hot, and {share} of them lie inside the outline{first}"
+def items_of(evidence: Evidence) -> Sequence[Mapping[str, Any]]:
+    """What the study chose to show."""
+    found: Sequence[Mapping[str, Any]] = evidence.run.gallery.get("items", [])
+    return found
+
+
+def in_order(maps: Sequence[Mapping[str, Any]], key: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The maps in the order of the names; those of no name last."""
+    return sorted(maps, key=lambda each: names.index(each[key]) if each[key] in names else len(names))
+
+
+def told(value: float | None, unit: Unit) -> str:
+    """A number that the index may not have."""
+    return number(math.nan if value is None else float(value), unit)
+
+
+def likely(chance: float | None) -> str:
+    """A probability in whole percent; nothing where it is not known."""
+    return "" if chance is None or math.isnan(chance) else number(float(chance), SHARE.rounded(0))

@@ -6,7 +6,7 @@ from heatcheck.core.records import condition
 from heatcheck.report import closing, modality_cost
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.exhibits import Exhibits
+from heatcheck.report.gallery import Exhibits
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.modality_caveats import caveats
 from heatcheck.report.modality_comparison import comparison, treated

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, items_of, likely, told
+from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, items_of, likely, told
 from heatcheck.report.modality_comparison import sorted_by_msfi
 from heatcheck.report.modality_facts import folds_of, game, modalities_of, phi
 from heatcheck.report.numbers import SCORE, SHARE, number

@@ -8,8 +8,8 @@ from itertools import product
 from heatcheck.core.records import Estimate
 from heatcheck.report import modality_literature as literature
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.figures import Panel
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.modality_facts import (

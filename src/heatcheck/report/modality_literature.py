@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from heatcheck.report import reference
-from heatcheck.report.literature import Figure
+from heatcheck.report.published import Figure
 
 SOURCE = "Jin et al. 2021"
 FOLDS = (1, 2, 3, 4, 5)

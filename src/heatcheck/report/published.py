@@ -1,41 +1,28 @@
 """Published figures beside our own: rows of their own, marked as such, with footnotes where the print is wrong."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import literature
-from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.literature import Figure
-from heatcheck.report.matrix import Cell, Matrix, Row, labelled
-from heatcheck.report.numbers import MISSING, PERCENT, Unit, interval, number
-from heatcheck.report.words import plain
+from heatcheck.report.matrix import Cell, Matrix, Row
+from heatcheck.report.numbers import MISSING, Unit, interval, number
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A published number; `note` says what is wrong with it, where something is."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    stars: int = 0
+    note: str = ""
+
 
 _PUBLISHED = "Published ("  # how the title of published rows begins
 _ABSENT = "not published"
-_PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 _NO_FIGURE = Figure(math.nan)
-
-
-def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str) -> Matrix | None:
-    """The table with what the paper printed for its methods and findings as a last group of rows."""
-    if table is None:
-        return None
-    unit = PERCENT if statistic == "percent_decrease" else plain(evidence.measures[metric]).unit
-    notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
-    names = [column.name for column in table.columns]
-    pooled = literature.same_findings(evidence.findings)
-    rows = []
-    for entrant in (READERS, *evidence.methods):
-        figures = [
-            printed(statistic, metric, name, entrant.name) if pooled or name != ALL_FINDINGS else None for name in names
-        ]
-        if any(figures):
-            cells = [figure_cell(figure, unit, notes) for figure in figures]
-            rows.append(labelled(entrant.label, cells, kind="published"))
-    return with_rows(table, rows, notes, literature.SOURCE)
 
 
 def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str) -> Matrix:
@@ -44,34 +31,6 @@ def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str) -> 
         return table
     title = f"{_PUBLISHED}{source})"
     return replace(table, groups=(*table.groups, (title, tuple(rows))), notes=tuple(notes.reasons))
-
-
-def printed(statistic: str, metric: str, finding: str, method: str) -> Figure | None:
-    """What the paper printed for a mean, a percentage decrease or a share of pixels."""
-    lookup: dict[str, Callable[[str, str, str], Figure | None]] = {
-        "mean": _mean,
-        "percent_decrease": _decrease,
-        "ratio": _share,
-    }
-    return lookup[statistic](metric, finding, method) if statistic in lookup else None
-
-
-def _mean(metric: str, finding: str, method: str) -> Figure | None:
-    columns = {HUMAN: "human", literature.PIPELINE: "saliency"}
-    if finding == ALL_FINDINGS or method == HUMAN:
-        row = literature.AVERAGE if finding == ALL_FINDINGS else finding
-        return literature.against_human(metric, row, columns[method]) if method in columns else None
-    return literature.localization(metric, finding, method)
-
-
-def _decrease(metric: str, finding: str, method: str) -> Figure | None:
-    row = literature.AVERAGE if finding == ALL_FINDINGS else finding
-    return literature.against_human(metric, row, "percent_decrease") if method == literature.PIPELINE else None
-
-
-def _share(metric: str, finding: str, method: str) -> Figure | None:
-    whose = {HUMAN: "human", literature.PIPELINE: "saliency"}.get(method)
-    return literature.pixels(finding, f"{_PIXELS[metric]}_{whose}") if whose and metric in _PIXELS else None
 
 
 def figure_cell(figure: Figure | None, unit: Unit, notes: Footnotes, *, signed: bool = False) -> Cell:
@@ -93,25 +52,3 @@ def has_published_rows(content: object) -> bool:
     if isinstance(content, list | tuple):
         return any(has_published_rows(part) for part in content)
     return has_published_rows(getattr(content, "tables", ()))
-
-
-def caveat(evidence: Evidence) -> str:
-    """How far the published figures may be compared with ours."""
-    source = str((evidence.run.manifest.get("source") or {}).get("name") or "")
-    start = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({literature.SOURCE})"
-    if source == "chexlocalize":
-        told = (
-            "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
-            "own rules: compare them with ours only where this run used the same."
-        )
-    elif source == "maps":  # from files, and those do not say what they were made of
-        told = (
-            "They may come from other images, patients and another model than these maps, so compare them only where "
-            "you know that all are the same."
-        )
-    else:
-        told = (
-            "They come from other images, other patients and another model than this run, so they show what is usual "
-            "and are no target."
-        )
-    return f"{start}. {told} A dash there was not published; footnotes say where the print is wrong."

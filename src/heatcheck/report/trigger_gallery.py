@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.exhibits import Exhibits, exhibits_of, in_order, likely, told
+from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, likely, told
 from heatcheck.report.numbers import SCORE
 from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.report.trigger_facts import triggers_of

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from heatcheck.report import reference
-from heatcheck.report.literature import Figure
+from heatcheck.report.published import Figure
 
 SOURCE = "Sun et al. 2023"
 METRICS = {"trigger_iou": "iou", "overlap_difference": "od", "recovered": "tdr"}  # our names to the paper's

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from heatcheck.report import trigger_literature as literature
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.figures import Panel
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.trigger_facts import Trigger
 from heatcheck.report.trigger_tables import EVERY, Place

@@ -8,8 +8,8 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.figures import Panel
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
 from heatcheck.report.trigger_rules import TRIGGERS, Part, Preset, by_preset, main_rule, presets_tried, rules_of

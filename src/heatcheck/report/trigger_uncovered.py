@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
+from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.figures import Panel
 from heatcheck.report.trigger_facts import PAPER_SIZE, Trigger, graded_triggers, triggers_of
 from heatcheck.report.trigger_plots import by_trigger
 from heatcheck.report.trigger_tables import EVERY

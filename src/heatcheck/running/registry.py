@@ -6,7 +6,7 @@ from heatcheck.core.registry import Registry
 from heatcheck.running.study import Study
 
 _MODULES = (
-    "heatcheck.studies.localization_study",
+    "heatcheck.studies.localization.study",
     "heatcheck.studies.triggers_study",
     "heatcheck.studies.alignment_study",
     "heatcheck.studies.modality_study",

@@ -1,13 +1,12 @@
 """From maps and marks on one case to its rows of scores."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score, condition
-from heatcheck.explaining.batch import Explained
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import Overlap, overlap
@@ -117,21 +116,6 @@ class Place:
     def label(self) -> float:
         """Whether the finding is there."""
         return self.case.key.labels.get(self.finding, math.nan)
-
-
-def score_case(explained: Explained, findings: Sequence[str], model: str, rule: ScoringRule) -> list[Score]:
-    """Every score of the case: all methods and all readers on all findings."""
-    case = explained.case
-    rows: list[Score] = []
-    for column, finding in enumerate(findings):
-        for method in explained.grids:
-            values = explained.map_of(method, column)
-            given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
-            place = Place(case, finding, method, explained.probabilities[column])
-            rows += score_map(place, given, model, rule).rows
-        if rule.readers:
-            rows += human_rows(case, finding, rule)
-    return rows
 
 
 def score_map(place: Place, values: Map | Measured, model: str, rule: ScoringRule) -> MapScores:

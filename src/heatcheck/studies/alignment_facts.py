@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from heatcheck.models import MODELS
+from heatcheck.running.facts import RESIZED, method_facts, metric_facts, source_facts
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment_bases import PlannedBase
 from heatcheck.studies.alignment_cells import Cell, parts_of, seed_of
 from heatcheck.studies.alignment_images import Images
 from heatcheck.studies.alignment_reliance import FILLS
-from heatcheck.studies.localization_facts import RESIZED, method_facts, metric_facts, source_facts
 
 if TYPE_CHECKING:
     from heatcheck.studies.alignment import AlignmentPlan

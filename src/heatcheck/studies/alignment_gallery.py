@@ -17,10 +17,10 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, Map, condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
+from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, film, outlines, smaller, write_grey
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment_rule import ARMS, AlignmentRule, Arm, network_key
-from heatcheck.studies.gallery import IMAGE_SIDE, MAP_SIDE, film, outlines, smaller, write_grey
 
 SHOWN = ("mass", "rank")  # the scores beside a map
 Chosen = Mapping[str, Sequence[CaseKey]]  # by finding

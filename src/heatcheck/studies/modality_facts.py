@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from heatcheck.core.contracts import Method
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
+from heatcheck.running.facts import RESIZED, method_facts, metric_facts, source_facts
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
-from heatcheck.studies.localization_facts import RESIZED, method_facts, metric_facts, source_facts
 
 if TYPE_CHECKING:
     from heatcheck.studies.modality import ModalityPlan

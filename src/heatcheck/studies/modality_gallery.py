@@ -14,9 +14,9 @@ from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
 from heatcheck.core.records import Case, Map, condition
+from heatcheck.running.gallery import outlines
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.gallery import outlines
 from heatcheck.studies.modality_cases import Masks, ModalCase
 from heatcheck.studies.modality_explaining import ModalMap
 from heatcheck.studies.modality_reading import read_scores

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
+from heatcheck.running.facts import method_facts, metric_facts, source_facts
 from heatcheck.sources import SOURCES
-from heatcheck.studies.localization_facts import method_facts, metric_facts, source_facts
 from heatcheck.triggers import Trigger
 
 if TYPE_CHECKING:

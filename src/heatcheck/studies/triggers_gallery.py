@@ -15,10 +15,10 @@ from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import detected_box
+from heatcheck.running.gallery import outlines
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.gallery import outlines
 from heatcheck.studies.triggers_attack import said_classes
 from heatcheck.studies.triggers_exams import TriggerExam
 from heatcheck.studies.triggers_gate import attack_scores

@@ -1,0 +1,1 @@
+"""Study: do the maps point where the radiologists do?"""

@@ -1,0 +1,217 @@
+"""Temperature scaling, never fitted to the case itself: what it does to calibration and to localization."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy.special import expit, logit
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import Estimate, Measured, condition
+from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
+from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.macro import macro_means
+from heatcheck.stats.temperature import fitted_temperature, tempered
+from heatcheck.studies.localization.predictions import Resampling
+from heatcheck.studies.localization.score_grid import Grid, PaperRule, ScoreGrid
+from heatcheck.studies.localization.vocabulary import CUTOFFS
+
+FOLDS = 5
+FEW_PATIENTS = "one patient cannot be held out from the others"
+NO_PREDICTIONS = "no prediction"
+_SUREST = 1e-12  # a probability of exactly 0 or 1 has no logit; this far from it has
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """The temperature of each finding and the predictions with it."""
+
+    fitted_on: str  # "validation" or "folds"
+    temperatures: dict[str, Measured]
+    predictions: pd.DataFrame  # of one model, with a column `scaled`: as it was where a finding has no temperature
+
+
+def scaled_predictions(predictions: pd.DataFrame, validation: pd.DataFrame | None, rule: Resampling) -> Scaling:
+    """The model's predictions with each finding's temperature.
+
+    With validation predictions the temperature is fitted to those. Without, patients are dealt into five folds, and
+    each fold is scaled by the temperature of the other four; what is then named as the finding's temperature is the
+    geometric mean of the five. A finding for which any of them is undefined has none.
+    """
+    mine = predictions[predictions["model"] == rule.model].sort_values(["finding", "case"])
+    ours = None if validation is None else validation[validation["model"] == rule.model]
+    after = mine["probability"].to_numpy(float, copy=True)
+    temperatures = {}
+    for finding in rule.findings:
+        here = (mine["finding"] == finding).to_numpy()
+        rows = mine[here]
+        if not len(rows):
+            temperatures[finding] = Measured(math.nan, NO_PREDICTIONS)
+            continue
+        if ours is None:
+            found, each = _by_folds(rows, rule.generator("folds", finding))
+        else:
+            found = _fitted(ours[ours["finding"] == finding])
+            each = np.full(len(rows), found.value)
+        temperatures[finding] = found
+        scaled = not math.isnan(found.value)
+        after[here] = tempered(logits_of(rows), each) if scaled else rows["probability"].to_numpy(float)
+    return Scaling("folds" if ours is None else "validation", temperatures, mine.assign(scaled=after))
+
+
+def logits_of(rows: pd.DataFrame) -> Float[np.ndarray, " cases"]:
+    """The logit behind each probability.
+
+    The stored one where the probability is its sigmoid: it is exact even where the probability has become 1. Else, as
+    for an ensemble's mean of probabilities or maps made elsewhere, that of the probability.
+    """
+    stored = rows["logit"].to_numpy(float)
+    said = rows["probability"].to_numpy(float)
+    from_said = logit(np.clip(said, _SUREST, 1 - _SUREST))
+    is_sigmoid = np.isfinite(stored) & (np.abs(expit(stored) - said) < 1e-5)
+    return np.where(is_sigmoid, stored, from_said)
+
+
+def _fitted(rows: pd.DataFrame) -> Measured:
+    logits = logits_of(rows)
+    known = np.isfinite(logits)
+    return fitted_temperature(rows["label"].to_numpy(float)[known], logits[known])
+
+
+def _by_folds(rows: pd.DataFrame, generator: np.random.Generator) -> tuple[Measured, Float[np.ndarray, " cases"]]:
+    """The mean temperature, and that of each row: fitted without the row's fold."""
+    fold = _folds(rows, generator)
+    each = np.full(len(rows), np.nan)
+    found = []
+    for number in range(int(fold.max()) + 1):
+        one = _fitted(rows[fold != number]) if fold.max() else Measured(math.nan, FEW_PATIENTS)
+        if math.isnan(one.value):
+            return one, each
+        each[fold == number] = one.value
+        found.append(one.value)
+    spread = f"{len(found)} folds gave {min(found):.2f} to {max(found):.2f}"
+    return Measured(float(np.exp(np.mean(np.log(found)))), spread), each
+
+
+def _folds(rows: pd.DataFrame, generator: np.random.Generator) -> Int[np.ndarray, " cases"]:
+    """The fold of each row: patients with the finding are dealt first, then the others, so that every fold has both."""
+    names, codes = np.unique(rows["patient"].to_numpy(str), return_inverse=True)
+    has_finding = np.zeros(len(names), bool)
+    np.logical_or.at(has_finding, codes, rows["label"].to_numpy(float) == 1)
+    order = np.lexsort((generator.permutation(len(names)), ~has_finding))
+    fold = np.empty(len(names), np.intp)
+    fold[order] = np.arange(len(names)) % FOLDS
+    return fold[codes]
+
+
+def calibration_estimates(scaling: Scaling, rule: Resampling) -> list[Estimate]:
+    """Each finding's temperature, and calibration error and reliability curve after scaling."""
+    at = condition(fitted_on=scaling.fitted_on)
+    rows = [
+        Estimate("temperature", "ece", finding, "", rule.model, found.value, condition=at, reason=found.reason)
+        for finding, found in scaling.temperatures.items()
+    ]
+    scaled = scaling.predictions[scaling.predictions["finding"].isin(rule.findings)]
+    for finding in (*rule.findings, ALL):
+        rows += _calibration(scaled if finding == ALL else scaled[scaled["finding"] == finding], finding, scaling, rule)
+    return rows
+
+
+def _calibration(rows: pd.DataFrame, finding: str, scaling: Scaling, rule: Resampling) -> Iterator[Estimate]:
+    unscaled = finding != ALL and math.isnan(scaling.temperatures[finding].value)
+    usable = rows[rows["scaled"].notna() & (not unscaled)]
+    labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
+    error = expected_calibration_error(labels, said)
+    blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
+    known = usable[usable["label"].notna()]
+    blank = replace(
+        blank, condition=condition(temperature="scaled"), n_cases=len(known), n_patients=known["patient"].nunique(),
+        n_undefined=len(rows) - len(known),
+    )  # fmt: skip
+    yield replace(blank, reason=_note(finding, error.reason, scaling))
+    for number, one in enumerate(reliability_curve(labels, said, bins=10)):
+        at = condition(bin=number, predicted=one.predicted, temperature="scaled")
+        yield Estimate("reliability", "observed", finding, "", rule.model, one.observed, condition=at, n_cases=one.n)
+
+
+def _note(finding: str, reason: str, scaling: Scaling) -> str:
+    """Why a finding has no value after scaling, or how many of all findings have one."""
+    if finding != ALL:
+        found = scaling.temperatures[finding]
+        return found.reason if math.isnan(found.value) else reason
+    fitted = sum(not math.isnan(found.value) for found in scaling.temperatures.values())
+    of_all = f"{fitted} of {len(scaling.temperatures)} findings were scaled, the others are as they were"
+    return reason or ("" if fitted == len(scaling.temperatures) else of_all)
+
+
+def cutoff_estimates(grid: ScoreGrid, shapes: pd.DataFrame, scaling: Scaling, rule: PaperRule) -> list[Estimate]:
+    """Mean full-slice IoU when cases below a cutoff get no region, with the probability before and after scaling.
+
+    The maps stay as they are, for they show the logit; what can change is which cases are called positive.
+    """
+    is_outlined = ~np.isnan(grid.laid_beside(shapes, "size"))
+    sides = {column: grid.laid_beside(scaling.predictions, column) for column in ("probability", "scaled")}
+    rows: list[Estimate] = []
+    for cutoff in CUTOFFS:
+        before, after = (_called(grid, is_outlined, side, cutoff) for side in sides.values())
+        found = list(_means(grid, before, condition(cutoff=cutoff), rule))
+        at = condition(cutoff=cutoff, temperature="scaled")
+        is_same = all(np.array_equal(before[m], after[m], equal_nan=True) for m in before)
+        rows += found
+        rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, rule)
+    return rows
+
+
+def _called(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff: float) -> dict[str, Grid]:
+    """Each method's values: below the cutoff 0 where there is truth and undefined where there is none."""
+    negative = np.where(is_outlined, 0.0, np.nan)
+    changed = {}
+    for method, values in grid.by_method.items():
+        defined = ~np.isnan(values) & ~np.isnan(probability)
+        changed[method] = np.where(defined, np.where(probability < cutoff, negative, values), np.nan)
+    return changed
+
+
+def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
+    methods = [method for method in rule.methods if method in values]
+    for place, finding in enumerate(grid.findings):
+        scored = grid.is_scored[:, place]
+        matrix = np.column_stack([values[method][scored, place] for method in methods])
+        generator = rule.generator("cutoff", grid.metric, finding)
+        for method, one in zip(
+            methods, mean_estimates(matrix, grid.patients[scored], rule.draws, generator), strict=True
+        ):
+            yield Estimate(
+                "mean", grid.metric, finding, method, rule.model, one.value, one.low, one.high, condition=at,
+                n_cases=one.n_cases, n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
+            )  # fmt: skip
+    alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
+    for method in methods:
+        usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
+        alike.setdefault(usable, []).append(method)
+    for usable, together in alike.items():
+        if usable:
+            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, at, rule)
+
+
+def _macro_means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
+    """The mean over the findings' means of every method."""
+    flat = np.hstack(list(values.values()))
+    takes_part = ~np.isnan(flat).all(1)
+    totals = cluster_totals(flat[takes_part], grid.patients[takes_part]).joined
+    statistic = partial(macro_means, groups=len(values))
+    found = bca_interval(totals, statistic, rule.draws, rule.generator("cutoff", grid.metric, ALL))
+    for (method, part), one in zip(values.items(), found, strict=True):
+        defined = ~np.isnan(part)
+        missing = len(grid.findings) - part.shape[1]
+        note = f"over {part.shape[1]} of {len(grid.findings)} findings" if missing else ""
+        yield Estimate(
+            "mean", grid.metric, ALL, method, rule.model, one.value, one.low, one.high, condition=at,
+            n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
+            n_undefined=int(grid.is_scored.sum() - defined.sum()), reason="; ".join(filter(None, (one.reason, note))),
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The CheXlocalize benchmark's own tables and files."""

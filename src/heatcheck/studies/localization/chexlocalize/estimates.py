@@ -1,0 +1,96 @@
+"""What the CheXlocalize paper asks beyond the scores themselves: geometry, confidence, calibration, counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.runs.tables import TABLES, schema_of
+from heatcheck.stats.corrections import holm
+from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
+from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates
+from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
+from heatcheck.studies.localization.score_grid import PaperRule, ScoreGrid, score_grid
+from heatcheck.studies.localization.vocabulary import REFERENCE
+
+PLAIN, BENCHMARK = condition(), condition(preset=REFERENCE)
+# the paper's confidence is about the full slice with cutoffs: where the run tuned none, that without any
+FULL_SLICE = (BENCHMARK, condition(cutoff="tuned"), PLAIN)
+FAMILY = "all slopes of this model's scores on geometry and on confidence"
+_NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
+
+
+def paper_estimates(folder: Path, rule: PaperRule, validation: pd.DataFrame | None = None) -> list[Estimate]:
+    """Every such estimate of one model of a run, from the run's joined tables.
+
+    `validation` are predictions on other cases, in the columns of the run's own: temperatures are fitted to them. The
+    paper's own numbers are made where the run holds scores under its rules.
+    """
+    predictions, shapes = _table(folder, "predictions", [("model", "==", rule.model)]), _table(folder, "shapes")
+    tables = _Tables(folder, rule, predictions, shapes)
+    scaling = scaled_predictions(predictions, validation, rule)
+    rows = _corrected(tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN))
+    theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
+    rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
+    full = tables.grid("iou_full", PLAIN)
+    rows += cutoff_estimates(full, shapes, scaling, rule) if full else []
+    rows += calibration_estimates(scaling, rule)
+    return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """A run's tables for one model; scores are read when asked for, for a large run has millions of each metric."""
+
+    folder: Path
+    rule: PaperRule
+    predictions: pd.DataFrame
+    shapes: pd.DataFrame
+
+    def slopes(self, metric: str, *conditions: str, preset: str = "") -> list[Estimate]:
+        """The slopes of one metric, under the first of the conditions that has scores."""
+        grid = self.grid(metric, *conditions)
+        rows: list[Estimate] = []
+        if grid and metric != "iou_full":
+            rows += shape_estimates(grid, self.shapes, self.rule, preset)
+        if grid and metric != "iou":
+            rows += confidence_estimates(grid, self.predictions, self.rule, preset)
+        return rows
+
+    def grid(self, metric: str, *conditions: str) -> ScoreGrid | None:
+        """The methods' scores under the first of the conditions that has any."""
+        for at in conditions:
+            wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [self.rule.model, ""])]
+            scores = _read(self.folder / "scores.parquet", [*_NAMES[:5], "value"], wanted)
+            grid = score_grid(metric, scores, self.rule)
+            if any(method in grid.by_method for method in self.rule.methods):
+                return grid
+        return None
+
+
+def _corrected(slopes: list[Estimate]) -> list[Estimate]:
+    """The slopes with p-values corrected for all of them at once, for the report shows all of them at once."""
+    adjusted = holm(np.array([slope.p_value for slope in slopes], float))
+    return [replace(slope, p_adjusted=float(p), family=FAMILY) for slope, p in zip(slopes, adjusted, strict=True)]
+
+
+def _readers(folder: Path) -> pd.DataFrame:
+    """The readers' pixel counts."""
+    wanted = [("metric", "in", list(DRAWN)), ("method", "==", HUMAN)]
+    return _read(folder / "scores.parquet", [*_NAMES, "value"], wanted)
+
+
+def _read(file: Path, columns: list[str], wanted: Sequence[tuple[str, str, object]]) -> pd.DataFrame:
+    """Some rows, with names as categories: they repeat, and numbers in their place keep a large run in memory."""
+    words = [name for name in columns if name != "value"]
+    return pq.read_table(file, columns=columns, filters=wanted, read_dictionary=words).to_pandas()
+
+
+def _table(folder: Path, name: str, wanted: Sequence[tuple[str, str, object]] | None = None) -> pd.DataFrame:
+    file = folder / f"{name}.parquet"
+    read = pq.read_table(file, filters=wanted) if file.exists() else schema_of(TABLES[name]).empty_table()
+    return read.to_pandas()

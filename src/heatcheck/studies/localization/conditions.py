@@ -1,0 +1,105 @@
+"""The same maps judged otherwise: with what validation data chose, and under the benchmark's own rules."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from jaxtyping import Float
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.estimating.score_values import Values
+from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
+from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
+from heatcheck.studies.localization.estimates import EstimateRule, distances_from_human, mean_rows, read_values
+from heatcheck.studies.localization.vocabulary import TESTED
+
+_TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
+
+
+def conditional_estimates(folder: Path, rule: EstimateRule, *, tuned: bool) -> list[Estimate]:
+    """One model's results with tuned thresholds and cutoffs, and under the benchmark's rules, where there are any."""
+    rows: list[Estimate] = []
+    for metric, at in _TUNED.items() if tuned else ():
+        values = read_values(folder, metric, rule, at)
+        if metric in rule.metrics and _has_methods(values, rule):
+            rows += [row for row in mean_rows(values, rule, at) if row.method != HUMAN]
+            rows += distances_from_human(values, rule, at, ["difference"])
+    cases = _truth_cases(folder)
+    for metric in TESTED:
+        values = read_values(folder, metric, rule, REFERENCE, REFERENCE)
+        if metric in rule.metrics and _has_methods(values, rule):
+            rows += _reference_rows(values, rule, cases)
+    return rows
+
+
+def _has_methods(values: Values, rule: EstimateRule) -> bool:
+    return any(table[list(rule.methods)].notna().any(axis=None) for table in values.by_finding.values())
+
+
+def _truth_cases(folder: Path) -> np.ndarray:
+    """Every case that the experts' marks speak of, sorted: the images that the benchmark draws from."""
+    cases = pq.read_table(folder / "cases.parquet", columns=["case", "annotated"]).to_pandas()
+    return np.array(sorted(cases["case"][cases["annotated"] == 1].unique()), object)
+
+
+def _reference_rows(values: Values, rule: EstimateRule, cases: np.ndarray) -> Iterator[Estimate]:
+    """The benchmark's mean of each method and of the readers, and its percentage decrease from the readers.
+
+    The average over findings is the benchmark's as well: of the findings' means, draw by draw.
+    """
+    findings = [finding for finding in rule.findings if finding in values.by_finding]
+    drawn = {name: replicates(_matrix(values, name, findings, cases)) for name in values.columns}
+    for method, replicated in drawn.items():
+        averages = np.column_stack([replicated, _row_means(replicated)])
+        for finding, one in zip([*findings, ALL], summaries(averages), strict=True):
+            yield Estimate(
+                "mean", values.metric, finding, method, rule.model, one.mean, one.lower, one.upper,
+                condition=REFERENCE, n_cases=_n_cases(values, method, finding),
+            )  # fmt: skip
+    if HUMAN in drawn:
+        for method in rule.methods:
+            yield from _decreases(values, rule, method, (drawn[HUMAN], drawn[method]))
+
+
+def _decreases(
+    values: Values, rule: EstimateRule, method: str, drawn: tuple[np.ndarray, np.ndarray]
+) -> Iterator[Estimate]:
+    findings = [finding for finding in rule.findings if finding in values.by_finding]
+    blank = Estimate(
+        "percent_decrease", values.metric, "", method, rule.model, math.nan, other_method=HUMAN, condition=REFERENCE
+    )
+    rows = decreases(*drawn)
+    defined = [not math.isnan(row.human) and not math.isnan(row.saliency) for row in rows]
+    for finding, row in zip(findings, rows, strict=True):
+        yield _decrease(replace(blank, finding=finding, n_cases=_n_cases(values, method, finding)), row)
+    if any(defined):
+        chosen = tuple(row for row, known in zip(rows, defined, strict=True) if known)
+        average = average_decrease(chosen, *(each[:, defined] for each in drawn))
+        yield _decrease(replace(blank, finding=ALL, n_cases=_n_cases(values, method, ALL)), average)
+
+
+def _decrease(blank: Estimate, row: Decrease) -> Estimate:
+    return replace(blank, value=row.percent, low=_finite(row.lower), high=_finite(row.upper))
+
+
+def _finite(value: float) -> float:
+    """The value; a draw on which the readers score 0 has no percentage, and the benchmark calls it infinite."""
+    return value if math.isfinite(value) else math.nan
+
+
+def _matrix(values: Values, column: str, findings: list[str], cases: np.ndarray) -> Float[np.ndarray, "cases findings"]:
+    return np.column_stack([values.by_finding[f][column].reindex(cases).to_numpy(float) for f in findings])
+
+
+def _row_means(drawn: Float[np.ndarray, "draws findings"]) -> Float[np.ndarray, " draws"]:
+    counts = (~np.isnan(drawn)).sum(1)
+    return np.divide(np.nansum(drawn, 1), counts, out=np.full(len(drawn), np.nan), where=counts > 0)
+
+
+def _n_cases(values: Values, method: str, finding: str) -> int:
+    tables = values.by_finding.values() if finding == ALL else [values.by_finding[finding]]
+    return int(sum(table[method].notna().sum() for table in tables))

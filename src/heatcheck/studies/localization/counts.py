@@ -1,0 +1,87 @@
+"""What a test set holds: images, patients, positives and outlines, per finding and in all."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.studies.localization.score_grid import PaperRule
+
+DRAWN = ("true_positive_pixels", "false_positive_pixels")  # a reader drew an outline if either counts a pixel
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The tables of a run from which things are counted; `readers` are the readers' pixel counts."""
+
+    cases: pd.DataFrame
+    predictions: pd.DataFrame
+    shapes: pd.DataFrame
+    readers: pd.DataFrame
+
+
+def count_estimates(tables: Counted, rule: PaperRule) -> list[Estimate]:
+    """The counts of each finding, and of all findings together.
+
+    images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
+    outlined; segmentations: outlines that were drawn there; segmentations_by_reader: readings with an outline, on
+    images that have any truth; without_finding, over all findings: images on which every known one is absent.
+    Over all findings, images and patients are all that went through, counted once, and the others are sums. Labels come
+    with the model's answers: maps without probabilities have none, and what cannot be known is left out.
+    """
+    said = tables.predictions
+    mine = said[(said["model"] == rule.model) & said["finding"].isin(rule.findings)]
+    outlined = tables.shapes[tables.shapes["finding"].isin(rule.findings)]
+    drawn = _drawn(tables.readers[tables.readers["finding"].isin(rule.findings)])
+    rows: list[Estimate] = []
+    for finding in (*rule.findings, ALL):
+        needed = set(rule.findings) if finding == ALL else {finding}
+        counts = _labelled(_of(mine, finding)) if needed <= set(mine["finding"]) else {}
+        if finding == ALL:
+            counts |= _everything(tables.cases, mine)
+        else:
+            counts.pop("without_finding", None)
+        counts |= _outlined(_of(outlined, finding), _of(drawn, finding))
+        rows += [
+            Estimate("count", name, finding, "", rule.model, float(count), n_cases=count)
+            for name, count in counts.items()
+        ]
+    return rows
+
+
+def _everything(cases: pd.DataFrame, mine: pd.DataFrame) -> dict[str, int]:
+    """How many images and patients went through; a case on which another model failed is here too."""
+    names = ["case", "patient"]
+    every = pd.concat([cases.loc[cases["status"] == "ok", names], mine[names]])
+    return {"images": int(every["case"].nunique()), "patients": int(every["patient"].nunique())}
+
+
+def _of(table: pd.DataFrame, finding: str) -> pd.DataFrame:
+    return table if finding == ALL else table[table["finding"] == finding]
+
+
+def _labelled(mine: pd.DataFrame) -> dict[str, int]:
+    known = mine[mine["label"].notna()]
+    return {
+        "images": int(known["case"].nunique()),
+        "patients": int(known["patient"].nunique()),
+        "positives": int((known["label"] == 1).sum()),
+        "without_finding": int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
+    }
+
+
+def _outlined(outlined: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, int]:
+    return {
+        "annotated": len(outlined),
+        "segmentations": int(outlined["instances"].sum()),
+        "segmentations_by_reader": len(drawn),
+    }
+
+
+def _drawn(readers: pd.DataFrame) -> pd.DataFrame:
+    """One row per reading in which something was outlined: each reader's own, or else the readers' mean."""
+    human = readers[(readers["method"] == HUMAN) & readers["metric"].isin(DRAWN) & (readers["value"] > 0)]
+    single = human[human["condition"].str.contains('"reader"')]
+    chosen = single if len(single) else human[human["condition"] == "{}"]
+    return chosen.drop_duplicates(["case", "finding", "condition"])

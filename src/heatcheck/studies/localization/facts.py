@@ -1,0 +1,60 @@
+"""What a localization run says of itself in run.json, for the report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from heatcheck.core.contracts import Source
+from heatcheck.explaining.study_models import ModelFacts
+from heatcheck.running.facts import RESIZED
+from heatcheck.scoring.presets import Rules
+
+_NOTES: dict[tuple[str, object], str] = {
+    ("empty_region", "zero"): (
+        "A map that marks nothing on a positive case scores 0: leaving it out would reward a method for failing."
+    ),
+    ("empty_region", "left_out"): (
+        "A map that marks nothing on a positive case is left out, as in the benchmark: this rewards a failing method."
+    ),
+    ("ties", "share"): (
+        "When several pixels share the highest value, they share the hit; taking the first would favour the top left."
+    ),
+    ("ties", "first"): (
+        "When several pixels share the highest value, the first counts, as in the benchmark: this favours the top left."
+    ),
+    ("resampling", "patients"): (
+        "Patients, not images, are drawn again for the intervals: two images of one patient are not independent."
+    ),
+    ("resampling", "images"): (
+        "Images, not patients, are drawn again for the intervals: they are too narrow where patients have several."
+    ),
+    ("human_common_cases", True): (
+        "Differences from the human readers use only the cases that method, readers and truth have in common."
+    ),
+    ("human_common_cases", False): (
+        "Method and readers are each taken on their own cases, as in the benchmark: they also differ in cases."
+    ),
+}
+
+
+def rule_notes(rules: Rules) -> list[str]:
+    """What a reader of the tables must know of the rules behind them."""
+    return [RESIZED, *(sentence for (name, value), sentence in _NOTES.items() if getattr(rules, name) == value)]
+
+
+def truth_kind(source: Source) -> str:
+    """How the truth was marked: "outlines", "masks" or "boxes"; a source that does not say so has masks."""
+    return str(getattr(source, "truth_kind", "masks"))
+
+
+def models_facts(models: Sequence[ModelFacts], primary: str) -> dict[str, Any]:
+    """Every model, and the one whose results come first."""
+    shown = ("name", "label", "description", "architecture", "kind", "members", "weights_hash")
+    first = next(model for model in models if model.name == primary)
+    return {
+        "models": [{**_chosen(model, shown), "primary": model.name == primary} for model in models],
+        "model": {"name": first.name, "description": first.description, "outputs": list(first.outputs)},
+    }
+
+
+def _chosen(model: ModelFacts, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in names}

@@ -1,0 +1,1 @@
+"""Maps that were made elsewhere: the verbs score and tune."""

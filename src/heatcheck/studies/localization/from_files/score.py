@@ -1,0 +1,306 @@
+"""Grade maps that were made elsewhere: files → regions and peaks → scores → estimates → report."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.errors import InputError, RunFolderError
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
+from heatcheck.regions.rule import RegionRule
+from heatcheck.running.cases import digest_of
+from heatcheck.running.execute import carry_out
+from heatcheck.running.facts import metric_facts, stored_method_facts
+from heatcheck.running.progress import Silent, Watcher
+from heatcheck.running.study import Stage
+from heatcheck.runs.store import RunFolder, require_usable
+from heatcheck.scoring.presets import PresetName, switch_facts
+from heatcheck.scoring.rows import PLAIN, REFERENCE
+from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
+from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, SizedMarks
+from heatcheck.studies.localization.conditions import conditional_estimates
+from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization.facts import rule_notes
+from heatcheck.studies.localization.from_files.inputs import Given, ScoreInputs, read_inputs
+from heatcheck.studies.localization.from_files.maps import read_stored
+from heatcheck.studies.localization.from_files.settings import RegionSettings, Slice
+from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
+from heatcheck.studies.localization.gallery import Exhibit, GalleryRule, make_gallery
+
+METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
+GALLERY = 12  # cases to look at
+DRAWS, FLIPS = 2000, 10000
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """What differs from call to call without changing any score."""
+
+    workers: int = 2
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a scoring came to."""
+
+    report: Path
+    estimates: pd.DataFrame
+    notes: tuple[str, ...]
+    files: int  # of the benchmark, where they were asked for
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """Maps, truth and rules, checked and ready."""
+
+    inputs: ScoreInputs
+    settings: RegionSettings
+    options: ScoreOptions
+    notes: tuple[str, ...]
+
+    @cached_property
+    def keys(self) -> Sequence[CaseKey]:
+        """Every image."""
+        return self.inputs.keys()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is measured."""
+        boxes = ("box_iou",) if self.inputs.truth.kind == "boxes" else ()
+        return (METRICS[0], *boxes, *METRICS[1:])
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The flags and the files."""
+        given = self.inputs.given
+        spec = {
+            "score": {key: _plain(value) for key, value in asdict(given).items() if value is not None},
+            "regions": {key: _plain(value) for key, value in asdict(self.settings).items() if key != "notes"},
+        }
+        return {
+            "spec": spec,
+            "spec_hash": hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest(),
+            "weights_hash": "",
+            "cases_hash": digest_of(self.keys),
+            "data_hash": _stamp(self.inputs),
+            "seed": self.options.seed,
+        }
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Names and explanations for the report."""
+        given, model = self.inputs.given, _model_facts(self.inputs)
+        return {
+            "preset": given.preset,
+            "slice": self.settings.slice,
+            "switches": switch_facts(given.preset, given.switches),
+            "findings": list(self.inputs.findings),
+            "methods": [stored_method_facts(name) for name in self.inputs.maps],
+            "metrics": [metric_facts(metric) for metric in self.metrics],
+            "source": {"name": "maps", "description": f"Maps and marks on {len(self.keys)} images, from files"},
+            "truth_kind": self.inputs.truth.kind,
+            "models": [{**model, "label": MODEL, "kind": "single", "members": 1, "primary": True}],
+            "model": model,
+            "notes": [*self.notes, *rule_notes(self.inputs.scoring_rules)],
+        }
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - nothing to prepare
+        """One pass over the maps."""
+        yield ScoreStage(self.inputs, self.settings, self.keys, self.metrics, self.options.workers)
+
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """Means, differences from human, the benchmark's own, geometry, confidence, calibration and counts."""
+        rule = EstimateRule(
+            findings=self.inputs.findings,
+            methods=tuple(self.inputs.maps),
+            floors=(),
+            metrics=self.metrics,
+            model=MODEL,
+            draws=DRAWS,
+            flips=FLIPS,
+            seed=self.options.seed,
+            rules=self.inputs.scoring_rules,
+        )
+        return [
+            *localization_estimates(folder.path, rule),
+            *conditional_estimates(folder.path, rule, tuned=False),
+            *paper_estimates(folder.path, rule),
+        ]
+
+    def _region(self, finding: str, _method: str) -> RegionRule:
+        return self.settings.rule(finding)
+
+    def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Choose telling cases by their scores and draw them; write the benchmark's files where they are asked for."""
+        keys = {key.case: key for key in self.keys}
+
+        def exhibit(case: str, finding: str) -> Exhibit:
+            stored = read_stored(self.inputs, keys[case], [finding], with_picture=True)
+            maps = {name: stored.on_image(name, finding) for name in self.inputs.maps}
+            found = {name: values for name, values in maps.items() if values is not None}
+            return Exhibit(stored.case, found, stored.probabilities[finding])
+
+        workers = self.options.workers
+        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
+        make_gallery(folder, rule, watcher)
+        if self.inputs.given.preset == "chexlocalize":
+            regions, cases = folder.read_table("regions"), folder.read_table("cases")
+            sizes = {case: _size(shape) for case, shape in zip(cases["case"], cases["shape"], strict=True) if shape}
+            marks = SizedMarks(self.inputs, sizes)
+            ReferenceWriter(folder.path, marks, regions, self.settings.slice, self.settings.label).write()
+
+
+def score_maps(
+    given: Given,
+    settings: RegionSettings,
+    out: Path,
+    options: ScoreOptions,
+    watcher: Watcher | None = None,
+) -> Scored:
+    """Score the maps into the folder `out`, with a report, or take up what an earlier call left there.
+
+    Raises:
+        InputError: files that are wrong or do not belong together; the message names them.
+    """
+    require_usable(out)
+    if given.preset == "chexlocalize" and len(given.maps) > 1:
+        raise InputError("the benchmark's files are for one method; give one --maps, or use --preset recommended")
+    if given.preset == "chexlocalize" and given.switches:
+        raise InputError("--switch changes rules of the recommended preset; the benchmark's own has them all")
+    inputs = read_inputs(given)
+    notes = (*inputs.notes, *_tuning_notes(inputs, settings), *_slice_notes(given, settings))
+    for finding in inputs.findings:
+        settings.rule(finding), settings.cutoff(finding)  # raises where a tuned table lacks the finding
+    plan = ScorePlan(inputs, settings, options, notes)
+    circumstances = {
+        "study": "localization",
+        "title": "Do these heat maps point where the experts do?",
+        "threads": 1,  # of one worker: the maps are shared out among the workers
+        "batch_size": 1,
+        "shard_size": ScoreStage.SIZE,
+        "trusted_code": False,
+    }
+    with _nothing_left(out):
+        outcome = carry_out(plan, circumstances, out, watcher or Silent())
+    estimates = pd.read_parquet(out / "estimates.parquet")
+    return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _written(out, given))
+
+
+def _unknown(inputs: ScoreInputs, settings: RegionSettings, out: Path) -> Iterator[str]:
+    """How many regions a cutoff could not judge, where that is allowed."""
+    if settings.cutoffs and inputs.given.allow_missing:
+        told = pd.read_parquet(out / "predictions.parquet", columns=["case", "finding"])
+        pairs = {(i, f) for maps in inputs.maps.values() for i, files in maps.items() for f in files}
+        unknown = len({pair for pair in pairs if pair[1] in inputs.findings}) - len(told)
+        if unknown:
+            yield f"{unknown} findings have maps without a probability: their regions were kept, whatever the cutoff."
+
+
+@contextmanager
+def _nothing_left(out: Path) -> Iterator[None]:
+    """A folder that this call made goes again when a file turns out to be wrong: the mended call may then use it."""
+    was_there = out.exists()
+    is_new = not (out / "run.json").exists()
+    try:
+        yield
+    except RunFolderError:
+        raise  # the folder is somebody else's
+    except InputError:
+        if is_new and (out / "run.json").exists():
+            for path in out.iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            if not was_there:
+                out.rmdir()
+        raise
+
+
+def _size(shape: str) -> tuple[int, int]:
+    height, width = shape.split("×")
+    return int(height), int(width)
+
+
+def _written(out: Path, given: Given) -> int:
+    if given.preset != "chexlocalize":
+        return 0
+    return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
+
+
+def _slice_notes(given: Given, settings: RegionSettings) -> Iterator[str]:
+    if settings.slice == "full" and given.preset == "recommended":
+        yield "Overlap on all images was asked for: in the report it is the measure “IoU, all cases”."
+
+
+def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str]:
+    """What is said, or refused, where thresholds come from the patients that are scored."""
+    for table in settings.tables:
+        if not table.patients:
+            yield f"Nobody knows whose maps {table.path.name} was tuned on; it must not have been these patients'."
+    common = settings.tuned_on & {inputs.patient(image) for image in inputs.images}
+    if not common:
+        return
+    what = f"{len(common)} of the patients are those the thresholds or cutoffs were tuned on, e.g. {min(common)}"
+    if inputs.rules.tuning_on_scored_data == "refuse":
+        raise InputError(f"{what}; tune on other patients, or use --preset chexlocalize to be warned only")
+    yield f"{len(common)} of the patients chose thresholds or cutoffs: these look better here than they are."
+
+
+def _stamp(inputs: ScoreInputs) -> str:
+    """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+    given = inputs.given
+    paths = [given.truth, given.human, given.human_points, given.labels]
+    paths += [file.path for maps in inputs.maps.values() for files in maps.values() for file in files.values()]
+    digest = hashlib.sha256()
+    files = (file for path in filter(None, paths) for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    for path in files:
+        facts = path.stat()
+        digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _plain(value: object) -> object:
+    """A setting as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, frozenset):  # patients: their number will do, and their names stay here
+        return len(value)
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _model_facts(inputs: ScoreInputs) -> dict[str, Any]:
+    described = "A model known by its maps and probabilities alone"
+    return {"name": MODEL, "description": described, "outputs": list(inputs.findings)}
+
+
+def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:
+    """The main numbers for a terminal: each method's and the readers' means, under the preset's rules."""
+    table = scored.estimates
+    overlap, name = ("iou", "IoU") if kind == "true-positive" else ("iou_full", "IoU, all images")
+    plain = table["condition"] == PLAIN
+    if preset == "chexlocalize":  # the full slice differs in its intervals only
+        plain = (table["condition"] == REFERENCE) | (plain & (table["metric"] == "iou_full"))
+    means = table[(table["statistic"] == "mean") & plain]
+    for finding in [*dict.fromkeys(means["finding"])]:
+        rows = means[(means["finding"] == finding) & means["metric"].isin([overlap, "hit"])]
+        for method in dict.fromkeys(rows["method"]):
+            cells = [
+                _cell(rows[(rows["method"] == method) & (rows["metric"] == metric)]) for metric in (overlap, "hit")
+            ]
+            who = "readers" if method == HUMAN else method
+            where = "All findings" if finding == ALL_FINDINGS else finding
+            yield f"{where:<28} {who:<12} {name} {cells[0]:<22} hit {cells[1]}"
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    if rows.empty or np.isnan(rows["value"].iloc[0]):
+        return "–"
+    value, low, high = rows[["value", "low", "high"]].iloc[0]
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f}–{high:.3f})"

@@ -1,0 +1,187 @@
+"""One pass over maps made elsewhere, image by image: scores, predictions, regions and the truth's geometry."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from heatcheck.core.errors import InputError
+from heatcheck.core.records import (
+    CaseKey,
+    CaseRecord,
+    Mask,
+    Measured,
+    Prediction,
+    RegionRecord,
+    Score,
+    ShardTables,
+    TruthShape,
+)
+from heatcheck.metrics import METRICS
+from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.registry import Needs
+from heatcheck.running.cases import in_order
+from heatcheck.scoring.rows import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
+from heatcheck.scoring.shapes import shapes_of
+from heatcheck.sources.files.rle import encode
+from heatcheck.studies.localization.from_files.inputs import ScoreInputs
+from heatcheck.studies.localization.from_files.maps import StoredMaps, is_sized, read_stored
+from heatcheck.studies.localization.from_files.settings import RegionSettings
+
+MODEL = "model"  # behind the maps, known only by its answers
+NO_MAP = "no map was given"
+
+
+@dataclass(frozen=True, slots=True)
+class _OneImage:
+    """The rows of one image."""
+
+    case: CaseRecord
+    scores: list[Score]
+    predictions: list[Prediction]
+    shapes: list[TruthShape]
+    regions: list[RegionRecord]
+
+
+@dataclass(frozen=True)
+class ScoreStage:
+    """The images, cut into shards."""
+
+    SIZE: ClassVar[int] = 16  # images in a shard
+
+    inputs: ScoreInputs
+    settings: RegionSettings
+    keys: Sequence[CaseKey]
+    metrics: tuple[str, ...]
+    workers: int
+    name: str = ""
+    what: str = "scores"
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts the images are cut."""
+        return -(-len(self.keys) // self.SIZE)
+
+    def _keys(self, shard: int) -> Sequence[CaseKey]:
+        return self.keys[shard * self.SIZE : (shard + 1) * self.SIZE]
+
+    def cases_in(self, shard: int) -> int:
+        """How many images that part has."""
+        return len(self._keys(shard))
+
+    def work(self, shard: int) -> ShardTables:
+        """The tables of one shard, images side by side."""
+        images = list(in_order(self._one, self._keys(shard), self.workers))
+        return ShardTables(
+            scores=tuple(row for one in images for row in sorted(one.scores, key=_order)),
+            predictions=tuple(row for one in images for row in one.predictions),
+            cases=tuple(one.case for one in images),
+            shapes=tuple(row for one in images for row in one.shapes),
+            regions=tuple(row for one in images for row in one.regions),
+        )
+
+    def _one(self, key: CaseKey) -> _OneImage:
+        if not is_sized(self.inputs, key.case):
+            return self._without_size(key)
+        stored = read_stored(self.inputs, key)
+        scores: list[Score] = []
+        regions: list[RegionRecord] = []
+        for finding in self.inputs.findings:
+            region, cutoff = self.settings.rule(finding), self.settings.cutoff(finding)
+            rule = ScoringRule(self.metrics, region, cutoff, rules=self.inputs.scoring_rules)
+            self._require_probability(stored, finding)
+            for method in self.inputs.maps:
+                place = Place(stored.case, finding, method, stored.probabilities[finding])
+                scored, record = self._score(stored, place, rule)
+                scores += scored
+                regions += record
+            scores += human_rows(stored.case, finding, rule)
+        labels = stored.case.key.labels
+        predictions = [
+            Prediction(key.case, key.patient, finding, MODEL, labels[finding], _logit(said), said)
+            for finding, said in stored.probabilities.items()
+            if not math.isnan(said)
+        ]
+        shape = "×".join(map(str, stored.case.image.shape[1:]))
+        named = int(key.case in self.inputs.truth.marks)
+        case = CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=named)
+        return _OneImage(case, scores, predictions, shapes_of(stored.case), regions)
+
+    def _without_size(self, key: CaseKey) -> _OneImage:
+        """The rows of an image that has no map and whose size nobody tells: undefined, and counted."""
+        marked = [f for f in self.inputs.findings if not self.inputs.truth.is_empty(key.case, f)]
+        scores = [
+            Score(key.case, key.patient, finding, method, MODEL, metric, math.nan, reason=NO_MAP)
+            for finding in marked
+            for method in self.inputs.maps
+            for metric in self.metrics
+        ]
+        return _OneImage(CaseRecord(key.case, key.patient, "ok", annotated=1), scores, [], [], [])
+
+    def _score(self, stored: StoredMaps, place: Place, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
+        values = stored.on_image(place.method, place.finding)
+        if values is None:
+            return self._missing(place, rule), []
+        scored = score_map(place, values, MODEL, rule)
+        if self.inputs.given.preset != "chexlocalize":
+            return scored.rows, []
+        # the benchmark does not look at labels: every map has its region
+        return scored.rows, [region_record(place, scored.marks or marks_of(place, values, rule))]
+
+    def _missing(self, place: Place, rule: ScoringRule) -> list[Score]:
+        """The rows of a map that was not given: undefined, or with the benchmark's rule an empty region."""
+        rows = score_map(place, Measured(math.nan, NO_MAP), MODEL, rule).rows
+        if self.inputs.rules.missing_map == "error" or place.truth is None:
+            return rows
+        compared = Marks(place.truth, np.zeros(place.truth.shape, bool), place.truth).against(place.truth)
+        return [self._of_nothing(row, compared, rule) for row in rows]
+
+    @staticmethod
+    def _of_nothing(row: Score, compared: Comparison, rule: ScoringRule) -> Score:
+        metric = METRICS[row.metric]
+        left_out = rule.rules.empty_region == "left_out" and row.metric != "iou_full"
+        if metric.needs is not Needs.REGION or left_out:
+            return row
+        return replace(row, value=compared.measure(metric).value, reason="")
+
+    def _require_probability(self, stored: StoredMaps, finding: str) -> None:
+        known = not math.isnan(stored.probabilities[finding])
+        if known or not self.settings.cutoffs or self.inputs.given.allow_missing:
+            return
+        if any(finding in found for found in stored.maps.values()):
+            raise InputError(
+                f"the maps of {finding} on {stored.case.key.case} hold no probability, which --probability-cutoffs "
+                "needs; store it, or keep such maps whatever their probability with --allow-missing"
+            )
+
+
+def region_record(place: Place, marks: Marks) -> RegionRecord:
+    """The region as others can read it, and what it has in common with the truth."""
+    region: Mask = marks.region
+    truth = place.truth
+    height, width = region.shape
+    return RegionRecord(
+        place.case.key.case,
+        place.finding,
+        place.method,
+        height,
+        width,
+        encode(region),
+        pixels_in(region),
+        0 if truth is None else pixels_in(region & truth),
+        0 if truth is None else pixels_in(truth),
+        0 if truth is None else int(truth.flat[int(marks.peaks.argmax())]),
+        place.probability,
+    )
+
+
+def _logit(probability: float) -> float:
+    """Log odds, kept finite: a stored probability of 0 or 1 is a rounded one."""
+    kept = min(max(probability, 1e-7), 1 - 1e-7)
+    return math.log(kept / (1 - kept))
+
+
+def _order(row: Score) -> tuple[str, ...]:
+    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method

@@ -1,0 +1,266 @@
+"""Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.records import Case, Map, Mask, Reading
+from heatcheck.explaining.study_models import CaseExplainer
+from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.prepare import prepare
+from heatcheck.methods import METHODS
+from heatcheck.metrics import METRICS
+from heatcheck.regions.points import peaks
+from heatcheck.regions.rule import RegionRule, region_of
+from heatcheck.regions.shape import shape_of
+from heatcheck.running.cases import in_order
+from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, film, outlines, write_grey
+from heatcheck.running.progress import Watcher
+from heatcheck.running.slices import View, view_of
+from heatcheck.runs.store import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """One case with the maps of one finding, by method, and how likely the model thinks that finding."""
+
+    case: Case
+    maps: Mapping[str, Map]
+    probability: float
+
+
+def explained_exhibit(explainer: CaseExplainer, case: Case, finding: str) -> Exhibit:
+    """The maps made anew, of the methods that have one, in the study's order.
+
+    A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
+    finding among all, so they are asked for all.
+    """
+    floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
+    others = {name: method for name, method in explainer.methods.items() if name not in floors}
+    alone = replace(explainer, methods=others, findings=(finding,))([case])[0][0]
+    among_all = replace(explainer, methods=floors)([case])[0][0]
+    maps = {
+        name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
+        for name in explainer.methods
+    }
+    return Exhibit(case, {name: values for name, values in maps.items() if values is not None}, alone.probabilities[0])
+
+
+LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
+_ORDER = ["iou", "case", "finding"]
+SHAPES = {  # reasons that lie in the truth's outline: the column that ranks them, and whether the lowest comes first
+    "many instances": ("instances", False),
+    "single instance": ("instances", True),
+    "large": ("size", False),
+    "small": ("size", True),
+    "elongated": ("elongation", False),
+    "irregular outline": ("irrectangularity", False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A case and finding worth looking at, and why."""
+
+    case: str
+    finding: str
+    why: str
+    method: str = ""  # whose map the reason speaks of; none where it speaks of the truth
+
+
+@dataclass(frozen=True)
+class GalleryRule:
+    """Where the gallery's cases come from, and how they are drawn."""
+
+    exhibit: Callable[[str, str], Exhibit]  # of a case and a finding
+    methods: tuple[str, ...]
+    model: str  # whose scores choose
+    region: Callable[[str, str], RegionRule]  # of a finding and a method
+    most: int
+    keep_maps: bool
+    workers: int = 1  # how many are drawn at a time; a model's maps one by one
+
+
+def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
+    """Choose the cases, make their maps again and store pictures and index in the run's folder."""
+    choices = choose(folder, rule.model, rule.methods, rule.most)
+    watcher.start("gallery", len(choices))
+    items: list[dict[str, Any]] = []
+    kept: dict[str, Map] = {}
+
+    def drawn(numbered: tuple[int, Choice]) -> tuple[dict[str, Any], dict[str, Map]]:
+        number, choice = numbered
+        shown = rule.exhibit(choice.case, choice.finding)
+        item = _item(folder, f"{number:03d}", choice, shown, rule)
+        name = f"{choice.case}/{choice.finding}"
+        return item, {f"{name}/{m}": for_keeping(v) for m, v in shown.maps.items()} if rule.keep_maps else {}
+
+    for item, maps in in_order(drawn, list(enumerate(choices)), rule.workers):
+        items.append(item)
+        kept |= maps
+        watcher.advance()
+    if kept:
+        folder.write_maps("gallery", kept)
+    folder.write_gallery({"items": items})
+
+
+def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[Choice]:
+    """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings.
+
+    `model` names the one whose maps are looked at. Pairs are also chosen by the number, size and shape of their
+    outlines, where the run knows them.
+    """
+    table = pd.read_parquet(
+        folder.path / "scores.parquet",
+        columns=["case", "finding", "method", "metric", "value"],
+        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}"), ("model", "==", model)],
+    )
+    floors = [name for name in methods if name in METHODS and METHODS[name].is_floor]
+    judged = [name for name in methods if name not in floors] or list(methods)
+    wide = table[table["method"].isin(judged)].pivot_table(
+        index=["method", "case", "finding"], columns="metric", values="value"
+    )
+    if not {"iou", "hit"} <= set(wide.columns):
+        return []
+    wide = wide.dropna()
+    if wide.empty:
+        return []
+    best = str(wide["iou"].groupby("method").mean().idxmax())
+    scores = wide.loc[best].reset_index()
+    chosen = _spread(_by_score(scores) | _by_shape(folder, scores), most)
+    return [choice if choice.why in SHAPES else replace(choice, method=best) for choice in chosen]
+
+
+def _by_score(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scored pairs ranked by overlap and hit; low and high are what they say, or the reason has no pair."""
+    median = scores["iou"].median()
+    hit, miss = scores[scores["hit"] >= 0.5], scores[scores["hit"] < 0.5]
+    low = hit[hit["iou"] < min(median, LOW_OVERLAP)]
+    up, down = [True, True, True], [False, True, True]
+    return {
+        "low overlap but hit": low.sort_values(_ORDER, ascending=up),
+        "high overlap but miss": miss[miss["iou"] > median].sort_values(_ORDER, ascending=down),
+        "best overlap": scores.sort_values(_ORDER, ascending=down),
+        "typical": scores.assign(middle=(scores["iou"] - median).abs()).sort_values(["middle", *_ORDER[1:]]),
+        "worst: low overlap and miss": miss[miss["iou"] <= median].sort_values(_ORDER, ascending=up),
+    }
+
+
+def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scored pairs ranked by what their outlines are like; nothing where the run does not know their shapes."""
+    joined = scores.merge(folder.read_table("shapes"), on=["case", "finding"])
+    ranked = {}
+    for why, (column, lowest) in SHAPES.items():
+        known = joined.dropna(subset=[column])
+        if column == "instances":  # one outline has no rank: a usual size comes first
+            known = known[known[column] == 1] if lowest else known[known[column] > 1]
+        unusual = (known["size"] - known["size"].median()).abs()
+        keyed = known.assign(first=known[column] * (1 if lowest else -1), second=unusual)
+        ranked[why] = keyed.sort_values(["first", "second", "case", "finding"])
+    return {why: table for why, table in ranked.items() if len(table)}
+
+
+def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
+    """Take from each reason in turn, each time a finding that the reason has shown least, and no case twice."""
+    queues = {why: list(table[["case", "finding"]].itertuples(index=False, name=None)) for why, table in ranked.items()}
+    shown: dict[tuple[str, str], int] = {}
+    used: set[str] = set()
+    chosen: list[Choice] = []
+    while len(chosen) < most and any(queues.values()):
+        for why, queue in queues.items():
+            queue[:] = [pair for pair in queue if pair[0] not in used]
+            if not queue or len(chosen) >= most:
+                continue
+            case, finding = min(queue, key=lambda pair: shown.get((why, pair[1]), 0))
+            shown[why, finding] = shown.get((why, finding), 0) + 1
+            used.add(case)
+            chosen.append(Choice(case, finding, why))
+    return sorted(chosen, key=lambda choice: (list(ranked).index(choice.why), choice.finding, choice.case))
+
+
+def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: GalleryRule) -> dict[str, Any]:
+    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres.
+
+    Of a volume one slice is drawn, the one with most of the truth; its numbers are those of the whole volume.
+    """
+    case = shown.case
+    truth = case.truth[choice.finding]
+    view = _view(shown, truth, choice.method)
+    image = f"{number}-image.png"
+    write_grey(folder, image, film(case, view), IMAGE_SIDE)
+    maps = []
+    for method, values in shown.maps.items():
+        file = f"{number}-{method}.png"
+        write_grey(folder, file, view.picture(prepare(values)), MAP_SIDE)
+        region = rule.region(choice.finding, method)
+        maps.append({"method": method, "file": file, **_facts(values, truth, region, view)})
+    has_rectangle = choice.why in SHAPES and truth.ndim == 2  # in a volume no rectangle was measured
+    rectangle = {"rectangle": fitted_rectangle(view.mask(truth))} if has_rectangle else {}
+    return {
+        **rectangle,
+        **_lies(view),
+        "id": number,
+        "case": case.key.case,
+        "patient": case.key.patient,
+        "finding": choice.finding,
+        "why": choice.why,
+        "method": choice.method,
+        "image": image,
+        "shape": list(view.size),
+        "label": case.key.labels.get(choice.finding),
+        "probability": shown.probability,
+        "truth": outlines(view.mask(truth)),
+        "readers": [_reader(reading, choice.finding, view) for reading in case.readings],
+        "maps": maps,
+    }
+
+
+def _view(shown: Exhibit, truth: Mask, method: str) -> View:
+    """The slice with most of the truth; where there is none, with most of the map that the choice speaks of."""
+    if truth.any() or not shown.maps:
+        return view_of(shown.case, truth)
+    return view_of(shown.case, prepare(shown.maps.get(method, next(iter(shown.maps.values())))))
+
+
+def _lies(view: View) -> dict[str, Any]:
+    """How the picture lies in the patient and, of a volume, which slice it is, counted from 1; what is known of it."""
+    slices = {"slice": view.place + 1, "slices": view.slices} if len(view.shape) == 3 else {}
+    lies = {"plane": view.display.plane, "sides": view.display.sides}
+    return slices | {name: value for name, value in lies.items() if value}
+
+
+def _facts(values: Map, truth: Mask, rule: RegionRule, view: View) -> dict[str, Any]:
+    region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
+    return {
+        "iou": METRICS["iou"].measure(region, truth).value,
+        "hit": METRICS["hit"].measure(top, truth).value,
+        **_peak(top, view),
+        "region": outlines(view.mask(region)),
+    }
+
+
+def _peak(top: Mask, view: View) -> dict[str, Any]:
+    """The first of the peaks in the slice, or the number of the slice that holds the first."""
+    here = view.cut(top)
+    if not here.any():
+        return {"peak": None, "peak_slice": 1 + int(view.display.turned(top).any((1, 2)).argmax())}
+    row, column = np.unravel_index(int(here.argmax()), here.shape)
+    return {"peak": view.at(row + 0.5, column + 0.5)}
+
+
+def _reader(reading: Reading, finding: str, view: View) -> dict[str, Any]:
+    mask = reading.masks.get(finding)
+    spots = (view.spot(point.position) for point in reading.points.get(finding, ()))
+    return {
+        "reader": reading.reader,
+        "contours": outlines(view.mask(mask)) if mask is not None else [],
+        "points": [spot for spot in spots if spot is not None],
+    }
+
+
+def fitted_rectangle(mask: Mask) -> list[list[float]]:
+    """The corners, as [x, y], of the tightest rectangle around the dominant outline."""
+    return [[round(column, 2), round(row, 2)] for row, column in shape_of(mask).rectangle]

@@ -1,0 +1,282 @@
+"""Study: do the maps point where the radiologists do?"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heatcheck.core.contracts import Method
+from heatcheck.core.errors import SpecError
+from heatcheck.core.records import Estimate
+from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.study_models import Asked, Bench, CaseExplainer, ModelFacts, Split
+from heatcheck.methods import METHODS
+from heatcheck.metrics.thresholds import THRESHOLDS
+from heatcheck.running.cases import digest_of, shared_patients
+from heatcheck.running.facts import method_facts, metric_facts, source_facts
+from heatcheck.running.open_source import open_source
+from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.running.study import RunOptions, Stage
+from heatcheck.runs.spec import Envelope, Spec
+from heatcheck.runs.store import RunFolder
+from heatcheck.scoring.presets import switch_facts
+from heatcheck.scoring.rows import ScoringRule, Tuned
+from heatcheck.sources import SOURCES
+from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
+from heatcheck.studies.localization.conditions import conditional_estimates
+from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization.facts import models_facts, rule_notes, truth_kind
+from heatcheck.studies.localization.gallery import GalleryRule, explained_exhibit, make_gallery
+from heatcheck.studies.localization.models import model_differences
+from heatcheck.studies.localization.spec import (
+    OWN_REGION,
+    LocalizationBody,
+    findings_of,
+    overlap_remark,
+    require_sound,
+    with_box_metric,
+)
+from heatcheck.studies.localization.stage import ScoringStage
+from heatcheck.studies.localization.tuning import (
+    TuningRule,
+    primary_of,
+    tuned_for,
+    validation_estimates,
+    validation_predictions,
+)
+
+SCORED, VALIDATION = "scored", "validation"
+
+
+@dataclass(frozen=True)
+class LocalizationPlan:
+    """A localization study, checked and ready."""
+
+    body: LocalizationBody
+    envelope: Envelope
+    scored: Split
+    validation: Split | None
+    findings: tuple[str, ...]
+    methods: Mapping[str, Method]
+    models: tuple[ModelFacts, ...]
+    bench: Bench
+    options: RunOptions
+    truth_kind: str  # outlines, masks or boxes
+    remark: str = ""  # what must be known of the validation data
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The resolved spec, the weights and the cases."""
+        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
+        text = json.dumps(spec, sort_keys=True)
+        several = len(self.models) > 1
+        weights = [model.weights_hash for model in self.models]
+        contracts = {model.name: model.contract for model in self.models}
+        return {
+            "spec": json.loads(text),
+            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "weights_hash": hashlib.sha256("".join(weights).encode()).hexdigest() if several else weights[0],
+            "contract": contracts if several else contracts[self.models[0].name],
+            "cases_hash": digest_of(self.scored.keys),
+            "seed": self.envelope.seed,
+            "device": self.options.device,
+            "data_hash": self.scored.source.stamp(),
+            "limit": self.options.limit,
+            "pseudonymised": self.options.pseudonymise,
+            **self._validation_identity(),
+        }
+
+    def _validation_identity(self) -> dict[str, str]:
+        if self.validation is None:
+            return {}
+        stamp = self.validation.source.stamp()
+        return {"validation_cases_hash": digest_of(self.validation.keys), "validation_data_hash": stamp}
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Names and explanations for the report."""
+        return {
+            "preset": self.body.preset,
+            "switches": switch_facts(self.body.preset, self.body.switches),
+            "findings": list(self.findings),
+            "methods": [method_facts(*each) for each in self.methods.items()],
+            "metrics": [metric_facts(metric) for metric in self.body.metrics],
+            "source": source_facts(self.body.source["name"]),
+            "truth_kind": self.truth_kind,
+            **models_facts(self.models, self.models[0].name),
+            **self._validation_facts(),
+            "notes": [*self._remarks(), *rule_notes(self.body.rules)],
+        }
+
+    def _validation_facts(self) -> dict[str, Any]:
+        if self.validation is None or self.body.validation is None:
+            return {}
+        return {"validation": {**source_facts(self.body.validation["name"]), "n_cases": len(self.validation.keys)}}
+
+    def _remarks(self) -> list[str]:
+        """What sets this run apart."""
+        source = SOURCES[self.body.source["name"]]
+        limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {self.options.limit})."
+        return list(filter(None, (limited if self.options.limit else "", self.remark, source.remark)))
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
+        """The validation data, if there are any, then the cases that are scored with what those chose."""
+        if self.validation is not None:
+            if self.remark:
+                watcher.say(self.remark)
+            yield self._stage(self.validation, folder, watcher)
+            self._conclude_validation(folder, watcher)
+        yield self._stage(self.scored, folder, watcher)
+
+    def _conclude_validation(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Store what the validation data chose, and say of how many of them nothing came."""
+        within = folder.within(VALIDATION)
+        within.write_estimates(validation_estimates(within.path, self._tuning_rule))
+        primary = primary_of(self._chosen(folder), self.bench.names)
+        failed = int((within.read_table("cases")["status"] == "failed").sum())
+        if failed:
+            watcher.say(f"{failed} validation cases could not be used; validation/cases.parquet says why.")
+        told = {**self._validation_facts()["validation"], "n_failed": failed}
+        folder.record(**models_facts(self.models, primary), validation=told)
+
+    def _stage(self, split: Split, folder: RunFolder, watcher: Watcher) -> ScoringStage:
+        tuning = split.name == VALIDATION
+        chosen = [] if tuning else self._chosen(folder)
+        rules = {
+            name: self._tuning_scores if tuning else self._scores(tuned_for(chosen, name)) for name in self.bench.names
+        }
+        return ScoringStage(
+            name=VALIDATION if tuning else "",
+            what="validation maps" if tuning else "maps and scores",
+            split=split,
+            rules=rules,
+            explainer=partial(self._explainer, split=split, folder=folder, watcher=watcher),
+            envelope=self.envelope,
+            workers=self.options.workers,
+        )
+
+    def _explainer(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
+        return self.bench.ready(name, split, folder, watcher)
+
+    @property
+    def _tuning_scores(self) -> ScoringRule:
+        """What is asked of a map on validation data."""
+        return ScoringRule(
+            ("iou", "hit", "iou_full"),
+            self.body.region_rule,
+            thresholds=THRESHOLDS,
+            counts=False,
+            readers=False,
+            reference=False,
+            rules=replace(self.body.rules, empty_region="zero"),  # an undefined overlap means that there is no truth
+            regions=self.body.own_regions,
+        )
+
+    def _scores(self, tuned: Tuned) -> ScoringRule:
+        return ScoringRule(
+            self.body.metrics,
+            self.body.region_rule,
+            self.body.probability_cutoff,
+            tuned=tuned,
+            rules=self.body.rules,
+            regions=self.body.own_regions,
+        )
+
+    @property
+    def _tuning_rule(self) -> TuningRule:
+        return TuningRule(self.findings, tuple(self.methods), self._floors, self.bench.names, self.body.tuning_rules)
+
+    @property
+    def _floors(self) -> tuple[str, ...]:
+        return tuple(name for name in self.methods if METHODS[name].is_floor)
+
+    def _chosen(self, folder: RunFolder) -> list[Estimate]:
+        """What the validation data chose."""
+        return [] if self.validation is None else folder.within(VALIDATION).read_estimates()
+
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """Means, differences from human and tests of each model, what was tuned, and how the models differ."""
+        chosen = self._chosen(folder)
+        primary = primary_of(chosen, self.bench.names)
+        rows: list[Estimate] = []
+        for name in self.bench.names:
+            rule = self._estimate_rule(name)
+            rows += localization_estimates(folder.path, rule)
+            rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
+            rows += paper_estimates(folder.path, rule, validation_predictions(folder.path, name))
+        others = [name for name in self.bench.names if name != primary]
+        rows += model_differences(folder.path, self._estimate_rule(primary), others)
+        for ensemble, single in self._ensembles_and_singles(primary):
+            rows += model_differences(folder.path, self._estimate_rule(ensemble), [single])
+        return [*rows, *chosen]
+
+    def _ensembles_and_singles(self, primary: str) -> Iterator[tuple[str, str]]:
+        """Each ensemble with each single network of its architecture, but for pairs with the primary model."""
+        for ensemble in (model for model in self.models if model.kind == "ensemble"):
+            for single in (model for model in self.models if model.kind == "single"):
+                if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
+                    yield ensemble.name, single.name
+
+    def _estimate_rule(self, model: str) -> EstimateRule:
+        return EstimateRule(
+            findings=self.findings,
+            methods=tuple(self.methods),
+            floors=self._floors,
+            metrics=self.body.metrics,
+            model=model,
+            draws=self.body.bootstrap_draws,
+            flips=self.body.sign_flips,
+            seed=self.envelope.seed,
+            rules=self.body.rules,
+            instances="components" if self.body.instances == "components" else "instances",
+        )
+
+    def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Choose telling cases by their scores under the primary model, and draw them."""
+        primary = primary_of(self._chosen(folder), self.bench.names)
+        explainer = self._explainer(primary, self.scored, folder, watcher)
+        keys = {key.case: key for key in self.scored.keys}
+        rule = GalleryRule(
+            exhibit=lambda case, finding: explained_exhibit(explainer, self.scored.source.load(keys[case]), finding),
+            methods=tuple(self.methods),
+            model=primary,
+            region=lambda _, method: self.body.own_regions.get(method, self.body.region_rule),
+            most=self.envelope.gallery,
+            keep_maps=self.envelope.keep_maps == "gallery",
+        )
+        make_gallery(folder, rule, watcher)
+
+
+def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
+    """The study, with everything checked that can be known before work starts."""
+    body = spec.checked_body(LocalizationBody)
+    methods = built_methods(body.methods, spec.name, OWN_REGION)
+    require_sound(body, spec.name)
+    parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
+    sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
+    findings = findings_of(body, sources, spec.name)
+    indices = {name: source.index() for name, source in sources.items()}
+    for name, keys in indices.items():
+        if not keys:
+            raise SpecError(f"{spec.name}: the {name} has no cases")
+    shared = shared_patients(*indices.values()) if len(indices) == 2 else []
+    remark = overlap_remark(body, shared, spec.name)
+    asked = Asked(findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code)
+    bench = Bench(body.every_model, asked)
+    models = bench.checked(*(keys[: options.limit] for keys in indices.values()))
+    splits = []
+    for name, source in sources.items():
+        chosen, keys = source, indices[name][: options.limit]
+        if options.pseudonymise:
+            chosen, keys = pseudonymous(source, keys, out)
+        splits.append(Split(SCORED if name == "source" else VALIDATION, chosen, keys))
+    scored, validation = splits[0], splits[1] if len(splits) > 1 else None
+    kind = truth_kind(sources["source"])
+    body = with_box_metric(body, kind)
+    return LocalizationPlan(
+        body, spec.envelope, scored, validation, findings, methods, models, bench, options, kind, remark
+    )  # fmt: skip

@@ -1,0 +1,94 @@
+"""Whether scores rise with the geometry of the truth, or with the model's confidence."""
+
+import math
+from collections.abc import Iterator
+
+import pandas as pd
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.stats.gee import logistic_gee
+from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
+from heatcheck.stats.spearman import spearman
+from heatcheck.studies.localization.score_grid import Grid, PaperRule, ScoreGrid, fitted, is_logistic
+from heatcheck.studies.localization.vocabulary import FEATURES, REFERENCE
+
+
+def shape_estimates(grid: ScoreGrid, shapes: pd.DataFrame, rule: PaperRule, preset: str = "") -> list[Estimate]:
+    """The slope of each method's score, and of its distance from the readers, on each feature, over all findings.
+
+    A feature is scaled by its range over all annotated findings, so a slope is the change from the smallest to the
+    largest. Recommended: every finding has its own level, errors are clustered by patient, and a hit's log odds are
+    modelled; a distance from the readers is no chance, so its slope is always that of a line. The reference: one plain
+    line through all points.
+    """
+    here = shapes[shapes["finding"].isin(rule.findings)]
+    rows: list[Estimate] = []
+    for feature in FEATURES:
+        column = rule.instances if feature == "instances" and not preset else feature
+        scaled = here[["case", "finding"]].assign(scaled=min_max(here[column].to_numpy(float)))
+        rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, rule, preset)
+    return rows
+
+
+def _slopes(grid: ScoreGrid, feature: Grid, name: str, rule: PaperRule, preset: str) -> Iterator[Estimate]:
+    at = condition(feature=name, preset=preset) if preset else condition(feature=name)
+    human = grid.by_method.get(HUMAN)
+    for method in rule.methods:
+        if method not in grid.by_method:
+            continue
+        values = grid.by_method[method]
+        blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, condition=at)
+        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, rule)))
+        if human is not None:
+            blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, other_method=HUMAN, condition=at)
+            yield fitted(blank, _fit(grid, feature, human - values, preset, is_hit=False))
+
+
+def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: bool) -> Fit:
+    rows = grid.observations(feature, values)
+    if preset == REFERENCE:
+        return least_squares(rows.feature, rows.scores)
+    return logistic_gee(rows) if is_hit else clustered_least_squares(rows)
+
+
+PROBABILITY = condition(feature="probability")
+
+
+def confidence_estimates(
+    grid: ScoreGrid, predictions: pd.DataFrame, rule: PaperRule, preset: str = ""
+) -> list[Estimate]:
+    """The slope of each method's score on the model's probability, for each finding and over all.
+
+    Recommended: probabilities are scaled by their range on each finding, because models are surer of some findings
+    than of others; over all findings each has its own level; errors are clustered by patient, and a hit's log odds
+    are modelled. The reference: a plain line through the raw probabilities, and their rank correlation.
+    """
+    mine = predictions[predictions["model"] == rule.model]
+    if preset != REFERENCE:
+        scaled = mine.groupby("finding", observed=True)["probability"].transform(lambda p: min_max(p.to_numpy(float)))
+        mine = mine.assign(probability=scaled)
+    probability = grid.laid_beside(mine, "probability")
+    estimate = _reference if preset == REFERENCE else _recommended
+    return [
+        row
+        for method in rule.methods
+        if method in grid.by_method
+        for finding in (*rule.findings, ALL)
+        for row in estimate(grid, probability, method, finding, rule)
+    ]
+
+
+def _recommended(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
+    rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
+    fit = logistic_gee if is_logistic(grid, rule) else clustered_least_squares
+    blank = Estimate("slope", grid.metric, finding, method, rule.model, math.nan, condition=PROBABILITY)
+    yield fitted(blank, fit(rows))
+
+
+def _reference(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
+    at = condition(feature="probability", preset=REFERENCE)
+    rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
+    for statistic, fit in (("slope", least_squares), ("spearman", spearman)):
+        blank = Estimate(statistic, grid.metric, finding, method, rule.model, math.nan, condition=at)
+        yield fitted(blank, fit(rows.feature, rows.scores))

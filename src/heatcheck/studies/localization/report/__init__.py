@@ -1,0 +1,1 @@
+"""The localization study's page."""

@@ -1,0 +1,129 @@
+"""What a careful reader should hold against the verdict, one plain sentence each."""
+
+import math
+from collections.abc import Mapping
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.caveats import failed, smaller_settings
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import lacks_interval
+from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.words import plain
+from heatcheck.studies.localization.report.sections.presets import asked_for_paper
+from heatcheck.studies.localization.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
+
+FEW_CASES = 10
+WEAK_AUROC = 0.6
+MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
+
+
+def caveats(evidence: Evidence) -> tuple[str, ...]:
+    """The sentences that apply to this run."""
+    made = (
+        _paper_rules(evidence),
+        failed(evidence),
+        _weak_model(evidence),
+        _rare(evidence),
+        _other_cases(evidence),
+        *_few_shared(evidence),
+        *_close_calls(evidence),
+        smaller_settings(evidence),
+    )
+    return tuple(sentence for sentence in made if sentence)
+
+
+def _paper_rules(evidence: Evidence) -> str:
+    """That the verdict is not by the rules that were asked for."""
+    if not asked_for_paper(evidence):
+        return ""
+    return (
+        "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules stand in the section "
+        "on presets, while the verdict follows the recommended rules."
+    )
+
+
+def _weak_model(evidence: Evidence) -> str:
+    """The findings that the model hardly tells: a map cannot explain an answer that is a guess."""
+    rows = {finding: evidence.find("auroc", "auroc", finding) for finding in evidence.findings}
+    weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
+    if not weak:
+        return ""
+    return (
+        f"The model is close to guessing, or worse, on {listed(weak)} (AUROC); a good score there "
+        "cannot come from what the model knows: check that the probabilities belong to these maps."
+    )
+
+
+def _rare(evidence: Evidence) -> str:
+    rare = []
+    for finding in evidence.findings:
+        rows = [evidence.find("mean", "iou", finding, m.name) or evidence.find("mean", "hit", finding, m.name)
+                for m in evidence.methods]  # fmt: skip
+        counts = [row.n_cases for row in rows if row]
+        if counts and 0 < max(counts) < FEW_CASES:
+            rare.append(f"{finding} ({max(counts)})")
+    if not rare:
+        return ""
+    return f"Fewer than {FEW_CASES} cases stand behind {listed(rare)}: read those rows as anecdotes."
+
+
+def _other_cases(evidence: Evidence) -> str:
+    """That methods have scores on different numbers of cases, so that their means are not of the same thing."""
+    for metric in MEASURES:
+        rows = {m.label: evidence.find("mean", metric, ALL_FINDINGS, m.name) for m in evidence.methods}
+        counts = {label: row.n_cases for label, row in rows.items() if row and not math.isnan(row.value)}
+        if len(set(counts.values())) > 1:
+            told = _counted(counts)
+            return f"The methods were scored on different cases ({told}), so their order also reflects the cases."
+    return ""
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Each method's cases where they are few, else the fewest and the most."""
+    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
+    if len(ranked) <= 3:
+        return ", ".join(f"{label} {n:,}" for label, n in ranked)
+    (most, high), (fewest, low) = ranked[0], ranked[-1]
+    return f"from {low:,}, {fewest}, to {high:,}, {most}"
+
+
+def _few_shared(evidence: Evidence) -> list[str]:
+    """Where readers marked so few of the cases that a method's score and its distance from them hardly go together."""
+    sentences = []
+    for metric in MEASURES:
+        leader = leader_on(evidence, metric)
+        difference = difference_from_readers(evidence, leader) if leader else None
+        whole = evidence.find("mean", metric, ALL_FINDINGS, difference.method) if difference else None
+        if difference and whole and difference.n_cases < MOST_CASES * whole.n_cases:
+            name = plain(evidence.measures[metric]).name
+            sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
+                             f"{count(whole.n_cases, 'case')} that they marked.")  # fmt: skip
+    return sentences
+
+
+def _close_calls(evidence: Evidence) -> list[str]:
+    """Where the leader's interval reaches into another method's or one of them has none, so its lead may be luck."""
+    sentences = []
+    for metric in MEASURES:
+        leader = leader_on(evidence, metric)
+        first = evidence.find("mean", metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
+        if leader and first:
+            name, rivals = plain(evidence.measures[metric]).name, _rivals(evidence, leader)
+            sentences += [f"{name}: {why}, so the first place may be luck." for why in _doubts(leader, first, rivals)]
+    return sentences
+
+
+def _rivals(evidence: Evidence, leader: Leader) -> dict[str, Estimate]:
+    others = [m for m in evidence.methods if m not in leader.entrants]
+    found = {m.label: evidence.find("mean", leader.metric, ALL_FINDINGS, m.name) for m in others}
+    return {label: row for label, row in found.items() if row and not math.isnan(row.value)}
+
+
+def _doubts(leader: Leader, first: Estimate, rivals: Mapping[str, Estimate]) -> list[str]:
+    label = leader.entrants[0].label
+    if rivals and lacks_interval(first):
+        return [f"{label} has no interval"]
+    near = [name for name, row in rivals.items() if row.high >= first.low]
+    without = [name for name, row in rivals.items() if lacks_interval(row)]
+    doubts = [f"the interval of {label} overlaps that of {few(near)}"] if near else []
+    return doubts + ([f"{few(without)} {'has' if len(without) == 1 else 'have'} no interval"] if without else [])

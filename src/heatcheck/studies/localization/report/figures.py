@@ -1,0 +1,126 @@
+"""The localization study's plots: methods ranked over all findings, and each method against the readers by finding."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel, PanelGroup
+from heatcheck.report.evidence import READERS, Entrant, Evidence
+from heatcheck.report.numbers import SCORE, interval, number
+from heatcheck.report.words import plain
+from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.verdict import leader_on
+
+
+def ranking(evidence: Evidence, metric: str) -> Panel | None:
+    """Readers, methods and floors over all findings, highest first within each kind."""
+    rows = [
+        _ranking_row(entrant, estimate, evidence, metric)
+        for group in ((READERS,), evidence.methods, evidence.floors)
+        for entrant, estimate in _highest_first(group, evidence, metric)
+    ]
+    if not rows:
+        return None
+    words = plain(evidence.measures[metric])
+    limits = limits_around(_values(rows))
+    title = f"{words.name}, mean over all findings, by method"
+    return Panel(words.name, draw(DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)))
+
+
+def against_readers(evidence: Evidence, metric: str, *, published: bool = False) -> PanelGroup | None:
+    """One plot per method: its score and the readers' on every finding, with the highest floor as a tick.
+
+    With `published`, a cross marks what the CheXlocalize paper printed for the same method and finding.
+    """
+    order = (ALL_FINDINGS, *_telling_order(evidence, metric))
+    ranked = [entrant for entrant, _ in _highest_first(evidence.methods, evidence, metric)]
+    best = [*ranked, *(m for m in evidence.methods if m not in ranked)]
+    drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in best}
+    drawn = {m: rows for m, rows in drawn.items() if _has_method(rows)}
+    if published:
+        drawn = {m: [_with_published(row, metric, m.name) for row in rows] for m, rows in drawn.items()}
+    if not drawn:
+        return None
+    words = plain(evidence.measures[metric])
+    limits = limits_around([value for rows in drawn.values() for value in _values(rows)])
+    panels = []
+    for method, rows in drawn.items():
+        title = f"{words.name} of {method.label} by finding"
+        plot = DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)
+        panels.append(Panel(method.label, draw(plot)))
+    return PanelGroup(words.name, words.sentence, tuple(panels))
+
+
+def _has_method(rows: Sequence[PlotRow]) -> bool:
+    return any(mark.kind == "method" for row in rows for mark in row.marks)
+
+
+def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
+    figure = None if row.strong else literature.localization(metric, row.label, method)
+    if figure is None or not row.marks:
+        return row
+    return replace(row, marks=(*row.marks, Mark("published", f"published by {literature.SOURCE}", figure.value)))
+
+
+def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
+    found = [(e, row) for e in group if (row := evidence.find("mean", metric, ALL_FINDINGS, e.name))]
+    return sorted(found, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
+
+
+def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:
+    unit = plain(evidence.measures[metric]).unit
+    between = interval(estimate.low, estimate.high, replace(unit, sign=""))
+    aside = number(estimate.value, unit) + (f" ({between})" if between else "")
+    label = f"{entrant.label} (floor)" if entrant.kind == "floor" else entrant.label
+    return PlotRow(label, aside, (_mark(entrant.kind, entrant.label, estimate),))
+
+
+def _finding_row(evidence: Evidence, metric: str, method: Entrant, finding: str) -> PlotRow:
+    marks = []
+    floors = [(row.value, f, row) for f in evidence.floors if (row := _mean(evidence, metric, finding, f.name))]
+    if floors:
+        _, floor, row = max(floors, key=lambda each: each[0])
+        marks.append(Mark("floor", f"best floor ({floor.label})", row.value))
+    for entrant in (READERS, method):
+        estimate = evidence.find("mean", metric, finding, entrant.name)
+        if estimate:
+            marks.append(_mark(entrant.kind, entrant.label, estimate))
+    auroc = evidence.value("auroc", "auroc", finding)
+    aside = "" if math.isnan(auroc) else f"AUROC {number(auroc, SCORE.rounded(2))}"
+    return PlotRow(finding, aside, tuple(marks), strong=finding == ALL_FINDINGS)
+
+
+def _mean(evidence: Evidence, metric: str, finding: str, method: str) -> Estimate | None:
+    row = evidence.find("mean", metric, finding, method)
+    return None if row is None or math.isnan(row.value) else row
+
+
+def _mark(kind: str, label: str, estimate: Estimate) -> Mark:
+    return Mark(kind, label, estimate.value, estimate.low, estimate.high)
+
+
+def _values(rows: Sequence[PlotRow]) -> list[float]:
+    return [value for row in rows for mark in row.marks for value in (mark.value, mark.low, mark.high)]
+
+
+def _telling_order(evidence: Evidence, metric: str) -> list[str]:
+    """Findings where the leading method is surely below the readers first, surely above last, by shortfall within."""
+    leader = leader_on(evidence, metric)
+    if leader is None:
+        return list(evidence.findings)
+    name = leader.entrants[0].name
+
+    def key(finding: str) -> tuple[int, float]:
+        difference = evidence.find("difference", metric, finding, name, HUMAN)
+        if difference is None:
+            value = evidence.value("mean", metric, finding, name)
+            return 1, math.inf if math.isnan(value) else -value
+        fall = evidence.value("percent_decrease", metric, finding, name, HUMAN)
+        fall = -difference.value if math.isnan(fall) else fall
+        tier = 0 if difference.high < 0 else 2 if difference.low > 0 else 1
+        return tier, math.inf if math.isnan(fall) else -fall
+
+    return sorted(evidence.findings, key=key)

@@ -1,0 +1,235 @@
+"""Several models in one run: how each does, which differ surely, and which was chosen on validation data."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report import words
+from heatcheck.report.evidence import Entrant, Evidence, ModelFacts
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import MISSING, Unit, difference_of, number
+from heatcheck.report.published import Figure, figure_cell, with_rows
+from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.literature import ARCHITECTURES
+
+MEASURES = ("iou", "hit")
+OPEN = 3  # methods whose rows are shown at once
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One model less another, a table a measure."""
+
+    title: str
+    tables: tuple[Matrix, ...]
+
+
+def architectures(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on models shows; None when the run has one model."""
+    if len(evidence.models) < 2:
+        return None
+    methods = _leaders_first(evidence)
+    pairs = _pairs(evidence)
+    mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
+    return {
+        "models": evidence.models,
+        "speaks_of": words.speaks_of(evidence),
+        "selected": _selected(evidence),
+        "selection": _selection_table(evidence),
+        "validation": validation(evidence),
+        "auroc": _by_model(evidence, "auroc", "auroc", ("",)),
+        "auroc_sentence": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
+        "tables": _tables(evidence, methods[:OPEN]),
+        "more": _tables(evidence, methods[OPEN:]),
+        "n_more": len(methods[OPEN:]),
+        "differences": [_comparison(evidence, pair) for pair in pairs if pair not in mixed],
+        "ensembles": [_ensemble(evidence, pair) for pair in mixed],
+    }
+
+
+def validation(evidence: Evidence) -> str:
+    """What the run says of its validation data, with the number of cases."""
+    facts: Mapping[str, Any] = evidence.run.manifest.get("validation") or {}
+    name = str(facts.get("description") or facts.get("name") or "")
+    cases = facts.get("n_cases")
+    return f"{name}, {int(cases):,} cases" if name and cases else name
+
+
+def architecture_of(model: ModelFacts) -> str:
+    """The published architecture that the model's name contains; empty when there is none."""
+    text = f"{model.architecture} {model.name} {model.label}".lower().replace("-", "").replace("_", "")
+    return next((name for name in ARCHITECTURES if name.replace("_", "") in text), "")
+
+
+def _leaders_first(evidence: Evidence) -> list[Entrant]:
+    def place(entrant: Entrant) -> float:
+        value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+        return math.inf if math.isnan(value) else -value
+
+    return sorted(evidence.methods, key=place)
+
+
+def _columns(evidence: Evidence) -> tuple[str, ...]:
+    return ALL_FINDINGS, *evidence.findings
+
+
+def _heads(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
+
+
+def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
+    made = [(m, _by_model(evidence, "mean", m, [e.name for e in methods])) for m in MEASURES if m in evidence.measures]
+    return [_with_published(evidence, table, metric, methods) for metric, table in made if table]
+
+
+def _by_model(evidence: Evidence, statistic: str, metric: str, methods: Sequence[str]) -> Matrix | None:
+    """Models against findings, a group of rows a method; a model with no such estimate is left out."""
+    if metric not in evidence.measures:
+        return None
+    labels = {entrant.name: entrant.label for entrant in evidence.methods}
+    notes, plain = Footnotes(), words.plain(evidence.measures[metric])
+    groups = []
+    for method in methods:
+        found = {
+            model: [evidence.under(model.name).find(statistic, metric, name, method) for name in _columns(evidence)]
+            for model in evidence.models
+        }
+        found = {model: row for model, row in found.items() if any(row)}
+        rows = [labelled(m.label, [cell_of(e, plain.unit, notes) for e in row]) for m, row in found.items()]
+        if rows:
+            groups.append((labels.get(method, "The model itself"), _best_marked(rows, list(found.values()))))
+    if not groups:
+        return None
+    return Matrix(plain.name, _heads(_columns(evidence)), tuple(groups), tuple(notes.reasons), "Model")
+
+
+def _best_marked(rows: Sequence[Row], found: Sequence[Sequence[Estimate | None]]) -> tuple[Row, ...]:
+    """The rows with the highest cell of each column in strong type."""
+    values = [[-math.inf if e is None or math.isnan(e.value) else e.value for e in row] for row in found]
+    best = [max(column) for column in zip(*values, strict=True)]
+    marked = []
+    for row, own in zip(rows, values, strict=True):
+        cells = [replace(c, strong=v == b > -math.inf) for c, v, b in zip(row.cells, own, best, strict=True)]
+        marked.append(replace(row, cells=tuple(cells)))
+    return tuple(marked)
+
+
+def _with_published(evidence: Evidence, table: Matrix, metric: str, methods: Sequence[Entrant]) -> Matrix:
+    unit, notes = _unit_of(evidence, metric), Footnotes({n: i for i, n in enumerate(table.notes, 1)})
+    present = dict.fromkeys(name for model in evidence.models if (name := architecture_of(model)))
+    rows = []
+    for method in methods:
+        for architecture in present:
+            figures = [literature.localization(metric, c.name, method.name, architecture) for c in table.columns]
+            if any(figures):
+                cells = [figure_cell(figure, unit, notes) for figure in figures]
+                rows.append(labelled(f"{method.label}, {ARCHITECTURES[architecture]}", cells, kind="published"))
+    return with_rows(table, rows, notes, literature.SOURCE)
+
+
+def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
+    rows = evidence.rows("model_difference", every_model=True)
+    return list(dict.fromkeys((row.model, str(facts.get("other_model", ""))) for row, facts in rows))
+
+
+def _is_ensemble_of(evidence: Evidence, pair: tuple[str, str]) -> bool:
+    """Whether one is an ensemble and the other a single network of the same architecture."""
+    both = [model for model in evidence.models if model.name in pair]
+    built = {model.architecture or architecture_of(model) for model in both}
+    return {model.kind for model in both} == {"single", "ensemble"} and len(built) == 1 and "" not in built
+
+
+def _label(evidence: Evidence, name: str) -> str:
+    return next((model.label for model in evidence.models if model.name == name), name)
+
+
+def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = False) -> Comparison:
+    """One model less the other; turned round, the other less the one."""
+    view = evidence.under(pair[0], other_model=pair[1])
+    first, second = reversed(pair) if turned else pair
+    tables = [_difference_table(view, metric, turned) for metric in (*MEASURES, "auroc") if metric in view.measures]
+    title = f"{_label(evidence, first)} minus {_label(evidence, second)}"
+    return Comparison(title, tuple(table for table in tables if table))
+
+
+def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
+    plain, notes = words.plain(view.measures[metric]), Footnotes()
+    entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
+    found = {e: [view.find("model_difference", metric, f, e.name) for f in _columns(view)] for e in entrants}
+    rows = [
+        Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(plain.unit), notes) for x in row))
+        for e, row in found.items()
+        if any(row)
+    ]
+    if not rows:
+        return None
+    return Matrix(plain.name, _heads(_columns(view)), (("Methods", tuple(rows)),), tuple(notes.reasons))
+
+
+def _unit_of(evidence: Evidence, metric: str) -> Unit:
+    return words.plain(evidence.measures[metric]).unit
+
+
+def _turned(row: Estimate) -> Estimate:
+    return replace(row, value=-row.value, low=-row.high, high=-row.low)
+
+
+def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> Comparison:
+    """The ensemble less the single model, with what the paper printed for both."""
+    kinds = {model.name: model.kind for model in evidence.models}
+    made = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
+    shown = {words.plain(evidence.measures[m]).name: m for m in MEASURES if m in evidence.measures}
+    tables = [_beside(evidence, table, shown[t]) if (t := table.caption) in shown else table for table in made.tables]
+    return Comparison(made.title, tuple(tables))
+
+
+def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
+    """The table with the published difference, and below it the two numbers of which it is the difference."""
+    method = next((method for method in evidence.methods if method.name == literature.PIPELINE), None)
+    if method is None:
+        return table
+    unit, notes = _unit_of(evidence, metric), Footnotes({n: i for i, n in enumerate(table.notes, 1)})
+    cells = []
+    for column in table.columns:
+        many, one = (literature.ensemble(metric, column.name, name) for name in ("ensemble", "single_checkpoint"))
+        if many and one:
+            gap = figure_cell(Figure(many.value - one.value), difference_of(unit), notes, signed=True)
+            cells.append(replace(gap, interval=f"{number(many.value, unit)} and {number(one.value, unit)}"))
+        else:
+            cells.append(figure_cell(None, unit, notes))
+    rows = [labelled(method.label, cells, kind="published")] if any(cell.interval for cell in cells) else []
+    return with_rows(table, rows, notes, literature.SOURCE)
+
+
+def _selected(evidence: Evidence) -> list[str]:
+    """Which pair of model and method was best on validation data, a sentence a measure."""
+    methods = {entrant.name: entrant.label for entrant in evidence.methods}
+    sentences = {}
+    for row, facts in evidence.rows("selected", every_model=True):
+        if facts.get("stage") == "pair" and row.metric in evidence.measures:
+            plain = words.plain(evidence.measures[row.metric])
+            sentences[row.metric] = (
+                f"{plain.name}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
+                f"pair on the validation data ({number(row.value, plain.unit)} there)."
+            )
+    return [sentences[metric] for metric in MEASURES if metric in sentences]
+
+
+def _selection_table(evidence: Evidence) -> Matrix | None:
+    """The best model of each method on validation data, a column a measure."""
+    measures = [m for m in MEASURES if m in evidence.measures]
+    chosen = {
+        (row.metric, row.method): f"{_label(evidence, row.model)} ({number(row.value, _unit_of(evidence, row.metric))})"
+        for row, facts in evidence.rows("selected", every_model=True)
+        if facts.get("stage") == "architecture" and row.metric in measures
+    }
+    rows = [
+        labelled(e.label, [Cell(chosen.get((m, e.name), MISSING)) for m in measures])
+        for e in evidence.methods
+        if any((m, e.name) in chosen for m in measures)
+    ]
+    columns = tuple(Column(words.plain(evidence.measures[m]).name) for m in measures)
+    return Matrix("Best model of each method on validation data", columns, (("", tuple(rows)),), ()) if rows else None

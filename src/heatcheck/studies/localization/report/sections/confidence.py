@@ -1,0 +1,108 @@
+"""Do maps point better when the model is sure? Regressions of the score on the stated probability."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report import words
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Column, Matrix, by_finding, labelled
+from heatcheck.report.numbers import SCORE, count, listed
+from heatcheck.report.published import figure_cell, with_rows
+from heatcheck.report.verdict import LEVEL
+from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.sections.geometry import OURS, THEIRS, slope_cell
+from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.vocabulary import REFERENCE
+
+MEASURES = {"iou_full": "iou", "hit": "hit"}  # with the paper's table
+_POOLED = "All pathologies"
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One method's regressions, a table a measure."""
+
+    label: str
+    tables: tuple[Matrix, ...]
+
+
+def confidence(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on confidence shows; None when the run made no such regression."""
+    known = [metric for metric in MEASURES if metric in evidence.measures]
+    details = [detail for entrant in _telling(evidence) if (detail := _detail(evidence, entrant, known)).tables]
+    view = evidence.under(feature="probability")
+    every = [table for metric in known if (table := by_finding(view, "slope", metric))]
+    if not details and not every:
+        return None
+    sentences = [_sentence(evidence, entrant) for entrant in _telling(evidence)[:1]]
+    return {"sentences": [s for s in sentences if s], "details": details, "every": every}
+
+
+def _telling(evidence: Evidence) -> list[Entrant]:
+    """The leading method, and the one that the paper's tables are about."""
+    leader = leader_on(evidence, "iou") or leader_on(evidence, "hit")
+    chosen = [leader.entrants[0]] if leader else list(evidence.methods[:1])
+    return chosen + [e for e in evidence.methods if e.name == literature.PIPELINE and e not in chosen]
+
+
+def _detail(evidence: Evidence, entrant: Entrant, metrics: list[str]) -> Detail:
+    tables = [_table(evidence, entrant, metric) for metric in metrics]
+    return Detail(entrant.label, tuple(table for table in tables if table))
+
+
+def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
+    """Kinds of fit against findings."""
+    ours = evidence.under(feature="probability")
+    theirs = evidence.under(feature="probability", preset=REFERENCE)
+    fits = {f"Slope, {OURS}": (ours, "slope"), f"Slope, {THEIRS}": (theirs, "slope"),
+            f"Spearman, {THEIRS}": (theirs, "spearman")}  # fmt: skip
+    names, notes = (ALL_FINDINGS, *evidence.findings), Footnotes()
+    found = {
+        label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
+    }
+    together = evidence.together()
+    rows = [labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in found.items() if any(row)]
+    if not rows:
+        return None
+    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
+    caption = f"{words.plain(evidence.measures[metric]).name} of {entrant.label} on the model\u2019s probability"
+    table = Matrix(caption, columns, (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
+    if entrant.name != literature.PIPELINE:
+        return table
+    pooled = _POOLED if literature.same_findings(evidence.findings) else ""
+    return _beside(table, MEASURES[metric], pooled)
+
+
+def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
+    """The table with the published fits; `pooled` is the paper's row for all findings, where it may be compared."""
+    notes, rows = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)}), []
+    for column, label in (("linear", "Slope"), ("spearman", "Spearman")):
+        figures = [
+            literature.confidence(metric, pooled if c.name == ALL_FINDINGS else c.name, column) for c in table.columns
+        ]
+        if any(figures):
+            rows.append(labelled(label, [figure_cell(f, SCORE, notes, signed=True) for f in figures], kind="published"))
+    return with_rows(table, rows, notes, literature.SOURCE)
+
+
+def _sentence(evidence: Evidence, entrant: Entrant) -> str:
+    """On how many findings the method surely does better where the model is surer."""
+    view = evidence.under(feature="probability")
+    told = []
+    for metric, name in (("iou_full", "overlap"), ("hit", "hit rate")):
+        rows = [row for finding in evidence.findings if (row := view.find("slope", metric, finding, entrant.name))]
+        if rows:
+            told.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
+    return f"{entrant.label}: {listed(told)}." if told else ""
+
+
+def _link(rises: int, rows: Sequence[Estimate]) -> str:
+    """On how many of the findings' slopes the score surely rises; where on none, whether it surely falls."""
+    if rises:
+        return f"surely rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
+    falls = sum(row.p_adjusted < LEVEL and row.value < 0 for row in rows)
+    if falls:
+        return f"surely falls with the model\u2019s probability on {falls} of {count(len(rows), 'finding')}"
+    return "shows no sure link with the model\u2019s probability on any finding"

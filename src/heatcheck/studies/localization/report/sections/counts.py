@@ -1,0 +1,63 @@
+"""What the numbers rest on: images, patients and outlines by finding, beside the published test set."""
+
+import math
+from collections.abc import Mapping
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, labelled
+from heatcheck.report.numbers import MISSING
+from heatcheck.report.published import with_rows
+from heatcheck.studies.localization.report import literature
+
+COUNTED = {
+    "images": "Images",
+    "patients": "Patients",
+    "positives": "Images with the finding (label)",
+    "annotated": "Images with an outline",
+    "segmentations": "Outlines by the experts",
+    "segmentations_by_reader": "Outlines by the readers",
+    "without_finding": "Images without any finding",
+}
+
+
+def counts(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on the test set shows; None when the run counted nothing."""
+    names = [name for name in (ALL_FINDINGS, *evidence.findings) if _row(evidence, name)]
+    shown = {m: label for m, label in COUNTED.items() if any(_found(evidence, m, name) for name in names)}
+    if not shown:
+        return None
+    rows = [
+        labelled(label, [Cell(_found(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
+    ]
+    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
+    table = Matrix("What was counted", columns, (("This run", tuple(rows)),), (), "Number of")
+    return {"table": with_rows(table, _published(names), Footnotes(), literature.SOURCE)}
+
+
+def _row(evidence: Evidence, finding: str) -> bool:
+    return any(evidence.find("count", metric, finding) for metric in COUNTED)
+
+
+def _found(evidence: Evidence, metric: str, finding: str) -> str:
+    value = evidence.value("count", metric, finding)
+    return "" if math.isnan(value) else f"{round(value):,}"
+
+
+def _published(names: list[str]) -> list[Row]:
+    """The published test set: images in all, studies in all, and images with each finding."""
+    totals = {"Images": "Number CXRs", "Studies": "Number studies", "Images without any": "No pathology identified"}
+    rows = [
+        labelled(label, [_cell(row if name == ALL_FINDINGS else "") for name in names], kind="published")
+        for label, row in totals.items()
+    ]
+    own = [_cell("" if name == ALL_FINDINGS else name) for name in names]
+    if all(cell.text == MISSING for cell in own):
+        return []
+    return [*rows, labelled("Images with the finding", own, kind="published")]
+
+
+def _cell(row: str) -> Cell:
+    figure = literature.counted(row) if row else None
+    return Cell(f"{round(figure.value):,}") if figure else Cell(MISSING, title="not published")

@@ -1,0 +1,146 @@
+"""Does the shape of a finding decide how well its map points? Distributions of four features, and regressions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report import words
+from heatcheck.report.charts.distributions import draw, spread_of
+from heatcheck.report.charts.panels import Panel
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import SCORE, SHARE, Unit, listed
+from heatcheck.report.published import figure_cell, with_rows
+from heatcheck.report.verdict import LEVEL
+from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.vocabulary import REFERENCE
+
+MEASURES = ("iou", "hit")
+OURS, THEIRS = "recommended", "paper\u2019s rules"
+_STARS = (0.05, 0.01, 0.001)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A property of the truth's outline: its names and its unit."""
+
+    name: str
+    label: str
+    phrase: str  # to follow "rises with"
+    meaning: str
+    unit: Unit
+
+
+FEATURES = (
+    Feature("instances", "Number of instances", "the number of outlines",
+            "how many separate outlines the finding has in the image", Unit(1, 1)),
+    Feature("size", "Size", "size", "the share of the image that the outline covers", SHARE),
+    Feature("elongation", "Elongation", "elongation",
+            "the long side divided by the short side of the tightest rectangle around the longest outline", Unit(1, 2)),
+    Feature("irrectangularity", "Irrectangularity", "an irregular outline",
+            "the share of that rectangle which the outline leaves free", SCORE),
+)  # fmt: skip
+
+
+def geometry(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on shapes shows; None when the run has neither shapes nor regressions."""
+    panels, tables = _panels(evidence), _tables(evidence, "")
+    if not panels and not tables:
+        return None
+    return {
+        "panels": panels,
+        "terms": [(feature.label, feature.meaning) for feature in FEATURES],
+        "tables": tables,
+        "gaps": _tables(evidence, HUMAN),
+        "sentences": [sentence for metric in MEASURES if (sentence := _sentence(evidence, metric))],
+    }
+
+
+def _panels(evidence: Evidence) -> list[Panel]:
+    """A panel a feature; all findings pooled first."""
+    table = evidence.run.shapes
+    if table.empty:
+        return []
+    panels = []
+    for feature in FEATURES:
+        names = [name for name in evidence.findings if (table["finding"] == name).any()]
+        made = [spread_of(ALL_FINDINGS, table[feature.name].tolist())]
+        made += [spread_of(name, table.loc[table["finding"] == name, feature.name].tolist()) for name in names]
+        spreads = [spread for spread in made if spread]
+        if spreads:
+            sign = f" ({feature.unit.sign.strip()})" if feature.unit.sign else ""
+            panels.append(Panel(feature.label, draw(feature.label + sign, spreads, feature.unit)))
+    return panels
+
+
+def _slope(evidence: Evidence, metric: str, method: str, feature: str, other: str) -> tuple[Estimate | None, ...]:
+    """The recommended slope and the one by the paper's rules."""
+    views = (evidence.under(feature=feature), evidence.under(feature=feature, preset=REFERENCE))
+    return tuple(view.find("slope", metric, ALL_FINDINGS, method, other) for view in views)
+
+
+def _tables(evidence: Evidence, other: str) -> list[Matrix]:
+    return [table for metric in MEASURES if metric in evidence.measures and (table := _table(evidence, metric, other))]
+
+
+def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
+    """Methods against features, each feature under both presets, with the published coefficients below."""
+    notes = Footnotes()
+    found = {
+        entrant: [slope for f in FEATURES for slope in _slope(evidence, metric, entrant.name, f.name, other)]
+        for entrant in evidence.methods
+    }
+    found = {entrant: row for entrant, row in found.items() if any(row)}
+    if not found:
+        return None
+    together, tests = evidence.together(), len(FEATURES)
+    rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in found.items()]
+    columns = tuple(Column(feature.label, told) for feature in FEATURES for told in (OURS, THEIRS))
+    name = words.plain(evidence.measures[metric]).name
+    table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
+    return _beside(table, metric, other, list(found)) if literature.shared(evidence.findings) else table
+
+
+def slope_cell(row: Estimate | None, notes: Footnotes, together: Mapping[str, int], tests: int = 1) -> Cell:
+    """A slope; by the paper's rules it carries stars, at levels divided by the number of tests."""
+    made = cell_of(row, SCORE, notes, together)
+    if row is None or not math.isnan(row.p_adjusted) or math.isnan(row.p_value):
+        return made
+    return replace(made, text=made.text + "*" * sum(row.p_value < level / tests for level in _STARS))
+
+
+def _beside(table: Matrix, metric: str, other: str, methods: Sequence[Entrant]) -> Matrix:
+    label = next((method.label for method in methods if method.name == literature.PIPELINE), "")
+    if not label:
+        return table
+    notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
+    column = "human_minus_saliency" if other else "saliency"
+    cells = [
+        cell
+        for f in FEATURES
+        for cell in (Cell(""), figure_cell(literature.geometry(metric, f.name, column), SCORE, notes, signed=True))
+    ]
+    return with_rows(table, [labelled(label, cells, kind="published")], notes, literature.SOURCE)
+
+
+def _sentence(evidence: Evidence, metric: str) -> str:
+    """What the leading method's slopes say, in words."""
+    leader = leader_on(evidence, metric)
+    if leader is None:
+        return ""
+    entrant = leader.entrants[0]
+    slopes = {f.phrase: _slope(evidence, metric, entrant.name, f.name, "")[0] for f in FEATURES}
+    tested = {phrase: row for phrase, row in slopes.items() if row and not math.isnan(row.p_adjusted)}
+    if not tested:
+        return ""
+    rises = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value > 0]
+    falls = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value < 0]
+    unsure = [phrase for phrase in tested if phrase not in {*rises, *falls}]
+    parts = [f"surely rises with {listed(rises)}"] if rises else []
+    parts += [f"surely falls with {listed(falls)}"] if falls else []
+    parts += [f"shows no sure link with {listed(unsure, 'or')}"] if unsure else []
+    name = {"iou": "overlap", "hit": "hit rate"}[metric]
+    return f"The {name} of {entrant.label} {listed(parts)}."

@@ -1,0 +1,143 @@
+"""Where the paper's rules and the recommended ones disagree on the same data, and why."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report import words
+from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.matrix import Matrix, by_finding
+from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
+from heatcheck.studies.localization.report.published import beside
+from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.vocabulary import REFERENCE
+
+MEASURES = ("iou", "hit")
+LARGEST = 15
+_NAMES = {"name": ("label", "name"), "value": ("used", "value"), "reference": (REFERENCE, "reference"), "why": ("why",)}
+REASONS = {
+    "Empty regions": (
+        "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, so a "
+        "method gains by failing."
+    ),
+    "Ties": (
+        "When several pixels share the highest value, they share the hit here. The paper\u2019s rules take the first "
+        "of them, which lies nearest the top left."
+    ),
+    "Intervals": (
+        "Patients are drawn again for the intervals here. The paper\u2019s rules draw images, as if two images of one "
+        "patient were unrelated, so their intervals tend to be too narrow."
+    ),
+    "Means": (
+        "The mean here is the data\u2019s own. By the paper\u2019s rules it is the mean of the redrawn samples, which "
+        "is close to it but not equal."
+    ),
+    "Readers\u2019 points": (
+        "Where a reader marked several points, the share of them inside the outline counts here. By the paper\u2019s "
+        "rules one point inside is enough, and a missing point counts as a miss."
+    ),
+    "Cases compared": (
+        "Method and readers are compared on the cases that both have here; by the paper\u2019s rules each has its own."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One mean under both presets, as text; `size` orders them."""
+
+    who: str
+    finding: str
+    measure: str
+    ours: str
+    theirs: str
+    difference: str
+    cases: str
+    size: float
+
+
+def presets(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on presets shows; None when the run used one preset and names no switches."""
+    view = evidence.under(preset=REFERENCE)
+    switches = sorted(
+        (_switch(each) for each in evidence.run.manifest.get("switches") or []),
+        key=lambda switch: (switch["value"] == switch["reference"], switch["name"]),
+    )
+    found = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
+    if not found and not switches:
+        return None
+    return {
+        "asked_for_paper": asked_for_paper(evidence),
+        "rows": [each for each in found if each.size > 0][:LARGEST],
+        "compared": len(found),
+        "equal": sum(each.size == 0 for each in found),
+        "leaders": _leaders(evidence, view) if len(evidence.methods) > 1 else [],
+        "reasons": REASONS if found else {},
+        "switches": switches,
+        "tables": _tables(view, "mean", ""),
+        "decreases": _tables(view, "percent_decrease", HUMAN),
+    }
+
+
+def asked_for_paper(evidence: Evidence) -> bool:
+    """Whether the run was asked for the paper's rules; verdict and plots follow the recommended ones even then."""
+    return evidence.run.manifest.get("preset") == REFERENCE
+
+
+def _tables(view: Evidence, statistic: str, other: str) -> list[Matrix]:
+    """The means or the percentage decreases by the paper's rules, with what the paper printed."""
+    made = [(m, by_finding(view, statistic, m, other=other)) for m in MEASURES if m in view.measures]
+    return [table for metric, each in made if (table := beside(each, view, statistic, metric))]
+
+
+def _switch(facts: Mapping[str, object]) -> Mapping[str, str]:
+    """A switch's name in words, what was used, what the paper's scripts do, and why it matters."""
+    return {key: _shown(next((facts[name] for name in names if name in facts), None)) for key, names in _NAMES.items()}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
+    found = []
+    for metric in MEASURES:
+        for entrant in (READERS, *evidence.methods):
+            for finding in (ALL_FINDINGS, *evidence.findings):
+                ours = evidence.find("mean", metric, finding, entrant.name)
+                theirs = view.find("mean", metric, finding, entrant.name)
+                if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):
+                    plain = words.plain(evidence.measures[metric])
+                    found.append(_disagreement(entrant.label, plain.name, plain.unit, ours, theirs))
+    return found
+
+
+def _disagreement(who: str, measure: str, unit: Unit, ours: Estimate, theirs: Estimate) -> Disagreement:
+    gap = theirs.value - ours.value
+    shown = number(gap, difference_of(unit), signed=True)
+    same = ours.n_cases == theirs.n_cases
+    cases = f"{ours.n_cases:,}" if same else f"{ours.n_cases:,} here, {theirs.n_cases:,} there"
+    size = 0.0 if float(f"{gap:.6f}") == 0 else abs(gap)
+    return Disagreement(who, ours.finding, measure, _told(ours, unit), _told(theirs, unit), shown, cases, size)
+
+
+def _told(row: Estimate, unit: Unit) -> str:
+    between = interval(row.low, row.high, Unit(unit.factor, unit.decimals))
+    return number(row.value, unit) + (f" ({between})" if between else "")
+
+
+def _leaders(evidence: Evidence, view: Evidence) -> list[str]:
+    """Whether both presets put the same method first, a sentence a measure."""
+    sentences = []
+    for metric, name in (("iou", "overlap"), ("hit", "pointing")):
+        ours, theirs = (leader_on(each, metric) if metric in evidence.measures else None for each in (evidence, view))
+        if ours and theirs:
+            first, second = (listed([entrant.label for entrant in each.entrants]) for each in (ours, theirs))
+            sentences.append(
+                f"On {name}, both sets of rules put {first} first." if first == second
+                else f"On {name}, the recommended rules put {first} first, the paper\u2019s rules {second}."
+            )  # fmt: skip
+    return sentences

@@ -1,0 +1,117 @@
+"""What was tuned on validation data: thresholds that make regions, and probabilities below which there is none."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.report.charts import curves
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.curves import Curve
+from heatcheck.report.charts.panels import PanelGroup
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.matrix import Matrix, by_finding
+from heatcheck.studies.localization.report.figures import against_readers
+from heatcheck.studies.localization.report.sections.architectures import validation
+
+DRAWN = 8  # methods whose curves are on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """One thing that can be tuned, and where the run keeps what came of it."""
+
+    name: str
+    statistic: str  # of the curve
+    chosen: str  # of the chosen values
+    metric: str
+    fact: str
+    axis: str
+
+
+THRESHOLD = Tuned("threshold", "threshold_curve", "tuned_threshold", "iou", "threshold", "threshold")
+CUTOFF = Tuned("cutoff", "cutoff_curve", "tuned_cutoff", "iou_full", "cutoff", "probability cutoff")
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCurves:
+    """A method's curves, a finding each."""
+
+    label: str
+    drawn: tuple[tuple[str, Markup], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Curves, chosen values and scores of one tuned thing."""
+
+    curves: tuple[MethodCurves, ...]
+    left_out: int  # methods with curves that are not drawn
+    chosen: Matrix | None
+    means: Matrix | None
+    differences: Matrix | None
+    against: PanelGroup | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was tuned."""
+        return not (self.curves or self.chosen or self.means)
+
+
+def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on thresholds shows; None when nothing was tuned."""
+    made = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
+    if all(result.is_empty for result in made.values()):
+        return None
+    return {**made, "validation": validation(evidence), "has_readers": evidence.has_readers}
+
+
+def _result(evidence: Evidence, tuned: Tuned) -> Result:
+    view = evidence.under(readers=True, **{tuned.fact: "tuned"})
+    drawn = _method_curves(evidence, tuned)
+    known = tuned.metric in evidence.measures
+    own = any(key[:2] == ("mean", tuned.metric) and key[3] != HUMAN for key in view.estimates)
+    return Result(
+        curves=tuple(drawn[:DRAWN]),
+        left_out=len(drawn[DRAWN:]),
+        chosen=by_finding(evidence, tuned.chosen, tuned.metric) if known else None,
+        means=by_finding(view, "mean", tuned.metric) if known and own else None,
+        differences=by_finding(view, "difference", tuned.metric, other=HUMAN) if known else None,
+        against=against_readers(view, tuned.metric) if known and own else None,
+    )
+
+
+def _method_curves(evidence: Evidence, tuned: Tuned) -> list[MethodCurves]:
+    """The curves of each method that has some, the best method first, all on one scale."""
+    names = {entrant.name for entrant in evidence.methods}
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row, facts in evidence.rows(tuned.statistic):
+        if (row.metric, row.method in names) == (tuned.metric, True) and isinstance(facts.get(tuned.fact), int | float):
+            points.setdefault((row.method, row.finding), []).append((float(facts[tuned.fact]), row.value))
+    made = {
+        (method, finding): Curve(
+            f"{finding}: score against {tuned.axis}",
+            tuned.axis,
+            tuple(sorted(tried)),
+            evidence.value(tuned.chosen, tuned.metric, finding, method),
+        )
+        for (method, finding), tried in points.items()
+    }
+    scale = limits_around(curves.limits(list(made.values())))
+    found = []
+    for entrant in sorted(evidence.methods, key=lambda entrant: _place(evidence, entrant)):
+        drawn = [
+            (finding, curves.draw(made[entrant.name, finding], scale))
+            for finding in (*evidence.findings, ALL_FINDINGS)
+            if (entrant.name, finding) in made
+        ]
+        if drawn:
+            found.append(MethodCurves(entrant.label, tuple(drawn)))
+    return found
+
+
+def _place(evidence: Evidence, entrant: Entrant) -> float:
+    value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+    return math.inf if math.isnan(value) else -value

@@ -1,0 +1,210 @@
+"""The verdict: exactly two sentences on the best method, its distance from the readers, and the floors."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import POINTS, Unit, count, difference_of, few, listed, number
+from heatcheck.report.verdict import FEW_PATIENTS, LEVEL, Verdict
+from heatcheck.report.words import floor_phrase, plain
+from heatcheck.studies.localization.report.distance import from_readers
+
+MEASURES = ("iou", "hit")
+SAME_GAP = 0.005  # two means differ by what was tested, but for rounding
+_NONE_DOES = {
+    "does not clearly beat": "clearly beats",
+    "does not beat": "beats",
+    "was not tested": "was tested",
+}
+_ON = {"iou": "on overlap", "hit": "on pointing"}
+_PRAISE = {
+    "iou": ("outlines best", "tie for the best outlines"),
+    "hit": ("points best", "tie for the best pointing"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who scores highest on one measure, ties included."""
+
+    metric: str
+    entrants: tuple[Entrant, ...]
+    value: float
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say about its methods."""
+    leaders = [leader for metric in MEASURES if (leader := leader_on(evidence, metric))]
+    if not leaders and not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    if not leaders:
+        return Verdict(
+            "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."
+        )
+    return Verdict(_standing(evidence, leaders), _against_floors(evidence, leaders))
+
+
+def leader_on(evidence: Evidence, metric: str) -> Leader | None:
+    """The method with the highest mean over all findings; those that look equal when rounded share the place."""
+    scored = [(evidence.value("mean", metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
+    defined = [(value, method) for value, method in scored if not math.isnan(value)]
+    if not defined:
+        return None
+    best = max(value for value, _ in defined)
+    tied = tuple(
+        method for value, method in defined if _brief(evidence, metric, value) == _brief(evidence, metric, best)
+    )
+    return Leader(metric, tied, best)
+
+
+def _brief(evidence: Evidence, metric: str, value: float) -> str:
+    unit = plain(evidence.measures[metric]).unit
+    return number(value, unit.rounded(unit.decimals - 1))
+
+
+def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    same = len({leader.entrants for leader in leaders}) == 1
+    owner = ("its" if len(leaders[0].entrants) == 1 else "their") if same else ""
+    phrases = _performances(evidence, leaders, owner)
+    told = (", and " if any("," in phrase for phrase in phrases) else " and ").join(phrases)
+    if same and len(leaders[0].entrants) == 1:
+        text = f"{_opening(evidence, leaders)}: {told}"
+    elif same and len(leaders) > 1:
+        names = few([entrant.label for entrant in leaders[0].entrants])
+        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {told}"
+    else:
+        named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
+        text = f"Of {count(len(evidence.methods), 'method')}, {', and '.join(named)}"
+    if not evidence.has_readers:
+        text += "; no human readers were given, so how far that is from a person is not known"
+    return text + "."
+
+
+def _opening(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    name = leaders[0].entrants[0].label
+    if len(evidence.methods) == 1:
+        return f"{name} was the one method tested"
+    return f"Of {count(len(evidence.methods), 'method')}, {name} is best here"
+
+
+def _crowned(leader: Leader) -> str:
+    names = few([entrant.label for entrant in leader.entrants])
+    alone, tied = _PRAISE[leader.metric]
+    return f"{names} {alone if len(leader.entrants) == 1 else tied}"
+
+
+def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str) -> list[str]:
+    """What each leader scores and how far that is from the readers; the interval's level is named once."""
+    phrases: list[str] = []
+    for leader in leaders:
+        level_named = any("interval" in phrase for phrase in phrases)
+        unit = plain(evidence.measures[leader.metric]).unit
+        distance = from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
+        phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
+    return phrases
+
+
+def difference_from_readers(evidence: Evidence, leader: Leader) -> Estimate | None:
+    """Leader less readers on the cases both have; the highest mean speaks for those that look equal."""
+    means = {e: evidence.value("mean", leader.metric, ALL_FINDINGS, e.name) for e in leader.entrants}
+    name = max(means, key=lambda entrant: means[entrant]).name
+    return evidence.find("difference", leader.metric, ALL_FINDINGS, name, HUMAN)
+
+
+def _scored(evidence: Evidence, leader: Leader, possessive: str) -> str:
+    value = _brief(evidence, leader.metric, leader.value)
+    if leader.metric == "iou":
+        return f"{possessive} outlines overlap the truth by {value}" if possessive else f"an overlap of {value}"
+    subject = f"{possessive} hottest point falls" if possessive else "the hottest point"
+    return f"{subject} inside the finding in {value} of cases"
+
+
+def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
+    if not evidence.floors:
+        text = "No floor was run, so nobody knows yet whether a picture made without the model would do as well"
+    else:
+        text = "; ".join(_claims(evidence, leaders))
+        text = text[0].upper() + text[1:]
+    few = _patients(evidence, leaders)
+    if few < FEW_PATIENTS:
+        text += f"; with only {count(few, 'patient')} behind it, this is a first impression"
+    return text + "."
+
+
+def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
+    """What each named method does against the floors on the measure it leads; what holds for all is said once."""
+    named = {entrant: None for leader in leaders for entrant in leader.entrants}
+    outcomes = {leader.metric: {e: _outcome(evidence, e, leader.metric) for e in leader.entrants} for leader in leaders}
+    different = {outcome for by_entrant in outcomes.values() for outcome in by_entrant.values()}
+    if len(different) == 1:
+        return [_claim(["it"] if len(named) == 1 else [e.label for e in named], different.pop(), by_name=False)]
+    claims = []
+    for metric, by_entrant in outcomes.items():
+        for outcome in dict.fromkeys(by_entrant.values()):
+            sharers = [entrant.label for entrant, theirs in by_entrant.items() if theirs == outcome]
+            claims.append(f"{_ON[metric]} {_claim(['it'] if len(named) == 1 else sharers, outcome)}")
+    return claims
+
+
+def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> str:
+    """The outcome said of all subjects: what none of them does is said so."""
+    if len(subjects) == 1:
+        return f"{subjects[0]} {outcome}"
+    for denied, affirmed in _NONE_DOES.items():
+        if outcome.startswith(denied):
+            rest = affirmed + outcome.removeprefix(denied)
+            if len(subjects) == 2:
+                return f"neither {' nor '.join(subjects)} {rest}" if by_name else f"neither {rest}"
+            return f"none of {few(subjects) if by_name else 'them'} {rest}"
+    return f"each of {few(subjects) if by_name else 'them'} {outcome}"
+
+
+def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
+    tests = {f: evidence.find("test", metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
+    made = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
+    if not made:
+        return "was not tested against a floor"
+    lost = [floor for floor, test in made.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
+    if lost:
+        won = len(made) - len(lost)
+        below = {floor: made[floor] for floor in lost if _is_clearly_below(made[floor])}
+        unsure = {floor: made[floor] for floor in lost if floor not in below}
+        worse = [_gap(evidence, entrant, floor, test) for floor, test in below.items()]
+        parts = [f"scores clearly below {listed(worse)}"] if worse else []
+        parts += [_not_beaten(unsure)] if unsure else []
+        return f"beats {won} of {len(made)} floors but {listed(parts)}" if won else listed(parts)
+    if len(made) < len(tests):
+        beaten = listed([floor_phrase(floor) for floor in made])
+        return f"beats {beaten}, the only {'floor' if len(made) == 1 else 'floors'} it was tested against"
+    if any(floor.name == "location_prior" for floor in made):
+        return "beats every floor, even simply pointing where a finding usually is"
+    return "beats every floor"
+
+
+def _is_clearly_below(test: Estimate) -> bool:
+    return test.value < 0 and (test.p_adjusted < LEVEL or test.high < 0)
+
+
+def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
+    verb = "does not beat" if all(test.value <= 0 for test in tests.values()) else "does not clearly beat"
+    return f"{verb} {listed([floor_phrase(floor) for floor in tests], 'or')}"
+
+
+def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
+    """The floor with both means; with the tested difference where the means do not rest on the same cases."""
+    means = [evidence.value("mean", test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
+    unit = plain(evidence.measures[test.metric]).unit
+    if abs(means[0] - means[1] - test.value) < SAME_GAP:
+        own, other = (_brief(evidence, test.metric, value) for value in means)
+        return f"{floor_phrase(floor)} ({own} against {other})"
+    apart = difference_of(unit)
+    gap = number(-test.value, Unit(apart.factor, apart.decimals - 1))
+    gap = f"{gap} percentage points" if apart == POINTS else gap
+    return f"{floor_phrase(floor)} (by {gap} on the cases both have)"
+
+
+def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
+    found = [evidence.find("mean", leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
+    return min(row.n_patients or row.n_cases for row in found if row)

@@ -1,0 +1,108 @@
+"""The scores of a run as grids, a row a case and a column a finding, beside which features are laid."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.stats.regression import Fit, Observations
+from heatcheck.studies.localization.predictions import Resampling
+
+Instances = Literal["instances", "components"]
+Grid = Float[np.ndarray, "cases findings"]
+
+
+class PaperRule(Resampling, Protocol):
+    """What is estimated, for which methods, how often to draw, and with which generator."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods, in their order."""
+
+    @property
+    def instances(self) -> Instances:
+        """What counts as one: an outline as drawn, or a connected part."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGrid:
+    """One metric's values for every method (and the readers), NaN where undefined or not scored."""
+
+    metric: str
+    findings: tuple[str, ...]
+    cases: pd.Index
+    patients: Int[np.ndarray, " cases"]  # codes from 0
+    is_scored: Bool[np.ndarray, "cases findings"]  # there is a score, be it undefined
+    by_method: Mapping[str, Grid]
+    own_levels: bool = True  # whether each finding has its own level in a fit over all
+
+    def laid_beside(self, table: pd.DataFrame, column: str) -> Grid:
+        """A column of a table with a row per case and finding, where this grid has its cases and findings."""
+        row = self.cases.get_indexer(pd.Index(table["case"]))
+        place = _places(table["finding"], self.findings)
+        here = (row >= 0) & (place >= 0)
+        grid = np.full(self.is_scored.shape, np.nan)
+        grid[row[here], place[here]] = table[column].to_numpy(float)[here]
+        return grid
+
+    def observations(self, feature: Grid, values: Grid, finding: str | None = None) -> Observations:
+        """The scored rows that have the feature: of one finding, or of all with the finding as their group."""
+        usable = self.is_scored & ~np.isnan(feature)
+        if finding is not None:
+            usable &= np.array(self.findings) == finding
+        row, group = np.nonzero(usable)
+        return Observations(feature[usable], values[usable], group * self.own_levels, self.patients[row])
+
+
+def score_grid(metric: str, scores: pd.DataFrame, rule: PaperRule) -> ScoreGrid:
+    """The grid of one metric's scores under one condition; other models' and other findings' rows take no part."""
+    columns = [*rule.methods, HUMAN]
+    layer, place = _places(scores["method"], columns), _places(scores["finding"], rule.findings)
+    is_human = layer == len(rule.methods)
+    mine = (place >= 0) & (layer >= 0) & ((scores["model"] == rule.model).to_numpy() | is_human)
+    layer, place, is_human = layer[mine], place[mine], is_human[mine]
+    case, cases = _numbered(scores["case"][mine])
+    patient, _ = _numbered(scores["patient"][mine])
+    values = np.full((len(columns), len(cases), len(rule.findings)), np.nan)
+    values[layer, case, place] = scores["value"].to_numpy(float)[mine]
+    is_scored = np.zeros(values.shape[1:], bool)
+    is_scored[case[~is_human], place[~is_human]] = True
+    patients = np.arange(len(cases))
+    if rule.rules.resampling == "patients":
+        patients[case] = patient
+    used = {columns[number]: values[number] for number in np.unique(layer)}
+    own_levels = rule.rules.pooled_fits == "fixed_effects"
+    return ScoreGrid(metric, tuple(rule.findings), cases, patients, is_scored, used, own_levels)
+
+
+def _places(names: pd.Series, known: Sequence[str]) -> Int[np.ndarray, " rows"]:
+    """The place of each row's name among the known ones, −1 for any other."""
+    words = names.astype("category")
+    return np.asarray(pd.Index(known).get_indexer(words.cat.categories)[words.cat.codes])
+
+
+def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:
+    """The number of each row's name among all names in sorted order, and those names."""
+    words = names.astype("category").cat.remove_unused_categories()
+    known = pd.Index(words.cat.categories.to_numpy(object))
+    order = np.argsort(known.to_numpy(str), kind="stable")
+    number = np.empty(len(known), np.intp)
+    number[order] = np.arange(len(known))
+    return number[words.cat.codes], known[order]
+
+
+def is_logistic(grid: ScoreGrid, rule: PaperRule) -> bool:
+    """Whether the log odds of the score are fitted: of hits, unless the rules want a line."""
+    return grid.metric == "hit" and rule.rules.hits_model == "gee"
+
+
+def fitted(blank: Estimate, fit: Fit) -> Estimate:
+    """The estimate with the numbers of a fit."""
+    return replace(
+        blank, value=fit.value, low=fit.low, high=fit.high, p_value=fit.p_value, n_cases=fit.n_cases,
+        n_patients=fit.n_patients, n_undefined=fit.n_undefined, reason=fit.reason,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Which cases the gallery shows, and their outlines."""
+
+import math
+
+import cv2
+import numpy as np
+
+from heatcheck.core.records import Score, TruthShape
+from heatcheck.running.gallery import outlines
+from heatcheck.runs.store import RunFolder
+from heatcheck.runs.tables import write_table
+from heatcheck.studies.localization.gallery import choose, fitted_rectangle
+
+
+def folder_with(tmp_path, rows):
+    scores = []
+    for case, finding, iou, hit in rows:
+        scores += [
+            Score(case, case, finding, "grad_cam", "m", name, value) for name, value in (("iou", iou), ("hit", hit))
+        ]
+        scores += [Score(case, case, finding, "random", "m", name, 0.9) for name in ("iou", "hit")]
+    write_table(tmp_path / "scores.parquet", Score, scores)
+    return RunFolder(tmp_path)
+
+
+ROWS = [
+    ("a", "f", 0.01, 1.0),
+    ("b", "f", 0.60, 0.0),
+    ("c", "g", 0.90, 1.0),
+    ("d", "g", 0.35, 1.0),
+    ("e", "f", 0.00, 0.0),
+    ("h", "f", 0.50, 1.0),
+]
+
+
+def test_discordant_best_typical_and_worst_cases_are_chosen_for_the_method_not_the_floor(tmp_path):
+    chosen = choose(folder_with(tmp_path, ROWS), "m", ("grad_cam", "random"), 5)
+    by_why = {choice.why: choice.case for choice in chosen}
+    assert by_why == {
+        "low overlap but hit": "a",
+        "high overlap but miss": "b",
+        "best overlap": "c",
+        "typical": "d",
+        "worst: low overlap and miss": "e",
+    }
+    assert {choice.method for choice in chosen} == {"grad_cam"}
+
+
+def test_no_more_than_asked_for_and_no_case_twice(tmp_path):
+    for most in (0, 1, 3, 100):
+        chosen = choose(folder_with(tmp_path, ROWS), "m", ("grad_cam",), most)
+        assert len(chosen) == min(most, 6)
+        assert len({choice.case for choice in chosen}) == len(chosen)
+
+
+def test_low_and_high_overlap_are_what_they_say_or_there_is_no_such_case(tmp_path):
+    fine = [("a", "f", 0.45, 1.0), ("b", "f", 0.60, 1.0), ("c", "g", 0.90, 1.0), ("d", "g", 0.30, 0.0)]
+    reasons = {choice.why for choice in choose(folder_with(tmp_path, fine), "m", ("grad_cam",), 100)}
+    assert not {"low overlap but hit", "high overlap but miss"} & reasons
+    poor = [("a", "f", 0.10, 1.0), ("b", "f", 0.02, 0.0), ("c", "g", 0.03, 1.0), ("d", "g", 0.12, 0.0)]
+    chosen = choose(folder_with(tmp_path, poor), "m", ("grad_cam",), 4)
+    by_why = {choice.why: choice.case for choice in chosen}
+    assert by_why["low overlap but hit"] == "c"  # "a" lies above the median of this method
+    assert by_why["high overlap but miss"] == "d"
+
+
+def test_a_run_without_scores_has_no_gallery(tmp_path):
+    assert choose(folder_with(tmp_path, []), "m", ("grad_cam",), 5) == []
+
+
+def test_outlines_enclose_the_mask_they_came_from():
+    rows, columns = np.mgrid[:80, :90]
+    mask = ((rows - 40) ** 2 + (columns - 50) ** 2 < 30**2) & ~((rows - 40) ** 2 + (columns - 50) ** 2 < 10**2)
+    drawn = np.zeros(mask.shape, np.uint8)
+    found = outlines(mask)
+    assert len(found) == 2  # the rim and the hole
+    cv2.drawContours(drawn, [np.array(max(found, key=len))], -1, 1, cv2.FILLED)
+    outer = (rows - 40) ** 2 + (columns - 50) ** 2 < 30**2
+    assert (drawn.astype(bool) ^ outer).mean() < 0.01
+
+
+SHAPES = [  # case, finding, instances, size, elongation, irrectangularity
+    ("a", "f", 1, 0.50, 1.1, 0.2),
+    ("b", "f", 5, 0.10, 1.2, 0.3),
+    ("c", "g", 1, 0.90, math.nan, math.nan),
+    ("d", "g", 2, 0.01, 1.3, 0.3),
+    ("e", "f", 3, 0.30, 7.0, 0.3),
+    ("h", "f", 2, 0.40, 1.4, 0.8),
+    ("i", "f", 1, 0.45, 1.1, 0.2),
+]
+
+
+def test_cases_are_chosen_by_number_size_and_shape_of_their_outlines(tmp_path):
+    shapes = [TruthShape(case, case, *rest[:2], 1, *rest[2:]) for case, *rest in SHAPES]
+    write_table(tmp_path / "shapes.parquet", TruthShape, shapes)
+    rows = [(case, finding, 0.05, 0.0) for case, finding, *_ in SHAPES]
+    rows += [(f"x{i}", "g", i / 40, float(i % 2)) for i in range(30)]  # of these no shape is known
+    chosen = choose(folder_with(tmp_path, rows), "m", ("grad_cam",), 11)
+    reasons = {choice.why: choice.case for choice in chosen if choice.case in "abcdehi"}
+    assert reasons["many instances"] == "b"
+    assert reasons["large"] == "c"
+    assert reasons["small"] == "d"
+    assert reasons["elongated"] == "e"
+    assert reasons["irregular outline"] == "h"
+    assert reasons["single instance"] == "a"
+    assert {choice.method for choice in chosen if choice.case in "abcdehi"} == {""}
+
+
+def test_only_the_named_models_scores_choose(tmp_path):
+    folder = folder_with(tmp_path, ROWS)
+    assert len(choose(folder, "m", ("grad_cam",), 100)) == 6
+    assert choose(folder, "another", ("grad_cam",), 100) == []
+
+
+def test_rectangle_is_the_tightest_around_the_longest_outline():
+    mask = np.zeros((60, 80), bool)
+    mask[10:20, 30:70] = True
+    mask[50:52, 3:5] = True
+    corners = sorted(map(tuple, fitted_rectangle(mask)))
+    assert corners == [(30, 10), (30, 19), (69, 10), (69, 19)]
+    assert fitted_rectangle(np.zeros((9, 9), bool)) == []

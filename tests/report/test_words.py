@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 
 from heatcheck.metrics import METRIC_FACTS
-from heatcheck.report import agreement, alignment_example, modality_importance, modality_networks, trigger_attack, words
+from heatcheck.report import alignment_example, modality_importance, modality_networks, words
 from heatcheck.report.evidence import Measure
+from heatcheck.studies.triggers.report.sections import agreement
+from heatcheck.studies.triggers.report.sections import attack as trigger_attack
 
 NAMED = {  # the report's own lists of names
     "agreement": {name: likeness.name for name, likeness in agreement.MEASURES.items()},

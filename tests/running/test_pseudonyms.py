@@ -3,7 +3,8 @@ import re
 
 import pytest
 import yaml
-from tests.studies import brightness_material, planted_material, squares_material
+from tests.studies import brightness_material, squares_material
+from tests.studies.triggers import planted_material
 
 from heatcheck import run_study
 from heatcheck.core.errors import RunFolderError

@@ -12,7 +12,7 @@ from heatcheck.fitting.spec import PixelsPart
 from heatcheck.running.study import RunOptions
 from heatcheck.studies.alignment_bases import opened
 from heatcheck.studies.alignment_spec import AlignmentModel
-from heatcheck.studies.triggers_baseline import given_baseline
+from heatcheck.studies.triggers.baseline import given_baseline
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 CODE = '''

@@ -7,7 +7,7 @@ from heatcheck.running.study import Study
 
 _MODULES = (
     "heatcheck.studies.localization.study",
-    "heatcheck.studies.triggers_study",
+    "heatcheck.studies.triggers.study",
     "heatcheck.studies.alignment_study",
     "heatcheck.studies.modality_study",
 )

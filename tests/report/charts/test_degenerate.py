@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from tests.report.alignment_material import AlignmentPlan, write_alignment_run
 from tests.report.modality_page_material import ModalityPlan, write_modality_run
-from tests.report.trigger_material import TriggerPlan, write_trigger_run
 from tests.studies.localization.report.full_material import write_full_run
+from tests.studies.triggers.report.material import TriggerPlan, write_trigger_run
 
 from heatcheck.core.records import Estimate
 from heatcheck.report import alignment_density, alignment_scatter, alignment_strip

@@ -1,0 +1,78 @@
+"""The baseline of a trigger study: a model with weights, or what is known of one that is to be trained."""
+
+from collections.abc import Sequence
+
+from heatcheck.core.errors import SpecError
+from heatcheck.fitting.spec import PixelsPart
+from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
+from heatcheck.models.load import PYTHON_PREFIX
+from heatcheck.models.predicting import require_network
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import Spec
+from heatcheck.studies.triggers.spec import TriggersBody
+
+FIXED = "a trigger would change them all, so a baseline needs one mean and std for all images (`scaling: fixed`)"
+
+
+def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
+    """The baseline, where the model comes with weights; None where it is to be trained."""
+    settings = body.model
+    shipped = settings.name in MODELS and MODELS[settings.name].weights
+    own = settings.weights or settings.ensemble or settings.name.startswith(PYTHON_PREFIX)
+    if not (shipped or own):
+        MODELS[settings.name]  # raises with a suggestion
+        return None
+    if body.size or body.start or body.pixels != PixelsPart():
+        raise SpecError(
+            f"{spec.name}: the model comes with weights and is not trained here; leave out `size`, `pixels` and `start`"
+        )
+    model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
+    if isinstance(model, Ensemble):
+        raise SpecError(f"{spec.name}: a trigger is planted in one network; name `weights` instead of an ensemble")
+    require_network(settings.name, model.module, "a trigger is trained into a network")
+    return model
+
+
+def contract_of(
+    body: TriggersBody, data: tuple[Sequence[str], int], given: NetworkClassifier | None, where: str
+) -> Preprocessing:
+    """What the networks expect; the classes of a given baseline must be those of the data.
+
+    `data` are the classes and the channels of the images.
+    """
+    classes, channels = data
+    if given is not None:
+        own = given.preprocessing
+        if classes and set(own.outputs) != set(classes):
+            raise SpecError(
+                f"{where}: the model tells {', '.join(own.outputs)}, the data have {', '.join(classes)}; "
+                "they must agree"
+            )
+        if classes and own.activation != "softmax":
+            raise SpecError(
+                f"{where}: the outputs of model {given.name} do not exclude each other (activation {own.activation}); "
+                "a baseline needs softmax: let the study train it, or correct the contract"
+            )
+        if own.fit == "pad":
+            raise SpecError(
+                f"{where}: model {given.name} pads its images, and triggers and artefacts are looked for on images "
+                "that fill the model's grid; set `fit: stretch` in its contract"
+            )
+        if own.scaling == "nonzero":
+            raise SpecError(f"{where}: model {given.name} scales each image by its own pixels; {FIXED}")
+        return own
+    if body.pixels.scaling == "nonzero":
+        raise SpecError(f"{where}: pixels: with `scaling: nonzero` each image is scaled by its own pixels; {FIXED}")
+    if not classes:
+        raise SpecError(f"{where}: `artefacts` alone need a model with weights; name `weights`")
+    facts = MODELS[body.model.name]
+    size = body.size or facts.size
+    facts.require_size(size)
+    pixels = body.pixels
+    return Preprocessing(
+        outputs=tuple(classes),
+        size=size,
+        channels=pixels.channels or max(facts.channels if body.start else channels, len(pixels.mean or ())),
+        **pixels.scale(),
+        activation="softmax",
+    )

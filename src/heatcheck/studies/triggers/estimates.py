@@ -1,0 +1,235 @@
+"""From a trigger run's scores to the numbers of its tables: attacks, means beside their floors, ranks, agreement."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.core.seeds import generator_for
+from heatcheck.methods import METHODS
+from heatcheck.runs.tables import read_batches
+from heatcheck.stats.ranks import compare_ranks
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested import nested_means
+from heatcheck.studies.triggers.gate import Gate, attack_scores, outcomes
+from heatcheck.studies.triggers.vocabulary import BASELINE, RANDOM_BOX
+
+KEYS = ["finding", "seed", "case", "patient"]  # an image of a network
+FLOORED = ("trigger_iou", "recovered", "uncovered")
+RANKED = ("trigger_iou", "recovered")
+PLAIN_METRICS = (
+    "trigger_iou", "trigger_mask_iou", "overlap_difference", "uncovered", "box_area", "recovered",
+    "recovered_by_baseline", "trigger_iou_floor", "trigger_mask_iou_floor", "overlap_difference_floor",
+    "uncovered_floor", "recovered_floor",
+)  # fmt: skip
+PAIR_METRICS = (
+    "mutual_information", "normalised_mutual_information", "mutual_information_paper", "cross_correlation", "ssim",
+    "ssim_global",
+)  # fmt: skip
+RANGES = {
+    "mutual_information": (-math.inf, math.inf),
+    "normalised_mutual_information": (-math.inf, 1.0),
+    "mutual_information_paper": (0.0, math.inf),
+    "cross_correlation": (-1.0, 1.0),
+    "ssim": (-1.0, 1.0),
+    "ssim_global": (-1.0, 1.0),
+}  # where a mean can lie; all other metrics are shares
+ARTEFACT = condition(kind="artefact")
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRule:
+    """What is estimated, and how."""
+
+    triggers: tuple[str, ...]
+    artefacts: tuple[str, ...]
+    methods: tuple[str, ...]
+    model: str
+    seeds: int
+    gate: Gate
+    draws: int
+    seed: int
+
+    def generator(self, *purpose: str) -> np.random.Generator:
+        """The generator of one estimate: adding another estimate does not change it."""
+        return generator_for(self.seed, "estimates", *purpose)
+
+    def blank(self, statistic: str, metric: str) -> Estimate:
+        """An estimate of which nothing is known yet."""
+        return Estimate(statistic, metric, "", "", self.model, math.nan)
+
+
+def trigger_estimates(folder: Path, rule: TriggerRule) -> list[Estimate]:
+    """Every estimate of a trigger run, from its joined tables; one metric at a time is in memory."""
+    rows: list[Estimate] = []
+    if rule.triggers:
+        rows += attack_estimates(folder / "training", rule)
+    for metric in PLAIN_METRICS:
+        for at, table in by_condition(read_scores(folder, metric, rule)).items():
+            rows += mean_rows(table, metric, at, rule)
+    for metric in FLOORED:
+        rows += floor_rows(folder, metric, rule)
+    for metric in RANKED:
+        rows += rank_rows(read_scores(folder, metric, rule), metric, rule)
+    for metric in PAIR_METRICS:
+        rows += pair_rows(folder, metric, rule)
+    return rows
+
+
+def read_scores(folder: Path, metric: str, rule: TriggerRule) -> pd.DataFrame:
+    """One metric's values with seed and condition as columns; artefacts have no seed and count as seed 0."""
+    columns = ["case", "patient", "finding", "method", "other_method", "value", "condition"]
+    wanted = [("metric", "==", metric), ("model", "==", rule.model)]
+    batches = [batch.to_pandas() for batch in read_batches(folder / "scores.parquet", Score, columns, wanted)]
+    if not batches:
+        return pd.DataFrame(columns=[*columns, "seed"])
+    table = pd.concat([batch.astype({name: str for name in columns if name != "value"}) for batch in batches])
+    seeds, rest = {}, {}
+    for at in table["condition"].unique():
+        facts = dict(facts_of(at))
+        seeds[at], rest[at] = int(facts.pop("seed", 0)), condition(**facts)
+    return table.assign(seed=table["condition"].map(seeds), condition=table["condition"].map(rest))
+
+
+def by_condition(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each condition but for the seed."""
+    return {str(at): rows for at, rows in table.groupby("condition", sort=True)}
+
+
+def mean_rows(table: pd.DataFrame, metric: str, at: str, rule: TriggerRule) -> Iterator[Estimate]:
+    """The mean of every method on each trigger and over all of them."""
+    blank = replace(rule.blank("mean", metric), condition=at)
+    scored = set(table["method"])  # a method is not scored again under a number that its own rule has
+    own = replace(rule, methods=tuple(name for name in rule.methods if name in scored))
+    yield from _by_finding(_wide(table, own.methods), own, blank)
+
+
+def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A row for each image of each network, a column for each method."""
+    # a pivot refuses two rows for one place, of which a pivot table would make a mean
+    wide = table.pivot(index=KEYS, columns="method", values="value")  # noqa: PD010
+    return wide.reset_index().reindex(columns=[*KEYS, *columns])
+
+
+def _by_finding(wide: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
+    """Every method on each trigger or artefact, and on all triggers together."""
+    findings = rule.artefacts if facts_of(blank.condition).get("kind") == "artefact" else rule.triggers
+    for finding in (*findings, ALL):
+        own = wide if finding == ALL else wide[wide["finding"] == finding]
+        if len(own):
+            each = _nested(own, list(rule.methods), rule, replace(blank, finding=finding))
+            yield from (replace(row, method=method) for method, row in zip(rule.methods, each, strict=True))
+
+
+def _nested(wide: pd.DataFrame, columns: list[str], rule: TriggerRule, blank: Estimate) -> list[Estimate]:
+    """The blank filled with each column's mean over seeds of means over images, every trigger counting the same."""
+    generator = rule.generator(blank.statistic, blank.metric, blank.finding, blank.condition)
+    design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
+    within = RANGES.get(blank.metric, (-1.0, 1.0) if blank.other_method or blank.metric == "cda_drop" else (0.0, 1.0))
+    found = nested_means(wide[columns].to_numpy(float), design, rule.draws, generator, within=within)
+    return [
+        replace(
+            blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
+            n_undefined=one.n_undefined, reason=one.reason or one.note,
+        )
+        for one in found
+    ]  # fmt: skip
+
+
+def floor_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+    """Each method less the random boxes of its own size, image by image."""
+    own, other = (read_scores(folder, name, rule) for name in (metric, f"{metric}_floor"))
+    for at in (condition(), ARTEFACT):
+        both = [_wide(part[part["condition"] == at], rule.methods).set_index(KEYS) for part in (own, other)]
+        blank = replace(rule.blank("difference", metric), condition=at, other_method=RANDOM_BOX)
+        yield from _by_finding((both[0] - both[1]).reset_index(), rule, blank)
+
+
+def attack_estimates(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
+    """Accuracy and success of each trigger, for each seed and over the seeds, and whether methods are graded on it."""
+    table = attack_scores(training)
+    for name in (BASELINE, *rule.triggers):
+        own = table[table["finding"] == name]
+        for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
+            rows = own[own["metric"] == score]
+            blank = replace(rule.blank("attack", metric), finding=name)
+            if len(rows):
+                yield from _nested(rows, ["value"], rule, blank)
+            for seed in sorted(set(rows["seed"].astype(int))):
+                part = rows[rows["seed"] == seed]
+                yield replace(
+                    blank, value=float(part["value"].mean()), n_cases=len(part), n_patients=part["patient"].nunique(),
+                    condition=condition(seed=seed),
+                )  # fmt: skip
+    yield from _drops(table, rule)
+    yield from _graded(training, rule)
+
+
+def _drops(table: pd.DataFrame, rule: TriggerRule) -> Iterator[Estimate]:
+    """By how much accuracy fell, on the same images."""
+    keys = ["seed", "case", "patient"]
+    clean = table[table["metric"] == "clean_correct"].set_index(keys)
+    before = clean.loc[clean["finding"] == BASELINE, "value"]
+    for name in rule.triggers:
+        after = clean.loc[clean["finding"] == name, "value"]
+        less = (before - after).dropna().rename("value").reset_index().assign(finding=name)
+        yield from _nested(less, ["value"], rule, replace(rule.blank("attack", "cda_drop"), finding=name))
+
+
+def _graded(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
+    """Which networks methods are graded on, and why not on the others."""
+    found = outcomes(training)
+    for name in rule.triggers:
+        reasons = {seed: rule.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name}
+        blank = replace(rule.blank("graded", "asr"), finding=name)
+        for seed, reason in sorted(reasons.items()):
+            yield replace(blank, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
+        yield replace(blank, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
+
+
+def pair_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+    """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
+    for at, table in by_condition(read_scores(folder, metric, rule)).items():
+        yield from _pairs(table, rule, replace(rule.blank("pair_mean", metric), finding=ALL, condition=at))
+
+
+def _pairs(table: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
+    pairs = list(combinations(rule.methods, 2))
+    columns = [" and ".join(pair) for pair in pairs]
+    named = table.assign(method=table["method"] + " and " + table["other_method"])
+    wide = _wide(named, columns)
+    for method in rule.methods:  # the mean over the others, image by image
+        own = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
+        wide[method] = wide[own].mean(axis=1)
+    found = _nested(wide, [*columns, *rule.methods], rule, blank)
+    for (one, other), row in zip([*pairs, *((method, "") for method in rule.methods)], found, strict=True):
+        yield replace(row, method=one, other_method=other)
+
+
+def rank_rows(table: pd.DataFrame, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+    """Friedman's test and Nemenyi's comparisons of the methods, with each trigger and seed as a block; no floors."""
+    plain = table[table["condition"] == condition()]
+    methods = [name for name in rule.methods if not METHODS[name].is_floor]
+    if plain.empty:
+        return
+    means = plain.groupby(["finding", "seed", "method"])["value"].mean().reset_index()
+    blocks = means.pivot(index=["finding", "seed"], columns="method", values="value")  # noqa: PD010 - as above
+    found = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
+    blank = replace(
+        rule.blank("friedman", metric), finding=ALL, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
+        reason=found.reason,
+    )  # fmt: skip
+    yield replace(blank, value=found.chi_squared, p_value=found.p_value)
+    yield replace(blank, statistic="critical_difference", value=found.critical_difference)
+    for method, rank in zip(methods, found.mean_ranks, strict=True):
+        yield replace(blank, statistic="mean_rank", method=method, value=float(rank))
+    for i, j in combinations(range(len(methods)), 2):
+        less, p_value = float(found.mean_ranks[i] - found.mean_ranks[j]), float(found.p_values[i, j])
+        pair = replace(blank, statistic="nemenyi", method=methods[i], other_method=methods[j])
+        yield replace(pair, value=less, p_value=p_value)

@@ -1,0 +1,125 @@
+"""What a trigger run says of itself in run.json, for the report."""
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from heatcheck.models import MODELS
+from heatcheck.regions.detect import PRESETS
+from heatcheck.running.facts import method_facts, metric_facts, source_facts
+from heatcheck.sources import SOURCES
+from heatcheck.triggers import Trigger
+
+if TYPE_CHECKING:
+    from heatcheck.studies.triggers.plan import TriggersPlan
+
+METRICS_SHOWN = (
+    "trigger_iou", "recovered", "box_area", "trigger_mask_iou", "uncovered", "overlap_difference",
+    "recovered_by_baseline", "trigger_iou_floor", "recovered_floor", "trigger_mask_iou_floor", "uncovered_floor",
+    "overlap_difference_floor", "cda", "asr", "cda_drop", "clean_target", "mutual_information",
+    "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
+)  # fmt: skip
+ON_THE_GRID = "Everything happens on the model's grid: triggers, maps and boxes."
+OF_TRIGGERS = (
+    "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
+    "Recovery asks the poisoned model whether it returns to what it says of the clean image.",
+    "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
+    "An image that the poisoned model calls the target even without the trigger has no recovery: nothing can return.",
+)
+OF_BOXES = (
+    "A map in which nothing is detected scores an overlap of 0.",
+    "Every box is held against all boxes of its size: a box around the whole image would hold everything.",
+    "Mutual information is what two maps share beyond what their pixels share in any order.",
+)
+
+
+def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """Names and explanations."""
+    body = plan.body
+    shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
+    return {
+        "preset": body.detection.preset,
+        "findings": [trigger.name for trigger in plan.triggers],
+        "triggers": [_trigger_facts(trigger, plan.contract.size) for trigger in plan.triggers],
+        "methods": [method_facts(*each) for each in plan.methods.items()],
+        "metrics": [metric_facts(name) for name in shown],
+        **_model_facts(plan),
+        "source": source_facts(_source_name(plan)),
+        "classes": list(plan.contract.outputs),
+        "target": plan.target,
+        "seeds": list(range(1, body.seeds + 1)) if plan.triggers else [],
+        "poison": body.poison.model_dump(),
+        "gate": body.gate.model_dump(),
+        "detection": _detection_facts(plan),
+        "input": list(plan.contract.size),
+        **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
+        "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
+        "notes": [*_remarks(plan), ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES],
+    }
+
+
+def _detection_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """How boxes were looked for: each method's leading rule, and the presets in words, the leading one first."""
+    detector, leading = plan.detector, plan.body.detection.preset
+    rules = {name: detector.main(name) for name in plan.methods}
+    in_words = {
+        name: preset.in_words(detector.main("") if name == leading else preset.rule_for(""))
+        for name, preset in PRESETS.items()
+    }
+    return {
+        **plan.body.detection.model_dump(include={"preset", "random_boxes"}),
+        "rules": {name: {"smooth": rule.smooth, "threshold": rule.threshold} for name, rule in rules.items()},
+        "presets": [
+            {"name": name, "label": PRESETS[name].label, "summary": in_words[name]}
+            for name in sorted(PRESETS, key=lambda name: name != leading)
+        ],
+    }
+
+
+def _source_name(plan: "TriggersPlan") -> str:
+    part = plan.body.test if plan.triggers else plan.body.artefacts
+    return str((part or {})["name"])
+
+
+def _remarks(plan: "TriggersPlan") -> list[str]:
+    limited = f"At most {plan.options.limit} images a network were studied (--limit {plan.options.limit})."
+    remark = SOURCES[_source_name(plan)].remark
+    hidden = "Ids were replaced by salted hashes, which also order the images: another folder draws other ones."
+    said = (limited if plan.options.limit else "", hidden if plan.options.pseudonymise else "", remark)
+    return [sentence for sentence in said if sentence]
+
+
+def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
+    settings = {each.name: getattr(trigger.patch, each.name) for each in fields(trigger.facts.settings)}
+    return {
+        "name": trigger.name,
+        "label": trigger.label,
+        "kind": trigger.kind,
+        "summary": trigger.facts.summary,
+        "size": settings.get("size"),  # at 224 px; a tube has none
+        "settings": settings,
+        "pixels": list(trigger.extent(size)),
+    }
+
+
+def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
+    """The architecture, and whether its baseline was trained here."""
+    name = plan.body.model.name
+    known = MODELS[name] if name in MODELS else None  # noqa: SIM401 - a registry raises
+    label = known.label if known else "A model of your own"
+    weights = f", weights {plan.body.model.weights.name}" if plan.body.model.weights else ""
+    description = f"{label}{weights}" if plan.given else f"{label}, trained for this study"
+    one = {
+        "name": plan.model,
+        "label": plan.body.model.label or (known.label if known else plan.model),
+        "description": description,
+        "architecture": name,
+        "kind": "single",
+        "members": 1,
+        "weights_hash": plan.given.weights_hash if plan.given else "",
+        "primary": True,
+    }
+    return {
+        "models": [one],
+        "model": {"name": plan.model, "description": description, "outputs": list(plan.contract.outputs)},
+        "baseline": {"trained": plan.given is None, "description": description},
+    }

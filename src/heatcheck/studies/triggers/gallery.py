@@ -1,0 +1,158 @@
+"""Pictures of attacked images: what the trigger looks like, what each method shows, and what its box recovers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from heatcheck.core.boxes import Box
+from heatcheck.core.records import Image, Map, condition
+from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.normalise import min_max
+from heatcheck.metrics.trigger_boxes import box_scores
+from heatcheck.models import NetworkClassifier
+from heatcheck.regions.detect import detected_box
+from heatcheck.running.gallery import outlines
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.spec import Envelope
+from heatcheck.runs.store import RunFolder
+from heatcheck.studies.triggers.attack import said_classes
+from heatcheck.studies.triggers.exams import TriggerExam
+from heatcheck.studies.triggers.gate import attack_scores
+from heatcheck.studies.triggers.networks import Network
+from heatcheck.studies.triggers.scores import Subject
+from heatcheck.studies.triggers.stage import explained_maps
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An image of an exam that is worth looking at."""
+
+    exam: TriggerExam
+    place: int
+    why: str
+
+
+def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], envelope: Envelope, watcher: Watcher) -> None:
+    """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
+    choices = choose(folder, exams, envelope.gallery)
+    watcher.start("gallery", len(choices))
+    items = []
+    kept: dict[str, Map] = {}
+    for number, choice in enumerate(choices):
+        item, maps = _item(folder, f"{number:03d}", choice)
+        items.append(item)
+        kept |= maps
+        watcher.advance()
+    if kept and envelope.keep_maps == "gallery":
+        folder.write_maps("gallery", kept)
+    folder.write_gallery({"items": items})
+
+
+def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[Choice]:
+    """Of each trigger's first graded seed images in turn: a usual one, the one found best, the one found worst."""
+    first: dict[str, TriggerExam] = {}
+    for exam in exams:
+        if exam.places:
+            first.setdefault(exam.network.name, exam)
+    if not first:  # no attack worked
+        return []
+    columns = ["case", "finding", "metric", "condition", "value"]
+    filters = [("metric", "==", "trigger_iou"), ("finding", "in", list(first))]
+    table = pd.read_parquet(folder.path / "scores.parquet", columns=columns, filters=filters)
+    attacks = attack_scores(folder.path / "training")
+    already = attacks[(attacks["metric"] == "clean_target") & (attacks["value"] == 1)]
+    rounds: list[list[Choice]] = []
+    for name, exam in first.items():
+        own = table[(table["finding"] == name) & (table["condition"] == condition(seed=exam.network.seed))]
+        mean = own.groupby("case")["value"].mean().sort_index()
+        places = {exam.key(place).case: place for place in exam.places}
+        same = (already["finding"] == name) & (already["seed"] == exam.network.seed)
+        telling = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
+        chosen = telling if len(telling) else mean
+        if len(chosen):
+            rounds.append([Choice(exam, places[case], why) for case, why in _telling(chosen)])
+    in_turn = [one[turn] for turn in range(3) for one in rounds if turn < len(one)]
+    return in_turn[:most]
+
+
+def _telling(mean: "pd.Series[float]") -> list[tuple[str, str]]:
+    """The cases of one trigger worth looking at, each once."""
+    usual = str((mean - mean.median()).abs().idxmin())
+    found = {usual: "usual"}
+    found.setdefault(str(mean.idxmax()), "found best")
+    found.setdefault(str(mean.idxmin()), "found worst")
+    return list(found.items())
+
+
+def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any], dict[str, Map]]:
+    """One entry of the index with its maps; all positions are pixel edges as [x, y]."""
+    exam, workshop = choice.exam, choice.exam.workshop
+    subject = exam.subjects([choice.place])[0]
+    clean = subject.image if subject.clean is None else subject.clean
+    victim, baseline = workshop.classifier(exam.network), workshop.classifier(Network(exam.network.seed))
+    maps = explained_maps(exam.grading.explainer(victim), [subject])[0][0]
+    classes = workshop.contract.outputs
+    said = classes[int(said_classes(baseline, [clean])[0])]
+    before = explained_maps(exam.grading.explainer(baseline), [replace(subject, image=clean, finding=said)])[0][0]
+    pictures = {f"{number}-clean.png": clean, f"{number}-poisoned.png": subject.image}
+    pictures |= {f"{number}-clean-{name}.png": min_max(values)[None] for name, values in before.items()}
+    pictures |= {f"{number}-{name}.png": min_max(values)[None] for name, values in maps.items()}
+    for name, picture in pictures.items():
+        _write(folder, name, picture)
+    item = {
+        "id": number,
+        "case": subject.key.case,
+        "trigger": exam.network.name,
+        "seed": exam.network.seed,
+        "why": choice.why,
+        "label": next(name for name, value in subject.key.labels.items() if value == 1),
+        "target": classes[workshop.target],
+        "shape": list(subject.planted.shape),
+        "clean": f"{number}-clean.png",
+        "poisoned": f"{number}-poisoned.png",
+        "trigger_box": _corners(subject.planted.box),
+        "trigger_outline": outlines(subject.planted.mask),
+        "probability": _probability(victim, subject),
+        "clean_says": classes[int(said_classes(victim, [clean])[0])],
+        "maps": [
+            {"file": f"{number}-{name}.png", **_found(name, values, subject, exam)} for name, values in maps.items()
+        ],
+        "baseline": [{"method": name, "file": f"{number}-clean-{name}.png"} for name in before],
+        "baseline_says": said,
+    }
+    return item, {f"{exam.label}/{subject.key.case}/{name}": for_keeping(values) for name, values in maps.items()}
+
+
+def _found(method: str, values: Map, subject: Subject, exam: TriggerExam) -> dict[str, Any]:
+    """One method's box, and what the victim says once the box is put right."""
+    victim = exam.workshop.classifier(exam.network)
+    box = detected_box(values, exam.grading.detector.main(method))
+    clean = subject.image if subject.clean is None else subject.clean
+    after, before = said_classes(victim, [subject.recovered(box), clean])
+    return {
+        "method": method,
+        "box": _corners(box) if box else None,
+        "iou": box_scores(box, subject.planted)["trigger_iou"].value,
+        "recovered": int(after == before),
+        "says": exam.workshop.contract.outputs[int(after)],
+    }
+
+
+def _probability(classifier: NetworkClassifier, subject: Subject) -> float:
+    with torch.no_grad():
+        logits = classifier.logits(classifier.prepare([subject.image]))
+    return float(classifier.probabilities(logits)[0, classifier.outputs.index(subject.finding)])
+
+
+def _corners(box: Box) -> list[int]:
+    rows, columns = box
+    return [columns.start, rows.start, columns.stop, rows.stop]
+
+
+def _write(folder: RunFolder, name: str, image: Image) -> None:
+    grey = image.mean(0)
+    folder.write_picture(name, np.clip(np.round(grey * 255), 0, 255).astype(np.uint8))

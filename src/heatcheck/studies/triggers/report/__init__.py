@@ -1,0 +1,1 @@
+"""The trigger study's page."""

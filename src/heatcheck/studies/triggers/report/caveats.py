@@ -1,0 +1,100 @@
+"""What a careful reader should hold against a trigger study's verdict, one plain sentence each."""
+
+import math
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.caveats import failed, smaller_settings
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import lacks_interval
+from heatcheck.report.numbers import SHARE, count, few, listed, number
+from heatcheck.studies.triggers.report.facts import artefacts_of, graded_triggers, images_graded, seeds_of
+from heatcheck.studies.triggers.report.verdict import FINDS, is_unanimous, judge
+from heatcheck.studies.triggers.vocabulary import BASELINE, RANDOM_BOX
+
+MEASURES = ("trigger_iou", "recovered")  # that the criterion asks for
+FEW_IMAGES = 30
+LARGE_BOX = 0.2  # of the image
+WEAK = 0.6  # accuracy of a baseline that hardly tells its classes
+
+
+def caveats(evidence: Evidence) -> tuple[str, ...]:
+    """The sentences that apply to this run."""
+    judged = graded_triggers(evidence) and images_graded(evidence)
+    made = [
+        failed(evidence),
+        *((_one_seed(evidence), _few_images(evidence), _large_boxes(evidence)) if judged else ()),
+        *((_unsure(evidence), _floors(evidence)) if judged else ()),
+        _phantom(evidence),
+        _weak_baseline(evidence),
+        smaller_settings(evidence) if judged or artefacts_of(evidence) else "",
+    ]
+    return tuple(sentence for sentence in made if sentence)
+
+
+def _one_seed(evidence: Evidence) -> str:
+    if len(seeds_of(evidence)) != 1:
+        return ""
+    return (
+        "Every model was trained once, with one seed: the intervals speak of other images, not of another training, "
+        "which may well rank the methods differently."
+    )
+
+
+def _few_images(evidence: Evidence) -> str:
+    images = images_graded(evidence)
+    told = f"Only {count(images, 'poisoned image')} could be graded: read this as a trial."
+    return told if images < FEW_IMAGES else ""
+
+
+def _large_boxes(evidence: Evidence) -> str:
+    """The methods whose boxes are so large that recovery comes with their size."""
+    areas = {m.label: evidence.value("mean", "box_area", ALL_FINDINGS, m.name) for m in evidence.methods}
+    large = [f"{label} ({number(area, SHARE.rounded(0))})" for label, area in areas.items() if area >= LARGE_BOX]
+    if not large:
+        return ""
+    return (
+        f"Boxes can win by size: those of {few(large)} cover so much of the image on average. A box around the "
+        "whole image would leave nothing of any trigger (OD 0) and recover every image (TDR 100 %), so read recovery "
+        "against its floor, and overlap first."
+    )
+
+
+def _unsure(evidence: Evidence) -> str:
+    names = []
+    for method in evidence.methods:
+        rows = [evidence.find("difference", m, ALL_FINDINGS, method.name, RANDOM_BOX) for m in MEASURES]
+        if any(row is None or (lacks_interval(row) and not is_unanimous(row)) for row in rows):
+            names.append(method.label)
+    if not names:
+        return ""
+    has = "has" if len(names) == 1 else "have"
+    return f"{few(names)} {has} no interval against random boxes, so nothing about them can be called sure."
+
+
+def _floors(evidence: Evidence) -> str:
+    """Pictures made without the model that meet the criterion: then it asks too little here."""
+    names = [floor.label for floor in evidence.floors if judge(evidence, floor).outcome == FINDS]
+    if not names:
+        return ""
+    meets = "meets" if len(names) == 1 else "meet"
+    return (
+        f"{listed(names)}, made without the model, {meets} the criterion too: here a picture can point at the triggers "
+        "without knowing the model, so finding them proves little."
+    )
+
+
+def _phantom(evidence: Evidence) -> str:
+    name = str((evidence.run.manifest.get("source") or {}).get("name") or "")
+    if not name.startswith("phantom"):
+        return ""
+    return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
+
+
+def _weak_baseline(evidence: Evidence) -> str:
+    accuracy = evidence.value("attack", "cda", BASELINE)
+    if math.isnan(accuracy) or accuracy >= WEAK:
+        return ""
+    return (
+        f"The baseline answers right on {number(accuracy, SHARE.rounded(0))} of clean images only, so \u201creturns to "
+        "its answer for the clean image\u201d asks little of a recovered image."
+    )

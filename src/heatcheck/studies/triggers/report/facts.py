@@ -1,0 +1,159 @@
+"""What a trigger run says of itself: its triggers, its seeds, and where the attack worked well enough to grade."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate, facts_of
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import lacks_interval
+from heatcheck.report.numbers import count, listed
+
+REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
+PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger as the run describes it; `size` is its side on an image of 224 pixels, where it has one."""
+
+    name: str
+    label: str
+    kind: str = ""
+    summary: str = ""
+    size: int | None = None
+    pixels: str = ""  # its height and width on the images that the model sees
+    settings: str = ""  # all but the size, and empty where the run does not tell
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether its pixels come from the model's own gradient."""
+        return self.kind == "dynamic"
+
+    @property
+    def family(self) -> str:
+        """What triggers that differ in nothing but their size have in common; the name where that is not known."""
+        return f"{self.kind} {self.settings}" if self.settings else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Grading:
+    """In how many seeds the attack with a trigger worked, and why it did not in the others."""
+
+    graded: int
+    seeds: int
+    reasons: Mapping[int, str]  # by seed
+
+    @property
+    def why_not(self) -> str:
+        """The reasons, seed by seed; once where all seeds share one."""
+        if len(set(self.reasons.values())) == 1:
+            (reason,) = set(self.reasons.values())
+            return f"{_seeds_named(list(self.reasons))}: {reason}"
+        return "; ".join(f"seed {seed}: {reason}" for seed, reason in self.reasons.items())
+
+    @property
+    def first_reason(self) -> str:
+        """One seed's reason, where all would be too long."""
+        return next((f"seed {seed}: {reason}" for seed, reason in self.reasons.items()), "no reason recorded")
+
+
+def noted_once(evidence: Evidence) -> Evidence:
+    """The evidence without the note that each interval of one training has.
+
+    Of triggers the page says it once, above all; of artefacts, for which nothing is trained, it says nothing.
+    """
+    one = len(seeds_of(evidence)) == 1
+    slices = {
+        (model, under): {key: _without_note(row) for key, row in rows.items()}
+        if one or facts_of(under).get("kind") == "artefact"
+        else rows
+        for (model, under), rows in evidence.slices.items()
+    }
+    return replace(evidence, slices=slices).under()
+
+
+def _without_note(row: Estimate) -> Estimate:
+    return row if math.isnan(row.value) or lacks_interval(row) else replace(row, reason="")
+
+
+def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
+    """The run's triggers in its order."""
+    told = [_trigger(facts) for facts in evidence.run.manifest.get("triggers") or []]
+    names = {trigger.name for trigger in told}
+    others = [name for name in evidence.run.manifest.get("findings") or [] if name not in names]
+    return tuple(_told_apart([*told, *(Trigger(name, name) for name in others)]))
+
+
+def artefacts_of(evidence: Evidence) -> tuple[str, ...]:
+    """The artefacts that the user gave."""
+    return tuple(str(name) for name in evidence.run.manifest.get("artefacts") or [])
+
+
+def seeds_of(evidence: Evidence) -> tuple[int, ...]:
+    """The seeds of the trainings."""
+    return tuple(int(seed) for seed in evidence.run.manifest.get("seeds") or [])
+
+
+def grading(evidence: Evidence, trigger: str) -> Grading:
+    """Where the methods were graded on this trigger."""
+    rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in seeds_of(evidence)}
+    by_seed = {seed: row for seed, row in rows.items() if row}
+    if not by_seed:
+        pooled = evidence.find("graded", "asr", trigger)
+        graded = 0 if pooled is None or math.isnan(pooled.value) else int(pooled.value)
+        return Grading(graded, pooled.n_cases if pooled else 0, {})
+    failed = {seed: row.reason or "no reason recorded" for seed, row in sorted(by_seed.items()) if row.value != 1}
+    return Grading(len(by_seed) - len(failed), len(by_seed), failed)
+
+
+def graded_triggers(evidence: Evidence) -> tuple[Trigger, ...]:
+    """The triggers on which the attack worked in at least one seed."""
+    return tuple(trigger for trigger in triggers_of(evidence) if grading(evidence, trigger.name).graded)
+
+
+def images_graded(evidence: Evidence) -> int:
+    """How many poisoned images stand behind the means over all triggers."""
+    found = (evidence.find("mean", "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
+    return max((row.n_cases for row in found if row), default=0)
+
+
+def architecture(evidence: Evidence) -> str:
+    """The model's name for a sentence."""
+    return evidence.models[0].label
+
+
+def _trigger(facts: Mapping[str, Any]) -> Trigger:
+    name, size = str(facts["name"]), facts.get("size")
+    words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
+    sides = facts.get("pixels")
+    pixels = " × ".join(str(side) for side in sides) if isinstance(sides, list) else ""
+    others = {key: value for key, value in (facts.get("settings") or {}).items() if key != "size"}
+    return Trigger(
+        name,
+        str(facts.get("label") or name),
+        **words,
+        size=int(size) if size else None,
+        pixels=pixels,
+        settings=json.dumps(others, sort_keys=True) if others else "",
+    )
+
+
+def _told_apart(triggers: Sequence[Trigger]) -> list[Trigger]:
+    """The triggers with the name beside the label where several share a label."""
+    times = Counter(trigger.label for trigger in triggers)
+    return [replace(t, label=f"{t.label} ({t.name})") if times[t.label] > 1 else t for t in triggers]
+
+
+def _seeds_named(seeds: list[int]) -> str:
+    if len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {listed([str(seed) for seed in seeds])}"
+
+
+def seeds_in_words(evidence: Evidence) -> str:
+    """How many seeds there were."""
+    return count(len(seeds_of(evidence)), "seed")

@@ -1,0 +1,68 @@
+"""Plots of detection: each method's dot with its interval, and a tick where random boxes of its own size would be."""
+
+import math
+from collections.abc import Sequence
+
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import SHARE, number
+from heatcheck.report.words import plain
+from heatcheck.studies.triggers.report import literature
+from heatcheck.studies.triggers.report.facts import Trigger
+from heatcheck.studies.triggers.report.tables import EVERY, Place
+
+RANDOM_BOXES = "random boxes of the same size"
+
+
+def overall(evidence: Evidence, metric: str) -> Panel | None:
+    """One metric over all triggers, under its own name; None where nothing was estimated."""
+    panels = by_trigger(evidence, metric, (EVERY,))
+    return Panel(plain(evidence.measures[metric]).name, panels[0].plot) if panels else None
+
+
+def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[Trigger], kind: str = "method") -> list[Panel]:
+    """A panel a trigger, on one scale; `kind` is the shape that a method has."""
+    if metric not in evidence.measures:
+        return []
+    made = {trigger: _rows(Place(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
+    made = {trigger: rows for trigger, rows in made.items() if rows}
+    words = plain(evidence.measures[metric])
+    values = [v for rows in made.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
+    limits = limits_around(values)
+    return [
+        Panel(t.label, draw(DotPlot(f"{words.name}, {t.label}", words.axis_title, tuple(rows), words.unit, limits)))
+        for t, rows in made.items()
+    ]
+
+
+def _rows(place: Place, kind: str) -> list[PlotRow]:
+    """Methods, best first, then floors."""
+    sign = -1 if place.higher_is_better else 1
+
+    def order(entrant: Entrant) -> tuple[bool, float]:
+        row = place.of(entrant)
+        value = row.value if row else math.nan
+        return entrant.kind == "floor", math.inf if math.isnan(value) else sign * value
+
+    entrants = sorted((*place.seen.methods, *place.seen.floors), key=order)
+    return [_row(place, entrant, kind) for entrant in entrants if place.of(entrant)]
+
+
+def _row(place: Place, entrant: Entrant, kind: str) -> PlotRow:
+    estimate, floor, area = place.of(entrant), place.beside(entrant, f"{place.metric}_floor"), _area(place, entrant)
+    is_floor = entrant.kind == "floor"
+    marks = [] if math.isnan(floor) else [Mark("floor", RANDOM_BOXES, floor)]
+    if estimate:
+        shape = "picture" if is_floor and kind == "method" else kind
+        marks.append(Mark(shape, entrant.label, estimate.value, estimate.low, estimate.high))
+    figure = literature.detection(place.metric, place.finding, entrant.name)
+    if figure and estimate and not math.isnan(estimate.value):
+        marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
+    return PlotRow(f"{entrant.label} (floor)" if is_floor else entrant.label, area, tuple(marks))
+
+
+def _area(place: Place, entrant: Entrant) -> str:
+    area = place.beside(entrant, "box_area")
+    return "" if math.isnan(area) else f"box {number(area, SHARE)}"

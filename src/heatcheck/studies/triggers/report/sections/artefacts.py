@@ -1,0 +1,109 @@
+"""Artefacts that were in the images before: do the maps mark them? Nothing was planted and nothing retrained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.matrix import Matrix
+from heatcheck.report.numbers import SCORE, count, listed, number
+from heatcheck.report.verdict import Verdict
+from heatcheck.studies.triggers.report import literature
+from heatcheck.studies.triggers.report.facts import Trigger, architecture, artefacts_of
+from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
+from heatcheck.studies.triggers.report.rules import Part
+from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
+from heatcheck.studies.triggers.report.tables import by_trigger
+
+MAIN = "trigger_mask_iou"  # artefacts come with an outline, so it is the outline that counts
+EVERY = Trigger(ALL_FINDINGS, "All artefacts")
+PART = Part({"kind": "artefact"}, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
+CAUTION = (
+    "Nobody knows whether the model uses such an artefact. A map that leaves it unmarked may be right, and one that "
+    "marks it may be wrong: this shows whether a map would draw a reader\u2019s eye to the artefact, not whether the "
+    "method is faithful."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A table with its own title and what it measures, as said of artefacts."""
+
+    title: str
+    sentence: str
+    table: Matrix
+
+
+_OUTLINE = (
+    "The area that the detected box and the outlined artefact share, divided by the area either covers: 0 is no "
+    "overlap, or nothing detected. No box matches a thin or slanted artefact, so even the best may stay far below 1."
+)
+_TITLES = {
+    MAIN: ("Overlap with the artefact (mask IoU)", _OUTLINE),
+    "trigger_iou": (
+        "Overlap with the box around the artefact (IoU)",
+        "The same, with the box around the artefact in place of its outline.",
+    ),
+    "uncovered": (
+        "Uncovered share of the artefact",
+        "The share of the outlined artefact that lies outside the detected box: 0 is best.",
+    ),
+}
+
+
+def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on artefacts shows; None when none were given."""
+    names = artefacts_of(evidence)
+    if not names:
+        return None
+    seen = PART.of(evidence)
+    given = tuple(Trigger(name, name) for name in names)
+    columns = (*((EVERY,) if len(given) > 1 else ()), *given)
+    main, *more = (_graded(seen, metric, columns) for metric in _TITLES)
+    return {
+        "main": main,
+        "panels": panels_by_trigger(seen, MAIN, given),
+        "more": [made for made in more if made],
+        "made": sensitivity(evidence, PART),
+        "caution": CAUTION,
+        "published": _published(),
+    }
+
+
+def artefact_verdict(evidence: Evidence) -> Verdict:
+    """What a run says in which nothing was planted."""
+    names = artefacts_of(evidence)
+    if not names:
+        return Verdict(
+            "There is no verdict, because the run planted no trigger.", "The section on the record says what it did."
+        )
+    return Verdict(
+        f"No trigger was planted, so this run cannot say which methods find what {architecture(evidence)} relies on.",
+        f"Its maps were compared with {count(len(names), 'kind')} of artefact in the images as they came"
+        f"{_closest(PART.of(evidence))}.",
+    )
+
+
+def _closest(seen: Evidence) -> str:
+    """The method with the highest overlap, beside random boxes."""
+    found = [row for method in seen.methods if (row := seen.find("mean", MAIN, ALL_FINDINGS, method.name))]
+    best = max((row for row in found if row.value >= 0), key=lambda row: row.value, default=None)
+    if best is None:
+        return ""
+    (label,) = (method.label for method in seen.methods if method.name == best.method)
+    floor = seen.value("mean", f"{MAIN}_floor", ALL_FINDINGS, best.method)
+    own, chance = (number(value, SCORE.rounded(2)) for value in (best.value, floor))
+    return f"; {label} overlaps their outlines most (mean IoU {own}, random boxes of the same size {chance})"
+
+
+def _graded(seen: Evidence, metric: str, columns: Sequence[Trigger]) -> Graded | None:
+    table = by_trigger(seen, metric, columns)
+    return Graded(*_TITLES[metric], table) if table else None
+
+
+def _published() -> str:
+    told = [
+        f"{each.method} {number(each.value, SCORE.rounded(2))} on {each.subject}"
+        for each in literature.reported("artefact_iou")
+    ]
+    return f"Published ({literature.SOURCE}, single images): {listed(told)}."

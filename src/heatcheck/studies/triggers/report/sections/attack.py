@@ -1,0 +1,192 @@
+"""Did the attack work? Accuracy on clean images and attack success per trigger, and where methods could be graded."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from heatcheck.core.records import Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
+from heatcheck.report.published import with_rows
+from heatcheck.studies.triggers.report import literature
+from heatcheck.studies.triggers.report.facts import REFERENCE_SIDE, Grading, Trigger, grading, seeds_of, triggers_of
+from heatcheck.studies.triggers.vocabulary import BASELINE
+
+_CLEAN = (
+    "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
+    "the baseline did, or the attack would show."
+)
+_SUCCESS = (
+    "How often the poisoned model gives the attacker\u2019s answer once the trigger is in the image. High success "
+    "means that the model really uses the trigger: there is something for a map to find."
+)
+_ALREADY = (
+    "How often the poisoned model gives the attacker\u2019s answer to the same images without the trigger. Where this "
+    "is high, the model leans to that answer anyway, and its success says little about the trigger."
+)
+_EMPTY = Cell("")
+COLUMNS = {
+    "cda": "Clean accuracy (CDA)",
+    "cda_drop": "Accuracy lost",
+    "asr": "Attack success (ASR)",
+    "clean_target": "Target without trigger",
+}
+TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY}
+
+
+def attack(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on the attack shows; None when no trigger was planted."""
+    triggers = triggers_of(evidence)
+    if not triggers:
+        return None
+    made = {trigger: grading(evidence, trigger.name) for trigger in triggers}
+    known = any(each.seeds for each in made.values())
+    return {
+        "sentences": [_planted(evidence), *(_outcomes(evidence, made) if known else [])],
+        "table": _table(evidence, made) if known else None,
+        "by_seed": _by_seed(evidence, triggers) if known and len(seeds_of(evidence)) > 1 else None,
+        "triggers": triggers,
+        "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
+        "reference": REFERENCE_SIDE,
+        "terms": [(COLUMNS[metric], TERMS[metric]) for metric in _measured(evidence) if metric in TERMS],
+    }
+
+
+def _input(evidence: Evidence) -> str:
+    """The size of the model's images, where sizes of triggers are not pixels of theirs."""
+    sides = evidence.run.manifest.get("input") or []
+    return " × ".join(str(side) for side in sides) if sides and min(sides) != REFERENCE_SIDE else ""
+
+
+def _planted(evidence: Evidence) -> str:
+    manifest = evidence.run.manifest
+    poison, target = manifest.get("poison") or {}, manifest.get("target")
+    if "training" not in poison or not target:
+        return ""
+    share, half = (number(float(poison.get(key, math.nan)), SHARE.rounded(0)) for key in ("training", "test"))
+    seeds = len(seeds_of(evidence))
+    start = f"For each of {seeds} seeds, a" if seeds > 1 else "A"
+    return (
+        f"{start} baseline model was poisoned once per trigger: {share} of the training images got the "
+        f"trigger and the label \u201c{target}\u201d. Then {half} of the test images of other classes got the trigger; "
+        f"a model that now answers \u201c{target}\u201d relies on it."
+    )
+
+
+def _outcomes(evidence: Evidence, made: Mapping[Trigger, Grading]) -> list[str]:
+    whole = [trigger.label for trigger, each in made.items() if each.graded == each.seeds]
+    none = [trigger.label for trigger, each in made.items() if not each.graded]
+    some = [
+        f"{trigger.label} ({each.graded} of {each.seeds})"
+        for trigger, each in made.items()
+        if 0 < each.graded < each.seeds
+    ]
+    seeds = "in every seed" if len(seeds_of(evidence)) > 1 else ""
+    parts = [f"worked with {_all_or(whole, made, 'every')} {seeds}".strip()] if whole else []
+    parts += [f"worked in some seeds only with {listed(some)}"] if some else []
+    parts += [f"did not work with {_all_or(none, made, 'any')}"] if none else []
+    sentences = [f"The attack {listed(parts)}."]
+    return sentences + ([_gate(evidence)] if some or none else [])
+
+
+def _all_or(names: Sequence[str], made: Mapping[Trigger, Grading], all_of_them: str) -> str:
+    if len(names) == len(made):
+        return f"{all_of_them} trigger" if len(names) > 1 else names[0]
+    return listed(names) if len(names) <= 4 else f"{len(names)} of {len(made)} triggers"
+
+
+def _gate(evidence: Evidence) -> str:
+    gate = evidence.run.manifest.get("gate") or {}
+    rules = []
+    if "attack_success" in gate:
+        rules.append(f"attack success is below {number(float(gate['attack_success']), SHARE.rounded(0))}")
+    if "accuracy_drop" in gate:
+        drop = f"{100 * float(gate['accuracy_drop']):g} percentage points"
+        rules.append(f"accuracy on clean images fell by more than {drop}")
+    if "clean_target" in gate:
+        share = number(float(gate["clean_target"]), SHARE.rounded(0))
+        rules.append(f"more than {share} of the images get the attacker\u2019s answer even without the trigger")
+    why = f" where {listed(rules, 'or')}" if rules else " there"
+    return (
+        f"Methods are not graded{why}: a map cannot be blamed for missing a trigger that the model hardly uses, so "
+        "such a trigger has no score at all, rather than a score of 0."
+    )
+
+
+def _measured(evidence: Evidence) -> list[str]:
+    """The columns that the run has numbers for; a run made by an early version lacks some."""
+    made = {key[1] for key in evidence.estimates if key[0] == "attack"}
+    return [metric for metric in COLUMNS if metric in made]
+
+
+def _table(evidence: Evidence, made: Mapping[Trigger, Grading]) -> Matrix:
+    notes, metrics = Footnotes(), _measured(evidence)
+    first = [_cell(evidence, "cda", BASELINE, notes) if metric == "cda" else _EMPTY for metric in metrics]
+    base = labelled("Baseline", [*first, _EMPTY], note="before it was poisoned")
+    rows = [
+        labelled(
+            trigger.label,
+            [*(_cell(evidence, metric, trigger.name, notes) for metric in metrics), _graded(each, notes)],
+            note=trigger.summary,
+        )
+        for trigger, each in made.items()
+    ]
+    columns = tuple(Column(name) for name in (*(COLUMNS[metric] for metric in metrics), "Graded"))
+    groups = (("Before", (base,)), ("After poisoning", tuple(rows)))
+    table = Matrix("The model before and after poisoning", columns, groups, tuple(notes.reasons), "Trigger")
+    return with_rows(table, _published(metrics), notes, literature.SOURCE)
+
+
+def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:
+    unit = POINTS if metric == "cda_drop" else SHARE
+    return cell_of(evidence.find("attack", metric, finding), unit, notes)
+
+
+def _graded(made: Grading, notes: Footnotes) -> Cell:
+    if not made.seeds:
+        return Cell(MISSING, title="not recorded", note=notes.mark("whether it was graded was not recorded"))
+    word = "yes" if made.graded == made.seeds else "no" if not made.graded else "in part"
+    told = f"{made.graded} of {count(made.seeds, 'seed')}"
+    why = f"not graded in {made.why_not}" if made.reasons else ""
+    return Cell(word, told, title=why, note=notes.mark(why))
+
+
+def _published(metrics: Sequence[str]) -> list[Row]:
+    ((base,), (clean,)) = (literature.reported("cda", subject) for subject in ("baseline", "poisoned"))
+    (success,) = literature.reported("asr_above")
+    printed = {
+        "cda": Cell(number(clean.value, SHARE.rounded(2)), f"± {100 * clean.spread:.2f}"),
+        "cda_drop": Cell(number(base.value - clean.value, POINTS.rounded(2))),
+        "asr": Cell(f">{SPACE}{number(success.value, SHARE.rounded(0))}"),
+    }
+    before = {"cda": Cell(number(base.value, SHARE.rounded(2)))}
+    return [
+        labelled(name, [*(cells.get(metric, _EMPTY) for metric in metrics), _EMPTY], kind="published")
+        for name, cells in (("Baseline", before), ("Mean of 11 triggers", printed))
+    ]
+
+
+def _by_seed(evidence: Evidence, triggers: Sequence[Trigger]) -> Matrix:
+    """Attack success with clean accuracy below it, trigger by seed."""
+    notes, seeds = Footnotes(), seeds_of(evidence)
+    rows = [
+        labelled(trigger.label, [_seed_cell(evidence, trigger.name, seed, notes) for seed in seeds])
+        for trigger in triggers
+    ]
+    columns = tuple(Column(f"Seed {seed}") for seed in seeds)
+    return Matrix("Attack success by seed", columns, (("Triggers", tuple(rows)),), tuple(notes.reasons), "Trigger")
+
+
+def _seed_cell(evidence: Evidence, trigger: str, seed: int, notes: Footnotes) -> Cell:
+    seen = evidence.under(seed=seed)
+    success, clean = (seen.find("attack", metric, trigger) for metric in ("asr", "cda"))
+    graded = seen.find("graded", "asr", trigger)
+    made = cell_of(success, SHARE, notes)
+    why = graded.reason if graded else ""
+    outcome = "" if graded is None else "graded" if graded.value == 1 else "not graded"
+    return Cell(made.text, _clean(clean), title=why or made.title, note=made.note or notes.mark(why), outcome=outcome)
+
+
+def _clean(clean: Estimate | None) -> str:
+    return f"CDA {number(clean.value, SHARE)}" if clean else ""

@@ -1,0 +1,122 @@
+"""What maps, measures and trainings cost in a trigger study."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from markupsafe import Markup
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report import cost
+from heatcheck.report.charts.distributions import draw_seconds, spread_of
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import brief, duration
+from heatcheck.report.page import Section
+from heatcheck.report.words import plain
+from heatcheck.studies.triggers.report import literature
+from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.sections.agreement import MEASURES
+from heatcheck.studies.triggers.report.sections.artefacts import MAIN as OF_ARTEFACTS
+from heatcheck.studies.triggers.report.sections.artefacts import PART as ARTEFACTS
+from heatcheck.studies.triggers.vocabulary import BASELINE
+
+MAIN = ("trigger_iou", "recovered")
+_STEPS = {
+    "trigger_iou": "Boxes and all their measures, under every rule",
+    "recovered": "Recovery: what the models say after pasting, into detected and into random boxes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A row of a table of times."""
+
+    label: str
+    times: str
+    each: str
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Seconds per map as box plots and against the scores, and the times of measures and trainings."""
+    planted = bool(triggers_of(evidence))
+    seen = evidence if planted else ARTEFACTS.of(evidence)
+    shown = [
+        m
+        for m in (MAIN if planted else (OF_ARTEFACTS,))
+        if any(seen.find("mean", m, ALL_FINDINGS, method.name) for method in seen.methods)
+    ]
+    made = cost.section(seen, shown, of="class")
+    if made is None:
+        return None
+    content = {
+        **made.content,
+        "is_open": False,  # the plots say it all
+        "boxes": _boxes(evidence),
+        "metrics": _metrics(evidence),
+        "metric_sentence": _metric_sentence(evidence),
+        "trainings": _trainings(evidence),
+    }
+    return replace(made, template="trigger_cost.html", content=content)
+
+
+def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
+    timings = evidence.run.timings
+    return timings[(timings["step"] == step) & (timings["maps"] > 0) & (timings["seconds"] > 0)]
+
+
+def _boxes(evidence: Evidence) -> Markup | None:
+    """Seconds per map of every batch, a row a method, the quickest first."""
+    steps = _steps(evidence, "map")
+    each = steps["seconds"] / steps["maps"]
+    entrants = (*evidence.methods, *evidence.floors)
+    made = [spread_of(e.label, each[steps["method"] == e.name].tolist()) for e in entrants]
+    spreads = sorted((spread for spread in made if spread), key=lambda spread: spread.quantiles[2])
+    return draw_seconds("seconds per map", spreads, "method") if spreads else None
+
+
+def _metrics(evidence: Evidence) -> list[Timed]:
+    """Seconds per image of each step of scoring."""
+    sums = _steps(evidence, "metric").groupby("method", sort=False)[["maps", "seconds"]].sum()
+    return [
+        Timed(_measure(evidence, str(name)), f"{int(row['maps']):,}", brief(float(row["seconds"]) / float(row["maps"])))
+        for name, row in sums.iterrows()
+    ]
+
+
+def _measure(evidence: Evidence, name: str) -> str:
+    if name in _STEPS:
+        return _STEPS[name]
+    if name in MEASURES:
+        return f"{MEASURES[name].name}, all pairs of methods"
+    return plain(evidence.measures[name]).name if name in evidence.measures else name.replace("_", " ")
+
+
+def _metric_sentence(evidence: Evidence) -> str:
+    """How long two maps' mutual information takes here and took in the paper."""
+    steps = _steps(evidence, "metric")
+    own = steps[steps["method"] == "mutual_information"]
+    methods = len(evidence.methods) + len(evidence.floors)
+    if own.empty or methods < 2:
+        return ""
+    pairs = methods * (methods - 1) / 2
+    each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()) / pairs)
+    size = evidence.run.manifest.get("input") or []
+    here = f" of {' × '.join(str(side) for side in size)} pixels" if size else ""
+    (printed,) = literature.reported("mutual_information_seconds")
+    return (
+        f"The mutual information of two maps{here} takes {each} here, normalised as well; the paper reports about "
+        f"{printed.value:g} s for {printed.subject}."
+    )
+
+
+def _trainings(evidence: Evidence) -> list[Timed]:
+    """How long the baseline and each trigger's victim took to train, each time."""
+    timings = replace(evidence.run, path=evidence.run.path / "training").timings  # a stage with tables of its own
+    steps = timings[timings["step"] == "training"]
+    labels: Mapping[str, str] = {BASELINE: "Baseline", **{t.name: f"Victim: {t.label}" for t in triggers_of(evidence)}}
+    rows = []
+    for name, label in labels.items():
+        own = steps[steps["method"] == name]["seconds"]
+        if len(own):
+            rows.append(Timed(label, f"{len(own):,}", duration(float(own.mean()))))
+    return rows

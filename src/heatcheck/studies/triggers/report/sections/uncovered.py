@@ -1,0 +1,75 @@
+"""What a detected box leaves of the trigger: overlap difference as published, and a share that sizes do not sway."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heatcheck.report.charts import curves
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.curves import Curve
+from heatcheck.report.charts.panels import Panel
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.words import plain
+from heatcheck.studies.triggers.report.facts import PAPER_SIZE, Trigger, graded_triggers, triggers_of
+from heatcheck.studies.triggers.report.plots import by_trigger
+from heatcheck.studies.triggers.report.tables import EVERY
+from heatcheck.studies.triggers.report.tables import by_trigger as table_by_trigger
+
+LEFT, SHARE_LEFT = "overlap_difference", "uncovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Triggers that differ in size only, with a small curve a method."""
+
+    name: str
+    drawn: tuple[Panel, ...]
+
+
+def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on the remainder shows; None when nothing was graded."""
+    graded = graded_triggers(evidence)
+    small = [trigger for trigger in graded if trigger.size == PAPER_SIZE]
+    ordered = sorted(triggers_of(evidence), key=lambda trigger: (trigger.size is None, trigger.size or 0))
+    table = table_by_trigger(evidence, SHARE_LEFT, (EVERY, *ordered))
+    bars = by_trigger(evidence, LEFT, small, "bar")
+    if table is None and not bars:
+        return None
+    return {
+        "bars": bars,
+        "size": PAPER_SIZE,
+        "published_marks": any("published-mark" in panel.plot for panel in bars),
+        "bar_sentence": plain(evidence.measures[LEFT]).sentence if bars else "",
+        "families": _families(evidence, graded),
+        "table": table,
+        "sentence": plain(evidence.measures[SHARE_LEFT]).sentence if table else "",
+    }
+
+
+def _families(evidence: Evidence, triggers: tuple[Trigger, ...]) -> list[Family]:
+    """The families of which at least two sizes were graded."""
+    names = dict.fromkeys(trigger.family for trigger in triggers if trigger.size)
+    found = {name: [t for t in triggers if t.size and t.family == name] for name in names}
+    found = {name: sorted(members, key=lambda t: t.size or 0) for name, members in found.items() if len(members) > 1}
+    return [Family(_name(members[0]), _drawn(evidence, members)) for members in found.values()]
+
+
+def _name(trigger: Trigger) -> str:
+    """The label without what says the size."""
+    return trigger.label.replace(f", {trigger.size} px", "").replace(f" {trigger.size} px", "")
+
+
+def _drawn(evidence: Evidence, members: list[Trigger]) -> tuple[Panel, ...]:
+    made = {method.label: _curve(evidence, method, members) for method in evidence.methods}
+    up = limits_around(curves.limits(list(made.values())))
+    return tuple(Panel(label, curves.draw(curve, up)) for label, curve in made.items())
+
+
+def _curve(evidence: Evidence, method: Entrant, members: list[Trigger]) -> Curve:
+    points, floor = (
+        tuple((float(t.size or 0), evidence.value("mean", metric, t.name, method.name)) for t in members)
+        for metric in (SHARE_LEFT, f"{SHARE_LEFT}_floor")
+    )
+    unit = plain(evidence.measures[SHARE_LEFT]).unit
+    return Curve(
+        f"{method.label}: uncovered share by trigger size", "trigger size (px)", points, floor=floor, unit=unit
+    )

@@ -1,0 +1,220 @@
+"""Which methods find the planted triggers: the criterion, each method's judgement, and two sentences."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.verdict import Verdict
+from heatcheck.studies.triggers.report.facts import (
+    architecture,
+    graded_triggers,
+    grading,
+    images_graded,
+    seeds_in_words,
+    triggers_of,
+)
+from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
+from heatcheck.studies.triggers.vocabulary import RANDOM_BOX
+
+HALF = 0.5  # of the images must be recovered
+LEAST_OVERLAP = 0.1  # mean IoU: all that a box ten times as large as the trigger can reach, wherever it lies
+UNANIMOUS = 6  # images that all agree: the fewest of which a two-sided sign test says p < 0.05
+FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
+_FITS = (
+    f"their mean overlap (IoU) is at least {LEAST_OVERLAP:g}, which is all that a box {1 / LEAST_OVERLAP:g} times as "
+    "large as the trigger can reach: a larger one may undo the attack by its size, but does not show where the trigger "
+    "is;"
+)
+CRITERION = (
+    "its boxes overlap the triggers surely more than random boxes of the same height and width;",
+    _FITS,
+    "clean pixels pasted into its boxes surely undo the attack more often than pasted into such random boxes;",
+    "and they do so in at least half of the images.",
+)
+SURELY = (
+    "Surely means that the 95 % interval of the difference lies above 0, or that all images agree and there are at "
+    f"least {UNANIMOUS} of them. A method that is surely better than random boxes, but not in all of this, finds "
+    "triggers partly."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the criterion says of one method, and the numbers behind it."""
+
+    entrant: Entrant
+    outcome: str
+    overlap: Estimate | None
+    recovered: Estimate | None
+    overlaps: bool  # surely more than random boxes
+    recovers: bool  # surely more often than random boxes
+    uncovered: float = math.nan  # share of the trigger outside its boxes
+
+    @property
+    def fits(self) -> bool:
+        """Whether its boxes are close enough to the triggers to show where they are."""
+        return self.overlap is not None and self.overlap.value >= LEAST_OVERLAP
+
+    @property
+    def undoes_half(self) -> bool:
+        """Whether at least half of the images were recovered."""
+        return self.recovered is not None and self.recovered.value >= HALF
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether its boxes hold most of the trigger and undo the attack, and fail only by what else they hold."""
+        return self.outcome == PARTLY and self.recovers and self.undoes_half and not self.fits and self.uncovered < HALF
+
+
+def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
+    """The criterion applied to one method over all triggers."""
+    overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
+    overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
+    uncovered = evidence.value("mean", "uncovered", ALL_FINDINGS, entrant.name)
+    made = Judgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
+    if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
+        return made
+    if overlaps and recovers and made.fits and made.undoes_half:
+        return replace(made, outcome=FINDS)
+    if not overlaps and not recovers and any(_is_open(evidence, m, entrant) for m in ("trigger_iou", "recovered")):
+        return made
+    return replace(made, outcome=PARTLY if overlaps or recovers else NOT)
+
+
+def judgements(evidence: Evidence) -> list[Judgement]:
+    """Every method, those that find triggers first, the highest overlap first within each outcome."""
+    order = (FINDS, PARTLY, NOT, UNKNOWN)
+
+    def place(made: Judgement) -> tuple[int, float]:
+        value = made.overlap.value if made.overlap else math.nan
+        return order.index(made.outcome), math.inf if math.isnan(value) else -value
+
+    return sorted((judge(evidence, method) for method in evidence.methods), key=place)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say about its methods."""
+    every = judgements(evidence)
+    made = [judgement for judgement in every if judgement.outcome != UNKNOWN]
+    if made:
+        return Verdict(_found(evidence, made, unjudged=len(every) > len(made)), _others(evidence, every))
+    if not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    if not triggers_of(evidence):
+        return artefact_verdict(evidence)
+    return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)
+
+
+def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
+    row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
+    return row is not None and (row.low > 0 or (row.value > 0 and is_unanimous(row)))
+
+
+def _is_open(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
+    """Whether the method is above its floor by an unknown margin of chance: that is no reason to call it a failure."""
+    row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
+    return row is not None and row.value > 0 and math.isnan(row.low) and not is_unanimous(row)
+
+
+def is_unanimous(row: Estimate) -> bool:
+    """Whether all images say the same, so that there is no interval, and are enough for a sign test at 5 %."""
+    return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
+
+
+def _found(evidence: Evidence, made: Sequence[Judgement], *, unjudged: bool) -> str:
+    finders = [judgement for judgement in made if judgement.outcome == FINDS]
+    model = architecture(evidence)
+    if not finders:
+        which = "that could be judged" if unjudged else "tested" if len(made) == 1 else ""
+        one, several = (
+            f"the one method {which} does not find",
+            f"none of {len(made)} methods {which}".rstrip() + " finds",
+        )
+        tested = one if len(made) == 1 else several
+        return (
+            f"On {model}, {tested} the planted triggers: none has boxes that surely beat random boxes of the same "
+            f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
+        )
+    names = listed([judgement.entrant.label for judgement in finders])
+    find, whose = ("finds", "its") if len(finders) == 1 else ("find", "their")
+    overlap = _values([judgement.overlap for judgement in finders], SCORE.rounded(2))
+    share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
+    return (
+        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them surely more than random boxes of "
+        f"the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack in {share} of images."
+    )
+
+
+def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
+    """Every value in its order where they are few, else the lowest and the highest."""
+    values = [row.value for row in rows if row]
+    if len(values) <= 3:
+        return listed([number(value, unit) for value in values])
+    return f"{number(min(values), Unit(unit.factor, unit.decimals))} to {number(max(values), unit)}"
+
+
+def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
+    large = [judgement for judgement in made if judgement.is_too_large]
+    partly = [judgement for judgement in made if judgement.outcome == PARTLY and not judgement.is_too_large]
+    failed = [judgement for judgement in made if judgement.outcome == NOT]
+    overlaps = _values([judgement.overlap for judgement in large], SCORE.rounded(2))
+    but = f"the attack, but with boxes far too large to show where the trigger is (IoU {overlaps})"
+    parts = [
+        _said(large, f"undoes {but}", f"undo {but}"),
+        _said(partly, "finds them partly", "find them partly"),
+        _said(failed, "does not", "do not"),
+        _said([one for one in made if one.outcome == UNKNOWN], "cannot be judged", "cannot be judged"),
+    ]
+    text = listed([part for part in parts if part])
+    basis = _basis(evidence)
+    if not text:
+        return f"No other method was tested; {basis}." if len(made) == 1 else f"No method fails; {basis}."
+    return f"{text}; {basis}."
+
+
+def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in made]
+    if not names:
+        return ""
+    told = listed(names) if len(names) <= 8 else few(names)
+    return f"{told} {one if len(names) == 1 else several}"
+
+
+def _basis(evidence: Evidence) -> str:
+    graded, planted = graded_triggers(evidence), triggers_of(evidence)
+    text = (
+        f"this rests on {count(images_graded(evidence), 'poisoned image')}, {count(len(graded), 'trigger')} and "
+        f"{seeds_in_words(evidence)}"
+    )
+    left_out = [trigger.label for trigger in planted if trigger not in graded]
+    if not left_out:
+        return text
+    was = "was" if len(left_out) == 1 else "were"
+    return f"{text}, and {few(left_out)} {was} not graded because the attack did not work"
+
+
+def _nothing_graded(evidence: Evidence) -> Verdict:
+    """Why no method can be judged: a map can only be asked for a trigger that the model uses."""
+    planted = triggers_of(evidence)
+    example = f"{planted[0].label} ({grading(evidence, planted[0].name).first_reason})"
+    attacks = (
+        f"the attack with {example} did not work"
+        if len(planted) == 1
+        else f"none of {len(planted)} attacks worked well enough, for example not with {example}"
+    )
+    return Verdict(
+        f"No method can be judged on {architecture(evidence)}, because {attacks}.",
+        "A method can only be asked to find a trigger on which the model relies: the section on the attack has the "
+        "numbers, and more training, more poisoned images or a larger trigger may help.",
+    )
+
+
+def _nothing_defined(evidence: Evidence) -> Verdict:
+    return Verdict(
+        f"No method can be judged on {architecture(evidence)}, because none has both a defined overlap and a defined "
+        "recovery.",
+        "The tables of detection give the reasons.",
+    )

@@ -1,0 +1,351 @@
+"""The trigger page's sections: what each shows, and what it leaves out."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from tests.report.page_reading import cell, read, section_text, table
+from tests.studies.triggers.report.made_estimates import MODEL, SIGMAS, all_estimates, mean
+from tests.studies.triggers.report.material import ONE_SEED, TriggerPlan
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
+from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw, joined
+from heatcheck.running.reporting import build_report
+from heatcheck.runs.store import RunFolder
+from heatcheck.studies.triggers.report.facts import Trigger
+from heatcheck.studies.triggers.report.plots import by_trigger, overall
+from heatcheck.studies.triggers.report.rules import main_rule, presets_tried
+from heatcheck.studies.triggers.report.sections.agreement import agreement
+from heatcheck.studies.triggers.report.sections.cost import section as cost_section
+from heatcheck.studies.triggers.report.sections.ranks import ranks
+from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
+from heatcheck.studies.triggers.report.sections.uncovered import uncovered
+
+
+def built(folder):
+    return read(build_report(folder).read_text())
+
+
+def labels_in(plot):
+    return re.findall(r'class="row-label[^"]*"[^>]*>([^<]*)<', str(plot))
+
+
+# At a glance and detection
+
+
+def test_plot_sets_every_method_beside_random_boxes_of_its_own_size(trigger_evidence):
+    evidence = trigger_evidence()
+    plot = str(overall(evidence, "trigger_iou").plot)
+    assert labels_in(plot)[0] == "Guided backprop"
+    assert labels_in(plot)[-1] == "Random (floor)"
+    assert plot.count("floor-tick") == 8
+    assert "Grad-CAM: random boxes of the same size 0.020; Grad-CAM 0.1" in plot
+    assert "box 36.5\u00a0%" in plot
+
+
+def test_judgement_table_shows_both_comparisons(trigger_text):
+    page = read(trigger_text())
+    (found,) = [t for t in page.tables if t["section"] == "overview"]
+    rows = {row[0]: row[1:] for row in found["rows"]}
+    assert rows["Guided backprop"][:3] == ["✓ finds it", "yes: 0.59 against 0.01", "yes"]
+    assert rows["Feature ablation"][0] == "◐ partly"
+    assert rows["Feature ablation"][3].startswith("not surely: 3 % against 4 %")
+    assert rows["Guided Grad-CAM"][4] == "no"
+    assert "Overlap at least 0.1?" in found["rows"][0]
+
+
+def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):
+    page = read(trigger_text())
+    assert cell(page, ("detection", "Overlap with the pixels (mask IoU)"), "LIME", "All triggers")
+    assert cell(page, ("detection", "Recovered, by the baseline (TDR as printed)"), "LIME", "All triggers")
+
+
+def test_dynamic_triggers_of_one_size_keep_their_names(trigger_run):
+    facts = [{"name": name, "label": name, "kind": "dynamic"} for name in ("dynamic-20", "dynamic-20-strength-0.5")]
+    rows = [mean(m, f["name"], "lime", 0.3) for f in facts for m in ("trigger_iou", "recovered")]
+    names = tuple(f["name"] for f in facts)
+    page = built(trigger_run(rows=rows, facts={"triggers": facts, "findings": list(names)}, gallery=0))
+    heads = [head.split("|")[0] for head in table(page, "detection", "Dynamic triggers, by size")["rows"][0]]
+    assert "dynamic-20: IoU" in heads
+    assert "dynamic-20-strength-0.5: IoU" in heads
+
+
+# Remainder
+
+
+def test_overlap_difference_is_drawn_for_the_published_size_only(trigger_evidence):
+    content = uncovered(trigger_evidence())
+    assert [panel.heading for panel in content["bars"]] == [
+        "Square, bottom right, 20 px", "Circle, random place, 20 px", "Dynamic, random place, 20 px",
+    ]  # fmt: skip
+    assert str(content["bars"][0].plot).count('class="bar"') == 8
+    assert "published by Sun et al. 2023 0.0004" in str(content["bars"][2].plot)
+    assert "published" not in str(content["bars"][0].plot)
+
+
+def test_uncovered_share_is_drawn_by_size_where_sizes_differ_and_only_what_was_graded(trigger_evidence):
+    content = uncovered(trigger_evidence(failed={"square-corner-60": (0, 1, 2, 3, 4)}))
+    assert [family.name for family in content["families"]] == ["Square, bottom right", "Dynamic, random place"]
+    plot = str(content["families"][0].drawn[0].plot)
+    assert "trigger size (px) and score: 20: " in plot
+    assert "; 60: " not in plot
+    assert "floor-line" in plot
+    columns = [column.name for column in content["table"].columns]
+    assert columns[:2] == ["All triggers", "Square, bottom right, 20 px"]
+    assert columns[-1] == "Laterality letter"  # no size, so last
+
+
+def test_triggers_of_other_sizes_alone_have_no_bars(trigger_evidence):
+    content = uncovered(trigger_evidence(triggers=("square-corner-40",), failed={}))
+    assert content["bars"] == []
+    assert content["families"] == []
+
+
+# Sensitivity
+
+
+def test_presets_stand_side_by_side_under_their_labels_with_the_leading_one_first(trigger_text):
+    text = trigger_text()
+    found = table(read(text), "sensitivity", "Ways to make a box, over all triggers")
+    assert found["rows"][0][1:] == [
+        "IoU|one rule for all", "IoU|own threshold", "TDR|one rule for all", "TDR|own threshold",
+        "Box area|one rule for all", "Box area|own threshold",
+    ]  # fmt: skip
+    row = next(row for row in found["rows"] if row[0].startswith("Guided backprop"))
+    first, second = (float(told.split("|")[0]) for told in row[1:3])
+    assert second == pytest.approx(0.8 * first, abs=0.001)
+    assert "<b>one rule for all</b>: the map is smoothed (σ 2 pixels) and cut (the main rule)." in text
+
+
+def test_area_of_a_box_is_never_called_best(trigger_text):
+    text = section_text(trigger_text(), "sensitivity")
+    rows = text[text.index("Ways to make a box, over") :].split("</table>")[0].split("<tr")
+    assert all("<strong>" not in "".join(row.split("<td")[5:]) for row in rows)
+    assert any("<strong>" in row for row in rows)
+
+
+def test_run_with_one_preset_has_no_table_of_several(trigger_evidence):
+    made = sensitivity(trigger_evidence(keep=lambda row: "preset" not in row.condition))
+    assert (made.table, made.presets, len(made.trials)) == (None, (), 2)
+    assert made.rule == "the map is smoothed (σ 2 pixels) and cut"
+
+
+def test_preset_that_the_run_does_not_explain_is_called_by_its_name(trigger_evidence):
+    evidence = trigger_evidence(facts={"detection": {"preset": "own_rule"}})
+    assert [preset.label for preset in presets_tried(evidence)] == ["own_rule", "thresholded"]
+    assert main_rule(evidence) == ""
+
+
+def test_main_rule_is_marked_on_every_curve_and_has_the_page_s_own_value(trigger_evidence):
+    evidence = trigger_evidence()
+    smoothing, threshold = sensitivity(evidence).trials
+    assert len(smoothing.panels) == 7
+    for panel in (*smoothing.panels, *threshold.panels):
+        assert str(panel.plot).count('class="chosen"') == 2  # the strokes of one cross
+    own = evidence.value("mean", "trigger_iou", ALL_FINDINGS, "lime")
+    lime = next(panel for panel in smoothing.panels if panel.heading == "LIME")
+    assert f"2: {own:.3f}; 4: " in str(lime.plot)
+    assert "Chosen: 2." in str(lime.plot)
+    heads = [(column.name, column.aside) for column in smoothing.table.columns]
+    assert heads == [(f"σ {sigma:g}", "main rule" if sigma == 2 else "tried") for sigma in SIGMAS]
+
+
+def test_each_method_is_marked_at_its_own_number_where_the_rule_has_no_common_one(trigger_evidence):
+    evidence = trigger_evidence(preset="thresholded")
+    smoothing, threshold = sensitivity(evidence).trials
+    chosen = {panel.heading: re.search(r"Chosen: ([\d.]+)\.", str(panel.plot))[1] for panel in threshold.panels}
+    assert (chosen["Gradient"], chosen["Guided backprop"], chosen["LIME"]) == ("0.5", "0.8", "0.9")
+    assert all("Chosen: 0." in str(panel.plot) for panel in smoothing.panels)
+    assert [(c.name, c.aside) for c in smoothing.table.columns][:2] == [("σ 0", "main rule"), ("σ 1", "tried")]
+    heads = [(column.name, column.aside) for column in threshold.table.columns]
+    assert heads[:2] == [("own threshold", "main rule"), ("threshold 0.05", "tried")]
+    assert "main rule" not in dict(heads[1:]).values()
+
+
+def test_method_s_own_number_among_those_tried_shows_its_leading_score(trigger_evidence):
+    evidence = trigger_evidence(preset="thresholded")
+    made = sensitivity(evidence).trials[1].table
+    place = [column.name for column in made.columns].index("threshold 0.5")
+    (cells,) = [row.cells for _, rows in made.groups for row in rows if row.entrant.name == "gradient"]
+    assert (
+        cells[place].text == cells[0].text == f"{evidence.value('mean', 'trigger_iou', ALL_FINDINGS, 'gradient'):.3f}"
+    )
+    assert not [note for note in made.notes if "computed" in note]
+
+
+def test_run_that_does_not_tell_its_rules_has_no_main_rule_marked(trigger_evidence):
+    made = sensitivity(trigger_evidence(facts={"detection": {"preset": "gradcam15", "sigma": 2.0}})).trials[0]
+    assert "chosen" not in "".join(str(panel.plot) for panel in made.panels).lower()
+    assert {column.aside for column in made.table.columns} == {"tried"}
+
+
+def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
+    made = sensitivity(trigger_evidence()).trials[0]
+    assert made.sentence == "Guided backprop has the highest overlap at every σ that was tried."
+
+    def leads_at(sigma, **plan):
+        rows = [replace(row, value=0.99) if row.condition == f'{{"sigma":{sigma}}}' and row.method == "lime" else row
+                for row in all_estimates(TriggerPlan(**plan))]  # fmt: skip
+        return sensitivity(trigger_evidence(rows=rows, **plan)).trials[0].sentence
+
+    assert leads_at(8.0) == (
+        "Which method overlaps most depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4; LIME at σ 8."
+    )
+
+
+def test_sentence_names_the_main_rule_where_it_has_no_common_number(trigger_evidence):
+    rows = [replace(row, value=0.99) if row.condition == '{"threshold":0.3}' and row.method == "lime" else row
+            for row in all_estimates(TriggerPlan(preset="thresholded"))]  # fmt: skip
+    told = sensitivity(trigger_evidence(rows=rows, preset="thresholded")).trials[1].sentence
+    assert "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5; LIME at threshold 0.3" in told
+
+
+def test_sentence_names_every_method_of_a_tie(trigger_evidence):
+    rows = [replace(row, value=0.99) if row.condition == '{"sigma":8.0}' and row.method in {"lime", "grad_cam"} else row
+            for row in all_estimates(TriggerPlan())]  # fmt: skip
+    assert "; Grad-CAM and LIME at σ 8." in sensitivity(trigger_evidence(rows=rows)).trials[0].sentence
+
+
+def test_run_that_tried_one_rule_has_no_section_on_sensitivity(trigger_evidence):
+    assert sensitivity(trigger_evidence(keep=lambda row: "sigma" not in row.condition != "threshold" in row.condition))
+    assert sensitivity(trigger_evidence(keep=lambda row: row.condition == "{}")) is None
+
+
+# Differences
+
+
+@pytest.mark.parametrize(
+    ("places", "critical", "runs"),
+    [
+        ([1, 2, 3, 4], 0.5, []),
+        ([1, 2, 3, 4], 9, [(0, 3)]),
+        ([1.2, 2.1, 3.0, 3.9], 1.9, [(0, 2), (1, 3)]),
+        ([1, 2, 5, 6], 1.5, [(0, 1), (2, 3)]),
+        ([1, 1.1, 1.2, 5], 1, [(0, 2)]),
+        ([1, 3], 2, []),  # apart by the critical difference itself
+    ],
+)
+def test_bars_join_the_longest_runs_of_methods_that_do_not_differ(places, critical, runs):
+    assert joined(places, critical) == runs
+
+
+def test_diagram_draws_the_critical_difference_to_scale_and_says_it_in_words():
+    plot = str(draw(RankDiagram("t", (Ranked("B", 3.0), Ranked("A", 1.0), Ranked("C", 2.0)), 1.5)))
+    strokes = re.findall(r'<line x1="([\d.]+)" y1="27" x2="([\d.]+)" y2="27" class="critical"', plot)
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', plot)]
+    assert float(strokes[0][1]) - float(strokes[0][0]) == pytest.approx(1.5 * (dots[1] - dots[0]), abs=0.1)
+    assert labels_in(plot) == ["A", "C", "B"]
+    assert plot.count('class="alike"') == 2
+    assert "No sure difference: A, C. No sure difference: C, B." in plot
+
+
+def test_test_is_told_with_its_blocks_and_what_the_best_differs_from(trigger_evidence):
+    overlap, recovered = ranks(trigger_evidence())["rankings"]
+    told = " ".join(overlap.sentences)
+    assert "The methods differ (Friedman χ² = 61.3, p < 0.001)." in told
+    assert "34 blocks of seed and trigger were used, 6 incomplete ones left out." in told
+    assert "Guided backprop has the best mean rank and is surely better than Occlusion" in told
+    assert "is not surely better than LIME and Gradient (Nemenyi)" in told
+    assert recovered.diagram
+
+
+def test_undefined_test_gives_its_reason_and_no_diagram(trigger_evidence):
+    plan = ONE_SEED | {"triggers": ("square-corner-20",), "failed": {}}
+    overlap = ranks(trigger_evidence(**plan))["rankings"][0]
+    assert overlap.sentences[0] == "The test is undefined: one block: there is nothing to rank twice."
+    assert overlap.diagram is None
+
+
+def test_methods_that_do_not_differ_are_not_ranked_in_words(trigger_evidence):
+    rows = [replace(row, p_value=0.3) if row.statistic == "friedman" else row for row in all_estimates(TriggerPlan())]
+    told = " ".join(ranks(trigger_evidence(rows=rows))["rankings"][0].sentences)
+    assert told.startswith("No sure difference between the methods")
+    assert "best mean rank" not in told
+
+
+# Agreement
+
+
+def test_three_matrices_are_symmetric_with_the_mean_of_the_others_last(trigger_evidence):
+    evidence = trigger_evidence()
+    content = agreement(evidence)
+    assert [made.table.caption for made in content["tables"]] == [
+        "Mutual information", "Cross-correlation", "Structural similarity (SSIM)",
+    ]  # fmt: skip
+    assert len(content["more"]) == 2
+    made = content["tables"][0].table
+    rows = [row.cells for row in made.groups[0][1]]
+    assert made.columns[-1].name == "Mean of the others"
+    for i in range(len(rows)):
+        assert rows[i][i].text == ""
+        assert [row[i].text for row in rows] == [rows[i][k].text for k in range(len(rows))]
+    own = evidence.value("pair_mean", "mutual_information", ALL_FINDINGS, "gradient")
+    assert rows[0][-1].text == f"{own:.2f}"
+
+
+def test_deeper_colour_is_more_alike_and_only_opposites_have_the_other_colour(trigger_evidence):
+    def pairs(*values):
+        names = (("gradient", "lime"), ("gradient", "random"), ("lime", "random"))
+        return [Estimate("pair_mean", "cross_correlation", ALL_FINDINGS, a, MODEL, value, other_method=b)
+                for (a, b), value in zip(names, values, strict=True)]  # fmt: skip
+
+    plan = {"methods": ("gradient", "lime", "random")}
+    made = agreement(trigger_evidence(rows=pairs(0.5, -0.02, 1.0), **plan))["tables"][0]
+    tints = [cell.tint for cell in made.table.groups[0][1][0].cells]
+    assert tints[:3] == [None, 0.5, 0.0]
+    assert (made.lowest, made.highest, made.has_opposites) == ("0.00", "1.00", False)
+    made = agreement(trigger_evidence(rows=pairs(0.5, -0.4, math.nan), **plan))["tables"][0]
+    assert [cell.tint for cell in made.table.groups[0][1][0].cells][:3] == [None, 0.5, -0.4]
+    assert (made.lowest, made.has_opposites) == ("\u22121.00", True)
+    assert made.table.groups[0][1][1].cells[2].text == "–"
+
+
+def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_text):
+    text = section_text(trigger_text(), "agreement")
+    shares = [int(share) for share in re.findall(r"--tint: (\d+)%", text)]
+    assert len(shares) > 100
+    assert max(shares) == 50  # a deeper colour would swallow the number
+
+
+# Cost
+
+
+def test_box_plot_has_a_row_a_method_on_a_logarithmic_axis(trigger_evidence):
+    content = cost_section(trigger_evidence()).content
+    plot = str(content["boxes"])
+    assert labels_in(plot)[0] == "Random"
+    assert labels_in(plot)[-1] == "LIME"
+    assert "10\u00a0ms" in plot
+    assert "LIME: 5 % " in plot
+    assert content["metric_sentence"].startswith(
+        "The mutual information of two maps of 112 × 112 pixels takes 0.60\u00a0ms here"
+    )
+    assert "about 250 s for two maps of 128 × 128 pixels" in content["metric_sentence"]
+    assert [(row.label, row.each) for row in content["metrics"]] == [
+        ("Boxes and all their measures, under every rule", "20\u00a0ms"),
+        ("Mutual information, all pairs of methods", "17\u00a0ms"),
+    ]
+    assert [row.label for row in content["trainings"]][:2] == ["Baseline", "Victim: Square, bottom right, 20 px"]
+    assert (content["trainings"][0].times, content["trainings"][0].each) == ("5", "1 min 0 s")
+
+
+def test_batches_without_maps_or_time_do_not_break_the_axis(trigger_run):
+    folder = trigger_run(gallery=0)
+    with RunFolder.locked(folder, {}, {}) as opened:
+        shard = opened.read_table("timings")
+        assert len(shard)
+    rows = [Timing(0, "map", "lime", 0, 0.5), Timing(0, "map", "lime", 4, 0.0), Timing(0, "map", "lime", 4, 2.0)]
+    shard.iloc[:3] = [[getattr(row, name) for name in shard.columns] for row in rows]
+    shard.to_parquet(folder / "timings.parquet")
+    assert "n 13" in section_text(build_report(folder).read_text(), "cost")
+
+
+def test_plots_of_one_measure_share_one_scale(trigger_evidence):
+    triggers = [Trigger("square-corner-20", "a"), Trigger("dynamic-20", "b"), Trigger("letter", "never graded")]
+    rows = [mean("trigger_iou", "square-corner-20", "lime", 0.1), mean("trigger_iou", "dynamic-20", "lime", 0.9)]
+    panels = by_trigger(trigger_evidence(rows=rows), "trigger_iou", triggers)
+    assert [panel.heading for panel in panels] == ["a", "b"]
+    ticks = [re.findall(r'class="tick"[^>]*>([^<]*)<', str(panel.plot)) for panel in panels]
+    assert ticks[0] == ticks[1]
+    assert ticks[0][-1] == "1"

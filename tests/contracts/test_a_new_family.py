@@ -17,7 +17,7 @@ from heatcheck.core.batches import without_error
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.registry import Needs, method
 from heatcheck.regions.detect import PRESETS, preset_rule
-from heatcheck.studies import modality_facts
+from heatcheck.studies.modality import facts as modality_facts
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = {

@@ -5,13 +5,10 @@ import functools
 import pytest
 from tests.report.alignment_material import VARIANTS as ALIGNMENTS
 from tests.report.alignment_material import AlignmentPlan, write_alignment_run
-from tests.report.modality_page_material import VARIANTS as MODALITIES
-from tests.report.modality_page_material import ModalityPlan, write_modality_run
 from tests.studies.localization.report.conftest import made_run  # noqa: F401 - fixtures
 from tests.studies.triggers.report.conftest import trigger_run  # noqa: F401 - fixtures
 
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.modality_facts import prepared
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 
@@ -40,35 +37,6 @@ def alignment_text(tmp_path_factory):
     @functools.cache
     def text(name="whole"):
         folder = write_alignment_run(tmp_path_factory.mktemp("alignment") / "run", AlignmentPlan(**ALIGNMENTS[name]))
-        return build_report(folder).read_text()
-
-    return text
-
-
-@pytest.fixture
-def modality_run(tmp_path):
-    """A function from the differences to a default plan of a modality study to its run folder."""
-
-    def make(keep=lambda _row: True, facts=None, rows=None, **changes):
-        path = tmp_path / f"modality{len(list(tmp_path.iterdir()))}"
-        return write_modality_run(path, ModalityPlan(**changes), keep=keep, changes=facts, rows=rows)
-
-    return make
-
-
-@pytest.fixture
-def modality_evidence(modality_run):
-    """A function from the differences to a default plan of a modality study to its evidence, as its page sees it."""
-    return lambda **changes: prepared(evidence_of(read_run(modality_run(**{"gallery": 0} | changes))))
-
-
-@pytest.fixture(scope="session")
-def modality_text(tmp_path_factory):
-    """The page of each variant of a modality study, by name; built once, for tests that only read."""
-
-    @functools.cache
-    def text(name="whole"):
-        folder = write_modality_run(tmp_path_factory.mktemp("modality") / "run", ModalityPlan(**MODALITIES[name]))
         return build_report(folder).read_text()
 
     return text

@@ -3,7 +3,8 @@ import re
 
 import pytest
 import yaml
-from tests.studies import brightness_material, squares_material
+from tests.studies import squares_material
+from tests.studies.modality import brightness_material
 from tests.studies.triggers import planted_material
 
 from heatcheck import run_study

@@ -10,7 +10,7 @@ from heatcheck.cli.options import Debug, Quiet
 from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
-    from heatcheck.studies.rate import Rated
+    from heatcheck.studies.modality.rate import Rated
 
 _EXAMPLE = (
     "Example: heatcheck rate my-run --sheet ratings.csv, then fill it in, then: heatcheck rate my-run ratings.csv"
@@ -37,7 +37,7 @@ def rate(
 
     Ratings that were added earlier are replaced.
     """
-    from heatcheck.studies.rate import rate_run, sheet_for
+    from heatcheck.studies.modality.rate import rate_run, sheet_for
 
     if (ratings is None) == (sheet is None):
         raise InputError("give either a table of ratings, or --sheet FILE to write an empty one")

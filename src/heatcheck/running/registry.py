@@ -9,7 +9,7 @@ _MODULES = (
     "heatcheck.studies.localization.study",
     "heatcheck.studies.triggers.study",
     "heatcheck.studies.alignment_study",
-    "heatcheck.studies.modality_study",
+    "heatcheck.studies.modality.study",
 )
 STUDIES: Registry[Study] = Registry("study")
 for _module in _MODULES:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.report.alignment_material import AlignmentPlan, write_alignment_run
-from tests.report.modality_page_material import ModalityPlan, write_modality_run
 from tests.studies.localization.report.full_material import write_full_run
+from tests.studies.modality.report.material import ModalityPlan, write_modality_run
 from tests.studies.triggers.report.material import TriggerPlan, write_trigger_run
 
 from heatcheck.core.records import Estimate

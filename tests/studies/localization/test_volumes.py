@@ -18,7 +18,7 @@ from heatcheck.running.slices import view_of
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.localization.gallery import Choice, Exhibit, GalleryRule, _item
-from heatcheck.studies.modality_gallery import cut_of
+from heatcheck.studies.modality.gallery import cut_of
 
 SHAPE = (10, 9, 8)
 AFFINE = np.diag([-2.0, 2.0, 3.0, 1.0])  # the first axis runs to the patient's left

@@ -1,0 +1,143 @@
+"""The tables of a modality run as estimates need them, and what methods score on average by fold and over all cases."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.metrics.modality.shares import SAME_SUMS
+from heatcheck.metrics.undefined import NO_RELEVANCE
+from heatcheck.runs.tables import read_batches
+from heatcheck.stats.corrections import holm
+from heatcheck.stats.resampling.bootstrap import MeanEstimate, mean_estimates
+from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test
+from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.vocabulary import EVERY_FOLD, FLOORED, UNIFORM
+
+KEYS = ["fold", "case", "patient"]
+_WORDS = ["case", "patient", "finding", "method", "metric", "condition", "reason"]
+
+
+def read_scores(folder: Path, metrics: Sequence[str], model: str) -> pd.DataFrame:
+    """The rows of these metrics, with the fold and the rest of the condition (`at`) as columns of their own."""
+    path = folder / "scores.parquet"
+    wanted = [("metric", "in", list(metrics)), ("model", "==", model)]
+    batches = list(read_batches(path, Score, [*_WORDS, "value"], wanted)) if path.exists() else []
+    if not batches:
+        return pd.DataFrame(columns=[*_WORDS, "value", "fold", "at"]).astype({"value": float, "fold": int})
+    table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
+    folds: dict[str, int] = {}
+    rest: dict[str, str] = {}
+    for under in table["condition"].cat.categories:
+        facts = dict(facts_of(str(under)))
+        folds[under] = int(facts.pop("fold", 1))
+        rest[under] = condition(**facts)
+    codes = table["condition"]
+    # categories would make every combination of a pivot, whether it was scored or not
+    plain = table.astype(dict.fromkeys(_WORDS, object))
+    return plain.assign(fold=codes.map(folds).astype(int), at=codes.map(rest).astype(object))
+
+
+def wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A row for each case of a fold and a column for each combination of the named columns that was scored."""
+    # a pivot refuses two rows for one place, of which a pivot table would make a mean
+    return table.pivot(index=KEYS, columns=list(columns), values="value")  # noqa: PD010
+
+
+def commonest_reasons(table: pd.DataFrame, columns: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Why values are undefined, by the named columns: the commonest reason."""
+    undefined = table[table["value"].isna() & (table["reason"] != "")]
+    counts = undefined.groupby([*columns, "reason"], sort=True).size().sort_values(kind="stable")
+    return {tuple(key[:-1]): str(key[-1]) for key in counts.index}
+
+
+COLUMNS = ["metric", "at", "method"]
+EMPTY = (NO_RELEVANCE, SAME_SUMS)  # why a map says nothing, though its method could
+COUNTED = ("lesion_share", "mi_correlation")  # metrics by which such a map counts 0
+
+
+def with_numbers(blank: Estimate, one: MeanEstimate, why_not: str = "") -> Estimate:
+    """The blank with an estimate's numbers; `why_not` is the reason where there is no value at all."""
+    return replace(
+        blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
+        n_undefined=one.n_undefined, reason=(why_not if np.isnan(one.value) and why_not else one.reason),
+    )  # fmt: skip
+
+
+def counted(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores with 0 where a map says nothing: leaving these cases out would reward a method for silence."""
+    return scores.assign(value=scores["value"].mask(_empty(scores), 0.0))
+
+
+def _empty(scores: pd.DataFrame) -> pd.Series:
+    return scores["value"].isna() & scores["reason"].isin(EMPTY) & scores["metric"].isin(COUNTED)
+
+
+def empty_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """How many maps of each method say nothing and count 0, where there are any."""
+    for (metric, method), own in scores[scores["metric"].isin(COUNTED)].groupby(["metric", "method"], sort=True):
+        number = int(_empty(own).sum())
+        if number:
+            blank = rule.blank("empty", str(metric), str(method))
+            yield replace(blank, condition=condition(fold=EVERY_FOLD), value=float(number), n_cases=len(own))
+
+
+def mean_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """The mean of every metric of every method in each fold and over all cases; a map that says nothing counts 0."""
+    if scores.empty:
+        return
+    table, reasons = wide(counted(scores), COLUMNS), commonest_reasons(scores, COLUMNS)
+    folds = table.index.get_level_values("fold").to_numpy()
+    for fold in (*np.unique(folds).tolist(), EVERY_FOLD):
+        own = table if fold == EVERY_FOLD else table[folds == fold]
+        yield from _of_fold(own, fold, reasons, rule)
+
+
+def _of_fold(
+    table: pd.DataFrame, fold: int | str, reasons: Mapping[tuple[str, ...], str], rule: ModalityRule
+) -> Iterator[Estimate]:
+    # all columns at once: a column's interval does not depend on those beside it
+    patients = table.index.get_level_values("patient").to_numpy()
+    found = mean_estimates(table.to_numpy(float), patients, rule.draws, rule.generator("mean", str(fold)))
+    for column, one in zip(table.columns.to_list(), found, strict=True):
+        metric, at, method = map(str, column)
+        under = condition(**{**facts_of(at), "fold": fold})
+        blank = replace(rule.blank("mean", metric, method), condition=under)
+        yield with_numbers(blank, one, reasons.get((metric, at, method), ""))
+
+
+def of_metric(scores: pd.DataFrame, metric: str, rule: ModalityRule) -> pd.DataFrame:
+    """The rows of one metric, of the condition under which methods are compared."""
+    return scores[(scores["metric"] == metric) & (scores["at"] == condition(**rule.primary(metric)))]
+
+
+def difference_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+    """By how much each method exceeds the uniform map, case by case, tested and corrected for the number of methods.
+
+    A map that says nothing counts 0, as in the means.
+    """
+    for metric in FLOORED:
+        rows = of_metric(scores, metric, rule)
+        if UNIFORM in set(rows["method"]):
+            yield from _versus_floor(wide(counted(rows), ["method"]), metric, rule)
+
+
+def _versus_floor(table: pd.DataFrame, metric: str, rule: ModalityRule) -> Iterator[Estimate]:
+    less = table.reindex(columns=list(rule.methods)).sub(table[UNIFORM], axis=0).to_numpy(float)
+    patients = table.index.get_level_values("patient").to_numpy()
+    found = mean_estimates(less, patients, rule.draws, rule.generator("difference", metric))
+    tests = [
+        sign_flip_test(column, patients, FEWEST_FLIPS, rule.generator("flips", metric, method)).p_value
+        for method, column in zip(rule.methods, less.T, strict=True)
+    ]
+    blank = replace(
+        rule.blank("difference", metric),
+        condition=condition(versus=UNIFORM),
+        family=f"{metric}: each method against the uniform map",
+    )
+    for method, one, p_value, adjusted in zip(rule.methods, found, tests, holm(np.array(tests)), strict=True):
+        yield replace(with_numbers(blank, one), method=method, p_value=p_value, p_adjusted=float(adjusted))

@@ -1,0 +1,1 @@
+"""The modality study's page."""

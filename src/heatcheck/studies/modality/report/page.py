@@ -1,0 +1,93 @@
+"""The modality study's page: which modality does the network rely on, and do the heat maps show it and its lesion?"""
+
+from collections.abc import Mapping
+
+from heatcheck.core.records import condition
+from heatcheck.report import closing
+from heatcheck.report.downloads import room_for_pictures
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.gallery import Exhibits
+from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.page import Section, StudyPage
+from heatcheck.studies.modality.report.caveats import caveats
+from heatcheck.studies.modality.report.facts import folds_of, is_volume, prepared, primary
+from heatcheck.studies.modality.report.gallery import ModalityCard, modality_gallery
+from heatcheck.studies.modality.report.sections import cost as modality_cost
+from heatcheck.studies.modality.report.sections.comparison import comparison, treated
+from heatcheck.studies.modality.report.sections.distributions import distributions
+from heatcheck.studies.modality.report.sections.heat import heat
+from heatcheck.studies.modality.report.sections.importance import importance
+from heatcheck.studies.modality.report.sections.networks import networks
+from heatcheck.studies.modality.report.sections.overview import overview
+from heatcheck.studies.modality.report.sections.ranking import ranks
+from heatcheck.studies.modality.report.sections.ratings import ratings
+from heatcheck.studies.modality.report.verdict import verdict
+
+KICKER = "Which of the modalities does the network rely on, and do the heat maps show it and the lesion in it?"
+NO_FAILURE = (
+    "A method that gives one map for all modalities has no modality correlation by construction; in rankings it counts "
+    "0."
+)
+AS_SHOWN = (
+    "Test cases with all their modalities, shown as radiologists look at them where the files say how they lie: axial "
+    "slices seen from the feet, the front of the head up."
+)
+SLICED = " Move the slider to go through the slices; all pictures of the case follow."
+BELOW = (
+    "Below them each method\u2019s map of the class that the network says, the methods with the highest MSFI over all "
+    "cases first."
+)
+
+
+def modality_page(evidence: Evidence) -> StudyPage:
+    """The study's verdict, sections and downloads."""
+    evidence = prepared(evidence)
+    undefined = undefined_scores(evidence.run, conditions=_conditions(evidence))
+    files = closing.downloads(evidence, undefined.table)
+    gallery = modality_gallery(evidence, room_for_pictures(evidence, files))
+    sections = (
+        _section("overview", "At a glance", "At a glance", overview(evidence)),
+        _section("importance", "Which modality counts?", "Importance", importance(evidence)),
+        _section("networks", "The networks", "Networks", networks(evidence)),
+        _section("comparison", "The methods side by side", "Comparison", comparison(evidence)),
+        _section("distributions", "Case by case", "Case by case", distributions(evidence)),
+        _section("heat", "Where does the heat go?", "Heat", heat(evidence)),
+        _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
+        modality_cost.section(evidence),
+        _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),
+        closing.gaps(evidence, undefined, NO_FAILURE, treated=treated(evidence)),
+        closing.record(evidence),
+    )
+    return StudyPage(
+        kicker=KICKER,
+        verdict=verdict(evidence),
+        caveats=caveats(evidence),
+        speaks_of="",
+        sections=tuple(section for section in sections if section),
+        downloads=files,
+    )
+
+
+def shown(evidence: Evidence, gallery: Exhibits[ModalityCard]) -> Mapping[str, object]:
+    """What the section of cases shows."""
+    deep = is_volume(evidence)
+    labels = [trial.label for card in gallery.cards for trial in card.trials]
+    return {
+        "gallery": gallery,
+        "methods": list(dict.fromkeys(labels)),
+        "first": 1 if deep else 2,
+        "intro": f"{AS_SHOWN}{SLICED if deep else ''} {BELOW}",
+    }
+
+
+def _conditions(evidence: Evidence) -> list[str]:
+    """Those of the primary scores of every fold."""
+    own = primary(evidence)
+    plain = [condition(fold=fold) for fold in folds_of(evidence)]
+    return plain + [condition(fold=fold, importance=own.importance, weights=own.weights) for fold in folds_of(evidence)]
+
+
+def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
+    """The section whose template has the anchor's name; None when the run has nothing to show in it."""
+    return Section(anchor, title, short, f"modality_{anchor}.html", content) if content else None

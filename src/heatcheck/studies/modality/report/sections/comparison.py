@@ -1,0 +1,221 @@
+"""The comparison matrix: metrics down, methods across, every value a square, and the same as numbers."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.cost import seconds_by_method
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
+from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
+from heatcheck.report.words import plain
+from heatcheck.studies.modality.report.facts import EVERY, Facts, estimate, shared_of, silent
+from heatcheck.studies.modality.report.sections.ranking import ranking_of
+from heatcheck.studies.modality.report.words import IMPORTANCES, msfi_views
+from heatcheck.studies.modality.vocabulary import UNIFORM
+
+METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
+ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
+COUNTED = ("lesion_share", "mi_correlation")  # metrics by which a map that says nothing counts 0
+EMPTY = "Maps that say nothing, being 0 everywhere or (for modality correlation) the same in every modality, count 0"
+SPEED = "Speed"
+_FEWER = {SCORE: SCORE.rounded(2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One method's value: its place between the worst (0) and the best (1) of the row, and the number itself."""
+
+    place: float | None
+    text: str
+    title: str
+    is_top: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SquareRow:
+    """A metric's squares; `aside` says where the methods do not surely differ."""
+
+    name: str
+    sentence: str
+    squares: tuple[Square, ...]
+    aside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The matrix; the last `floors` of its columns are made without the model."""
+
+    columns: tuple[Entrant, ...]
+    rows: tuple[SquareRow, ...]
+    floors: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A metric before it is drawn: how to find a method's estimate."""
+
+    metric: str
+    name: str
+    find: Callable[[str], Estimate | None]
+    is_primary: bool = True
+
+
+def comparison(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on methods side by side shows; None when no metric has a value."""
+    lines = _lines(evidence)
+    entrants = sorted_by_msfi(evidence)
+    floors = [floor for floor in evidence.floors if any(_has(line, floor) for line in lines)]
+    columns = (*entrants, *floors)
+    rows = [_squares(evidence, line, columns) for line in lines]
+    rows += [row for row in (_speed(evidence, columns),) if row]
+    if not lines or not columns:
+        return None
+    return {
+        "matrix": Comparison(columns, tuple(rows), len(floors)),
+        "summed": len(msfi_views(evidence)) > 1,
+        "has_tops": any(square.is_top for row in rows for square in row.squares),
+        "table": _table(evidence, lines, columns),
+        "empty": _empty(evidence),
+    }
+
+
+def _empty(evidence: Evidence) -> str:
+    """How many maps of which method say nothing, in a sentence; nothing where all maps do."""
+    told = []
+    for method in evidence.methods:
+        found = [row for metric in COUNTED if (row := silent(evidence, metric, method.name))]
+        if found:
+            most = max(found, key=lambda row: row.value)
+            told.append(f"{method.label} {most.value:.0f} of {most.n_cases:,}")
+    return f"{EMPTY}: {listed(told)}." if told else ""
+
+
+def treated(evidence: Evidence) -> str:
+    """What means make of undefined scores, in a sentence: those of maps that say nothing count 0."""
+    every = (*evidence.methods, *evidence.floors)
+    rows = [silent(evidence, metric, entrant.name) for metric in COUNTED for entrant in every]
+    counted = round(sum(row.value for row in rows if row))
+    how_many = f" ({counted:,} of these scores)" if counted else ""
+    return f"{EMPTY} in the means{how_many}; all other undefined scores are left out of them."
+
+
+def sorted_by_msfi(evidence: Evidence) -> list[Entrant]:
+    """The methods by the sum of their MSFI over the importances, the highest first."""
+    views = msfi_views(evidence)
+
+    def place(entrant: Entrant) -> float:
+        found = [estimate(evidence, ("mean", "msfi"), {**facts, "fold": EVERY}, entrant.name) for facts in views]
+        defined = [row.value for row in found if row and not math.isnan(row.value)]
+        return -sum(defined) if defined else math.inf
+
+    return sorted(evidence.methods, key=place)
+
+
+def _lines(evidence: Evidence) -> list[_Line]:
+    """The metrics that have a value, MSFI once for every importance."""
+    made = []
+    for metric in METRICS:
+        if metric not in evidence.measures:
+            continue
+        name = plain(evidence.measures[metric]).name
+        if metric != "msfi":
+            made.append(_Line(metric, name, _plain(evidence, metric)))
+            continue
+        views = msfi_views(evidence)
+        for i, facts in enumerate(views):
+            aside = f", {IMPORTANCES[str(facts['importance'])]}" if len(views) > 1 else ""
+            made.append(_Line(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
+    if "rating" in evidence.measures:
+        made.append(_Line("rating", plain(evidence.measures["rating"]).name, _plain(evidence, "rating")))
+    return [line for line in made if any(_has(line, method) for method in evidence.methods)]
+
+
+def _plain(evidence: Evidence, metric: str) -> Callable[[str], Estimate | None]:
+    return lambda method: evidence.find("mean", metric, ALL_FINDINGS, method)
+
+
+def _under(evidence: Evidence, facts: Facts) -> Callable[[str], Estimate | None]:
+    return lambda method: estimate(evidence, ("mean", "msfi"), {**facts, "fold": EVERY}, method)
+
+
+def _has(line: _Line, entrant: Entrant) -> bool:
+    row = line.find(entrant.name)
+    return row is not None and not math.isnan(row.value)
+
+
+def _unit(evidence: Evidence, metric: str) -> Unit:
+    unit = plain(evidence.measures[metric]).unit
+    return _FEWER.get(unit) or unit.rounded(0)
+
+
+def _squares(evidence: Evidence, line: _Line, columns: Sequence[Entrant]) -> SquareRow:
+    measure, unit = evidence.measures[line.metric], _unit(evidence, line.metric)
+    found = {entrant.name: line.find(entrant.name) for entrant in columns}
+    places = normalised({name: row.value for name, row in found.items() if row})
+    ranking = ranking_of(evidence, line.metric) if line.is_primary else None
+    squares = []
+    for entrant in columns:
+        row = found[entrant.name]
+        if row is None or math.isnan(row.value):
+            squares.append(Square(None, MISSING, _why(evidence, line, entrant, row)))
+            continue
+        between = interval(row.low, row.high, unit)
+        told = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
+        top = ranking is not None and entrant.name in ranking.tops
+        squares.append(Square(places[entrant.name], number(row.value, Unit(unit.factor, unit.decimals)), told, top))
+    aside = "no sure difference" if ranking and ranking.is_open else ""
+    aside = aside or (f"in{unit.sign}" if unit.sign else "")
+    return SquareRow(line.name, plain(measure).sentence, tuple(squares), aside)
+
+
+def _why(evidence: Evidence, line: _Line, entrant: Entrant, row: Estimate | None) -> str:
+    if line.metric == "mi_correlation" and entrant.name in shared_of(evidence):
+        return f"{entrant.label}: {ONE_MAP}"
+    if entrant.name == UNIFORM:
+        return "not defined for a uniform map"
+    return f"{entrant.label}: {row.reason if row and row.reason else 'not computed in this run'}"
+
+
+def normalised(values: Mapping[str, float]) -> dict[str, float]:
+    """Each value's place between the lowest (0) and the highest (1) of those that are defined."""
+    defined = {name: value for name, value in values.items() if not math.isnan(value)}
+    if not defined:
+        return {}
+    low, high = min(defined.values()), max(defined.values())
+    return {name: (value - low) / (high - low) if high > low else 1.0 for name, value in defined.items()}
+
+
+def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
+    """Seconds per map: the logarithm, turned round, so that quick is large."""
+    seconds = {name: value for name, value in seconds_by_method(evidence).items() if value > 0}
+    if not any(entrant.name in seconds for entrant in columns):
+        return None
+    places = normalised({e.name: -math.log10(seconds[e.name]) for e in columns if e.name in seconds})
+    squares = tuple(
+        Square(places[e.name], brief(seconds[e.name]), f"{e.label}: {brief(seconds[e.name])} per map")
+        if e.name in places
+        else Square(None, MISSING, f"{e.label}: no time recorded")
+        for e in columns
+    )
+    return SquareRow(SPEED, "Time for the maps of one case, on a logarithmic scale: the quicker, the larger.", squares)
+
+
+def _table(evidence: Evidence, lines: Sequence[_Line], columns: Sequence[Entrant]) -> Matrix:
+    """The same numbers with intervals, methods down."""
+    notes, shared, rows = Footnotes(), shared_of(evidence), []
+    for entrant in columns:
+        cells = []
+        for line in lines:
+            unit = plain(evidence.measures[line.metric]).unit
+            if line.metric == "mi_correlation" and entrant.name in shared:
+                cells.append(Cell(MISSING, title=ONE_MAP, note=notes.mark(ONE_MAP)))
+            elif entrant.kind == "floor" and line.find(entrant.name) is None:
+                cells.append(Cell(MISSING, title="not defined for this floor"))
+            else:
+                cells.append(cell_of(line.find(entrant.name), unit, notes))
+        rows.append(Row(entrant, tuple(cells)))
+    heads = tuple(Column(line.name) for line in lines)
+    return Matrix("Every method and metric, mean over cases", heads, grouped(rows), tuple(notes.reasons))

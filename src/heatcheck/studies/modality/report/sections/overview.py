@@ -1,0 +1,89 @@
+"""At a glance: what the criterion says of every method, and what the words mean."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.numbers import SCORE, interval, number
+from heatcheck.report.words import plain
+from heatcheck.studies.modality.report.facts import needs_images
+from heatcheck.studies.modality.report.judgement import (
+    BOTH,
+    LESION,
+    MARKS_IT,
+    MODALITY,
+    NAMES_IT,
+    NEITHER,
+    SURELY,
+    UNKNOWN,
+    Judgement,
+    judgements,
+)
+from heatcheck.studies.modality.report.words import masks_in_words
+from heatcheck.studies.modality.vocabulary import UNIFORM
+
+SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "?"}
+TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
+_UNIT = SCORE.rounded(2)
+NOISE = (
+    "No modality surely helps this network, so its importances may be chance and the table below says nothing about "
+    "the methods."
+)
+FLOOR = (
+    "A map that is the same everywhere inside the head. It scores what the size of the lesion alone earns; a map that "
+    "does no better does not show where the lesion is."
+)
+INTERVAL = (
+    "The range in which the true value plausibly lies, given how many patients were seen: patients are drawn again. It "
+    "speaks of other patients, not of another training of the network."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row of the table: outcome and reasons in words."""
+
+    entrant: Entrant
+    sign: str
+    outcome: str
+    names: str
+    marks: str
+
+
+def overview(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the first section shows; None when there is no method."""
+    made = judgements(evidence)
+    if not made:
+        return None
+    terms = [(plain(evidence.measures[m]).name, plain(evidence.measures[m]).sentence)
+             for m in TERMS if m in evidence.measures]  # fmt: skip
+    lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
+    return {
+        "rows": [_judged(evidence, one) for one in made if one.outcome != UNKNOWN],
+        "unjudged": [one.entrant.label for one in made if one.outcome == UNKNOWN],
+        "criterion": (NAMES_IT, MARKS_IT),
+        "surely": SURELY,
+        "noise": "" if needs_images(evidence) else NOISE,
+        "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
+    }
+
+
+def _judged(evidence: Evidence, made: Judgement) -> Judged:
+    floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
+    names = "no: one map for all modalities" if made.shares else f"{_yes(made.names)}: {_value(made.correlation)}"
+    against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
+    marks = f"{_yes(made.marks)}: {number(made.msfi.value if made.msfi else math.nan, _UNIT)}{against}"
+    return Judged(made.entrant, SIGNS[made.outcome], made.outcome, names, marks)
+
+
+def _yes(sure: bool | None) -> str:
+    return "yes" if sure else "not surely"
+
+
+def _value(row: Estimate | None) -> str:
+    if row is None:
+        return number(math.nan)
+    between = interval(row.low, row.high, _UNIT)
+    return number(row.value, _UNIT) + (f" ({between})" if between else "")

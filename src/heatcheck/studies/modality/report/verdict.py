@@ -1,0 +1,171 @@
+"""Which modality the network relies on, and which methods show it and its lesion: two sentences."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
+from heatcheck.report.verdict import FEW_PATIENTS, Verdict
+from heatcheck.studies.modality.report.facts import (
+    first_of,
+    folds_of,
+    game,
+    importances_of,
+    measure_name,
+    modalities_of,
+    needs_images,
+    phi,
+)
+from heatcheck.studies.modality.report.judgement import BOTH, LESION, MODALITY, NEITHER, UNKNOWN, Judgement, judgements
+from heatcheck.studies.modality.vocabulary import UNIFORM, bounds, first_among
+
+NOISE = (
+    "Held against such importances, scores of maps say nothing about the methods: study a network that needs its "
+    "images."
+)
+UNSURE = (
+    "Held against importances that may be chance, scores of maps say nothing about the methods: study more patients."
+)
+_POINTS = Unit(POINTS.factor, 0)
+_SCORE = SCORE.rounded(2)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """What the run's estimates say."""
+    first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else _noise(evidence)
+    if first or second:
+        return Verdict(
+            first or f"How much each modality counts for the network is not known{_why_unknown(evidence)}.",
+            second or "No method can be judged, for maps are scored by what the network relies on; see the gaps.",
+        )
+    if not evidence.finished:
+        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+    return Verdict(
+        f"There is no verdict, because neither importances nor scores are defined{_why_unknown(evidence)}.",
+        "The section on gaps says what was missing.",
+    )
+
+
+def _noise(evidence: Evidence) -> str:
+    return NOISE if _is_bounded(importances_of(evidence)) else UNSURE
+
+
+def _is_bounded(found: Mapping[str, Estimate]) -> bool:
+    """Whether intervals say how sure the importances are."""
+    return all(math.isfinite(bounds(row)[0]) for row in found.values())
+
+
+def _why_unknown(evidence: Evidence) -> str:
+    """Why no modality has an importance, where the estimates say it."""
+    played = game(evidence, "phi_modality")
+    found = [phi(evidence, played, name) for name in modalities_of(evidence)]
+    reason = next((row.reason for row in found if row and row.reason), "")
+    return f": {reason}" if reason else ""
+
+
+def _relies(evidence: Evidence) -> str:
+    """Which modality counts most, by how much, and how sure that is."""
+    found = importances_of(evidence)
+    if not found:
+        return ""
+    ordered = sorted(found, key=lambda name: -found[name].value)
+    first = first_among(found)
+    total = sum(row.value for row in found.values())
+    top = found[ordered[0]]
+    if not needs_images(evidence):
+        so = "so its maps have little to explain" if _is_bounded(found) else "but too few patients say how sure that is"
+        return (
+            f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
+            f"{measure_name(evidence)}, {so}."
+        )
+    every = "both" if len(found) == 2 else f"all {len(found)}"
+    whole = f"of {measure_name(evidence)}, where {every} together bring {number(total, _POINTS)}"
+    if len(first) == 1:
+        text = f"The network relies most on {first[0]}, which brings {_points(found[first[0]])} {whole}"
+        text += _folds(evidence, first)
+    else:
+        text = (
+            f"The network relies on {listed([*first])} without a sure order among them: {ordered[0]}, the highest, "
+            f"brings {_points(top)} {whole}"
+        )
+    return text + _rest({name: found[name] for name in ordered if name not in first}) + "."
+
+
+def _points(row: Estimate) -> str:
+    between = interval(row.low, row.high, _POINTS)
+    told = number(row.value, _POINTS)
+    noun = "percentage point" if told == "1" else "percentage points"
+    return f"{told} {noun}" + (f" (95 % interval {between})" if between else "")
+
+
+def _folds(evidence: Evidence, first: Sequence[str]) -> str:
+    folds = folds_of(evidence)
+    if len(folds) < 2:
+        return ""
+    played = game(evidence, "phi_modality")
+    same = sum(first_of(evidence, played.of_fold(fold)) == tuple(first) for fold in folds)
+    return f", and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
+
+
+def _rest(others: dict[str, Estimate]) -> str:
+    """What the other modalities bring: those that surely add something, and those that do not."""
+    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if bounds(row)[0] > 0]
+    nothing = [name for name, row in others.items() if not bounds(row)[0] > 0]
+    if nothing:
+        parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing for sure")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _shows(evidence: Evidence) -> str:
+    """Which methods name the modality and mark the lesion, and which do not."""
+    every = judgements(evidence)
+    made = [one for one in every if one.outcome != UNKNOWN]
+    if not made:
+        return ""
+    lesion = [one for one in made if one.outcome == LESION]
+    shared = [one for one in lesion if one.shares]
+    others = [
+        _said(shared, "marks the lesion but has one map for all modalities, so cannot say which one counts",
+              "mark the lesion but have one map for all modalities, so cannot say which one counts"),
+        _said([one for one in lesion if not one.shares], "marks the lesion, not the modality",
+              "mark the lesion, not the modality"),
+        _said([one for one in made if one.outcome == MODALITY], "names the modality, not the lesion",
+              "name the modality, not the lesion"),
+        _said([one for one in made if one.outcome == NEITHER], "does neither", "do neither"),
+    ]  # fmt: skip
+    told = [part for part in others if part]
+    text = "; ".join([_best(evidence, [one for one in made if one.outcome == BOTH], len(made)), *told])
+    cases = max((one.msfi.n_patients or one.msfi.n_cases for one in made if one.msfi), default=0)
+    if 0 < cases < FEW_PATIENTS:
+        text += f"; with only {count(cases, 'patient')} behind it, this is a first impression"
+    return text + "."
+
+
+def _best(evidence: Evidence, both: Sequence[Judgement], judged: int) -> str:
+    floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
+    against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
+    methods = count(judged, "method")
+    if not both:
+        return (
+            f"None of {methods} surely gives more heat to the modalities that count and also marks the lesion in them "
+            "better than a uniform map would"
+        )
+    names = few([one.entrant.label for one in both])
+    values = [one.msfi.value for one in both if one.msfi]
+    scores = (
+        number(values[0], _SCORE)
+        if len(values) == 1
+        else f"{number(min(values), _SCORE)} to {number(max(values), _SCORE)}"
+    )
+    share = f"{len(both)} of {methods}" if len(both) > 1 else f"1 of {methods}"
+    verb = ("gives", "puts") if len(both) == 1 else ("give", "put")
+    return (
+        f"{names} ({share}) {verb[0]} more heat to the modalities that count and {verb[1]} it on the lesion better "
+        f"than a uniform map (MSFI {scores}, {against})"
+    )
+
+
+def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in made]
+    return f"{few(names)} {one if len(names) == 1 else several}" if names else ""

@@ -1,0 +1,253 @@
+"""Sections of the modality study's page: comparison, swarms, heat, ranks, ratings, needs and cost."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.report.page_reading import cell, read, section_text
+from tests.studies.modality.report.made_estimates import LEVELS, all_estimates, case_values
+from tests.studies.modality.report.material import METHODS, ModalityPlan
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.report.charts.rank_diagram import beside
+from heatcheck.report.charts.swarm import stacked
+from heatcheck.running.reporting import build_report
+from heatcheck.studies.modality.report.scores import case_scores
+from heatcheck.studies.modality.report.sections.comparison import comparison, normalised, sorted_by_msfi
+from heatcheck.studies.modality.report.sections.distributions import distributions
+from heatcheck.studies.modality.report.sections.heat import heat
+from heatcheck.studies.modality.report.sections.ranking import ranking_of, ranks
+from heatcheck.studies.modality.report.sections.ratings import ratings
+
+SMALL = {"folds": 2, "cases": 20}
+LABELS = {name: label for name, (label, _) in METHODS.items()}
+
+
+def mean_msfi(evidence, name, plan):
+    values = [case_values(name, "msfi", plan["cases"], fold) for fold in range(1, plan["folds"] + 1)]
+    return float(np.mean(np.concatenate(values)))
+
+
+def test_methods_stand_in_the_order_of_their_msfi(modality_evidence):
+    evidence = modality_evidence(**SMALL)
+    names = [method.name for method in sorted_by_msfi(evidence)]
+    assert names == sorted(names, key=lambda name: -mean_msfi(evidence, name, SMALL))
+
+
+def test_order_is_by_the_sum_over_both_importances(modality_evidence):
+    def lift(row):
+        known = row.statistic == "mean" and row.metric == "msfi" and row.method == "lime" and '"known"' in row.condition
+        return replace(row, value=3.0) if known else row
+
+    plan = SMALL | {"known": ("T1C", "FLAIR")}
+    rows = [lift(row) for row in all_estimates(ModalityPlan(**plan))]
+    assert sorted_by_msfi(modality_evidence(**plan, rows=rows))[0].name == "lime"
+
+
+def test_square_of_the_best_is_largest_and_of_the_worst_smallest(modality_evidence):
+    content = comparison(modality_evidence(**SMALL))
+    matrix = content["matrix"]
+    assert [row.name for row in matrix.rows][:3] == ["Modality correlation", "MSFI", "Share in the lesion"]
+    assert [row.name for row in matrix.rows][-2:] == ["Reader rating", "Speed"]
+    for row in matrix.rows:
+        places = [square.place for square in row.squares if square.place is not None]
+        assert (min(places), max(places)) == (0, 1)
+    speed = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[-1].squares, strict=True))
+    assert speed["gradient"].place == 1  # the quickest
+    assert speed["feature_permutation"].place == 0
+
+
+def test_normalised_values_ignore_what_is_undefined():
+    assert normalised({"a": 0.2, "b": math.nan, "c": 0.4, "d": 0.3}) == pytest.approx({"a": 0, "c": 1, "d": 0.5})
+    assert normalised({"a": 0.7}) == {"a": 1.0}
+    assert normalised({"a": math.nan}) == {}
+
+
+def test_one_map_for_all_has_no_square_for_the_correlation_and_says_why(modality_evidence):
+    matrix = comparison(modality_evidence(**SMALL))["matrix"]
+    squares = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[0].squares, strict=True))
+    for name in ("grad_cam", "kernel_shap", "feature_permutation"):
+        assert (squares[name].place, squares[name].text) == (None, "–")
+        assert "counts 0 in the ranking" in squares[name].title
+
+
+def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
+    page = read(modality_text())
+    where = ("comparison", "Every method and metric, mean over cases")
+    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+", cell(page, where, "Guided backprop", "MSFI"))
+    assert cell(page, where, "Grad-CAM", "Modality correlation").startswith("–^")
+    assert re.fullmatch(r"0\.1\d\d\|[\d.–]+", cell(page, where, "Uniform map", "MSFI"))
+
+
+def test_top_methods_have_a_star_and_a_row_without_sure_difference_says_so(modality_evidence):
+    def open_test(row):
+        return replace(row, p_value=0.4) if row.statistic == "rank" and row.metric == "delta_aupc" else row
+
+    rows = [open_test(row) for row in all_estimates(ModalityPlan(**SMALL))]
+    matrix = comparison(modality_evidence(**SMALL, rows=rows))["matrix"]
+    by_name = {row.name: row for row in matrix.rows}
+    tops = [
+        entrant.name for entrant, square in zip(matrix.columns, by_name["MSFI"].squares, strict=True) if square.is_top
+    ]
+    assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift", "integrated_gradients"}
+    assert by_name["Faithfulness (ΔAUPC)"].aside == "no sure difference"
+    assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
+
+
+def test_swarm_has_a_dot_for_every_case_in_the_colour_of_its_fold(modality_evidence):
+    evidence = modality_evidence(**SMALL, methods=("gradient", "grad_cam"))
+    correlation, msfi = distributions(evidence)["plots"]
+    assert msfi.plot.count("h0") == 2 * 40
+    assert correlation.plot.count("h0") == 40
+    for fold in (0, 1):
+        (found,) = re.findall(rf'd="([^"]+)" class="dots family{fold}"', correlation.plot)
+        assert found.count("h0") == 20
+    assert "one map for all modalities" in correlation.plot
+    assert "uniform map 0.1" in msfi.plot
+
+
+def test_swarm_takes_the_primary_weights_only(modality_evidence):
+    evidence = modality_evidence(**SMALL, known=("T1C", "FLAIR"))
+    scores = case_scores(evidence, "msfi", {"importance": "lesion", "weights": "positive"})
+    assert len(scores.of("gradient")) == 40
+    names = [plot.name for plot in distributions(evidence)["plots"]]
+    assert names[1:] == ["MSFI, by measured importance of the lesion", "MSFI, by known importance"]
+
+
+def test_dots_that_would_hide_each_other_are_stacked_to_both_sides():
+    found = stacked([(1, 50.0), (2, 50.1), (1, 50.2), (1, 90.0)], 3.0)
+    assert sorted(y for _, x, y in found if x < 60) == [-3.0, 0.0, 3.0]
+    assert [y for _, x, y in found if x > 60] == [0.0]
+    crowd = stacked([(1, 10.0)] * 500, 3.0)
+    assert max(y for _, _, y in crowd) - min(y for _, _, y in crowd) < 26
+
+
+def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
+    content = heat(modality_evidence(**SMALL))
+    (title, (own,)), (_, rows) = content["table"].groups
+    assert title == "The network"
+    assert own.cells[0].text == "0\u00a0%"
+    shares = {row.entrant.name: [cell.text for cell in row.cells[:4]] for row in rows}
+    assert shares["grad_cam"] == ["25\u00a0%"] * 4
+    inside = {row.entrant.name: [cell.text for cell in row.cells[4:]] for row in rows}
+    assert inside["guided_grad_cam"] == ["33\u00a0%"] * 4
+
+
+def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
+    content = ranks(modality_evidence(**SMALL))
+    msfi = content["rankings"][0]
+    assert msfi.sentences[0] == "The methods differ (Friedman χ² = 812.4, p < 0.001)."
+    assert "Guided Grad-CAM, Guided backprop, DeepLIFT and Integrated gradients" in msfi.sentences[1]
+    assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
+    assert "Guided Grad-CAM *" in msfi.diagram
+    assert len(content["more"]) == 3
+
+
+def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
+    rows = [
+        replace(row, n_patients=12) if row.statistic == "rank" else row for row in all_estimates(ModalityPlan(**SMALL))
+    ]
+    told = ranks(modality_evidence(**SMALL, rows=rows))["rankings"][0].sentences[2]
+    assert told == "12 patients ranked by the mean of their 37 cases; 3 cases without all scores left out."
+
+
+def test_maps_that_say_nothing_are_counted_by_method(modality_evidence):
+    assert comparison(modality_evidence(**SMALL))["empty"] == ""
+    rows = all_estimates(ModalityPlan(**SMALL))
+    more = [
+        Estimate("empty", metric, ALL_FINDINGS, name, rows[0].model, n, condition=condition(fold="all"), n_cases=40)
+        for metric, name, n in (("lesion_share", "gradient", 3.0), ("mi_correlation", "gradient", 5.0),
+                                ("mi_correlation", "lime", 1.0))
+    ]  # fmt: skip
+    evidence = modality_evidence(**SMALL, rows=[*rows, *more])
+    assert comparison(evidence)["empty"].endswith("count 0: Gradient 5 of 40 and LIME 1 of 40.")
+    assert distributions(evidence)["empty"]
+
+
+def test_gaps_say_that_maps_that_say_nothing_count_0_and_how_many(modality_run):
+    rows = all_estimates(ModalityPlan(**SMALL))
+    more = [
+        Estimate("empty", metric, ALL_FINDINGS, "gradient", rows[0].model, 3.0, condition=condition(fold="all"))
+        for metric in ("lesion_share", "mi_correlation")
+    ]
+    for further, how_many in (([], ""), (more, " (6 of these scores)")):
+        text = build_report(modality_run(**SMALL, gallery=0, rows=[*rows, *further])).read_text()
+        told = section_text(text, "gaps")
+        assert f"count 0 in the means{how_many}; all other undefined scores are left out of them." in told
+        assert "never counted as 0" not in told
+
+
+def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):
+    diagram = ranks(modality_evidence(**SMALL))["rankings"][0].diagram
+    first = "no sure difference: Guided Grad-CAM *, Guided backprop *, DeepLIFT *"
+    assert f"<title>{first}</title>" in diagram
+    assert f"{first}, Integrated gradients" not in diagram
+
+
+def test_bars_of_groups_that_do_not_overlap_share_a_column():
+    assert beside([(0, 2), (1, 3), (3, 5), (4, 6)]) == [0, 1, 0, 1]
+    assert beside([]) == []
+
+
+def test_undefined_ranks_say_why(modality_evidence):
+    def undefined(row):
+        if row.statistic != "rank":
+            return row
+        return replace(row, value=math.nan, p_value=math.nan, reason="fewer than two complete blocks")
+
+    rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL)) if row.statistic != "pair"]
+    evidence = modality_evidence(**SMALL, rows=rows)
+    assert ranks(evidence)["rankings"][0].sentences == ("The test is undefined: fewer than two complete blocks.",)
+    assert ranking_of(evidence, "msfi").tops == frozenset()
+
+
+def test_ratings_show_correlation_agreement_and_comments_without_names(modality_text):
+    text = section_text(modality_text(), "ratings")
+    assert "2 readers gave 64 ratings" in text
+    assert "ρ 0.48 (95 % interval 0.33–0.61, p &lt; 0.001)" in text
+    assert "α: 0.61 (95 % interval 0.40–0.76)" in text
+    assert "“Marks the skull, not the tumour.”" in text
+    assert "Reader 1, 20, case BraTS20_Training_001" in text
+    assert "&lt;b&gt;useless&lt;/b&gt;" in text
+    assert "ρ = 0.53 (p = 0.001)" in text
+    assert (
+        cell(read(modality_text()), ("ratings", "Mean rating of every method"), "Guided backprop", "Reader rating")
+        == "55|43–67"
+    )
+
+
+def test_ratings_without_their_file_or_undefined_keep_their_numbers(modality_run, modality_evidence):
+    def undefined(row):
+        if row.statistic not in {"alpha", "correlation"}:
+            return row
+        return replace(row, value=math.nan, low=math.nan, high=math.nan, reason="one reader only")
+
+    rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL))]
+    evidence = modality_evidence(**SMALL, rows=rows)
+    (evidence.run.path / "ratings.csv").unlink()
+    content = ratings(evidence)
+    assert content["comments"] == []
+    assert "α) is undefined: one reader only." in " ".join(content["sentences"])
+
+
+def test_needs_of_every_method_are_told(modality_text):
+    rows = {row[0]: row[1:] for table in read(modality_text()).tables if table["caption"] == "What each method needs"
+            for row in table["rows"]}  # fmt: skip
+    assert rows["LIME"] == ["masks", "predictions only", "any model", "slow", "one a modality"]
+    assert rows["Grad-CAM"] == ["CAM", "model internals", "neural networks", "fast", "one for all modalities"]
+    assert len(rows) == 1 + len(LEVELS) - 2
+
+
+def test_page_of_many_cases_stays_small(modality_run):
+    folder = modality_run(cases=74, gallery=0)
+    assert build_report(folder).stat().st_size < 1_500_000
+
+
+def test_numbers_of_the_page_are_by_the_primary_weights(modality_evidence):
+    for weights, factor in (("positive", 1.0), ("min_max", 0.8)):
+        primary = {"measure": "balanced", "filled": "zero", "weights": weights, "importance": "lesion"}
+        evidence = modality_evidence(**SMALL, facts={"primary": primary})
+        row = next(row for row in comparison(evidence)["table"].groups[0][1] if row.entrant.name == "gradient")
+        assert float(row.cells[1].text) == pytest.approx(factor * mean_msfi(evidence, "gradient", SMALL), abs=6e-4)

@@ -1,0 +1,120 @@
+"""The shipped modality specs say what the paper did, and the shipped network relies on what tells the grade."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heatcheck import models
+from heatcheck.fitting.spec import planned
+from heatcheck.methods import build_method
+from heatcheck.methods.published import MODALITY_STUDY
+from heatcheck.models import MODELS, ModelSettings, load_classifier
+from heatcheck.running.open_source import open_source
+from heatcheck.runs.spec import read_spec, shipped_specs
+from heatcheck.sources.phantoms.phantom_brain import PhantomBrain, PhantomBrainSettings
+from heatcheck.stats.shapley import coalitions, shapley
+from heatcheck.studies.modality.spec import ModalityBody, modalities_of
+
+NAME = "phantom_brain_vgg"
+STUDIES = [name for name in shipped_specs() if name.startswith("modality-")]
+PUBLISHED = {part.method: part for part in MODALITY_STUDY}
+
+
+def body_of(name):
+    return read_spec(name).checked_body(ModalityBody)
+
+
+def built(body):
+    """The methods of a spec by name."""
+    return {
+        part["name"]: build_method(part["name"], {key: value for key, value in part.items() if key != "name"})
+        for part in body.methods
+    }
+
+
+def test_three_studies_are_shipped():
+    assert set(STUDIES) == {"modality-demo", "modality-brats", "modality-phantom-3d"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_shipped_study_has_all_sixteen_methods_and_they_can_be_built(name):
+    assert set(built(body_of(name))) == set(PUBLISHED)
+
+
+def test_the_paper_study_is_the_papers():
+    body = body_of("modality-brats")
+    for name, method in built(body).items():
+        assert method == PUBLISHED[name].build(), name
+    assert (body.folds, body.size, body.validation_share) == (5, (128, 128, 128), 0.2)
+    fit = body.fit
+    assert (fit.optimizer, fit.learning_rate, fit.batch_size, fit.balanced) == ("adam", 5e-4, 4, True)
+    assert (body.masks, body.boxes, body.measure, body.weights) == ("shared", False, "accuracy", "min_max")
+    assert body.fills[0] == "zero"
+    assert (body.removal.steps, body.removal.random) == (10, 15)
+
+
+@pytest.mark.parametrize("name", ["modality-demo", "modality-phantom-3d"])
+def test_drawn_studies_find_their_modalities_and_known_sets(name, tmp_path):
+    body = body_of(name)
+    source = open_source(body.source, tmp_path, name)
+    assert modalities_of(body, source, name) == ("T1", "T1C", "T2", "FLAIR")
+    for part in body.known:
+        right = open_source(part.source, tmp_path, name).settings
+        assert right.tumour_only == 1
+        assert (right.t1c, right.flair) == ((1, 0) if part.modality == "T1C" else (0, 1))
+
+
+def test_nobody_of_the_demonstration_was_learnt_from(tmp_path):
+    spec, body = planned(read_spec("phantom-brain")), body_of("modality-demo")
+    met = {key.patient for source in (spec.training, spec.validation, spec.test) for key in source.index()}
+    for part in (body.source, *(known.source for known in body.known)):
+        assert not met & {key.patient for key in open_source(part, tmp_path, "").index()}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return load_classifier(ModelSettings(name=NAME))
+
+
+def shown_to(network, **changes):
+    """Prepared images of people the network has never met, and the places of their grades."""
+    side = network.preprocessing.size[0]
+    source = PhantomBrain(PhantomBrainSettings(**{"cases": 100, "first": 9_000_000, "size": side, **changes}))
+    keys = source.index()
+    images = network.prepare([source.load(key).image for key in keys])
+    return images, np.array([[key.labels[name] for name in network.outputs] for key in keys]).argmax(1)
+
+
+@torch.no_grad()
+def right(network, images, grades):
+    return network.logits(images).argmax(1).numpy() == grades
+
+
+def test_the_shipped_network_is_small_and_right_on_unseen_people(network):
+    assert network.outputs == ("LGG", "HGG")
+    assert (network.preprocessing.activation, network.preprocessing.scaling) == ("softmax", "nonzero")
+    assert right(network, *shown_to(network)).mean() >= 0.95
+    assert (Path(models.__file__).parent / "weights" / MODELS[NAME].weights).stat().st_size <= 5_000_000
+
+
+def test_the_shipped_network_relies_on_t1c_and_not_on_t1_and_t2(network):
+    """The exact Shapley values over all sixteen subsets, with intervals of people drawn with replacement."""
+    images, grades = shown_to(network)
+    among = coalitions(4)
+    told = np.stack([right(network, images * torch.tensor(s)[:, None, None], grades) for s in among.members], 1)
+    drawn = np.random.default_rng(0).integers(len(grades), size=(400, len(grades)))
+    phi = shapley(told.mean(0), among).values
+    low, high = np.quantile(shapley(told[drawn].mean(1), among).values, [0.025, 0.975], axis=0)
+    t1, t1c, t2, flair = range(4)
+    assert phi.argmax() == t1c
+    assert low[t1c] > high[[t1, t2, flair]].max()
+    for useless in (t1, t2):
+        assert low[useless] <= 0 <= high[useless]
+
+
+@pytest.mark.parametrize(("t1c", "flair", "least", "most"), [(1, 0, 0.9, 1), (0, 1, 0, 0.15)])
+def test_the_shipped_network_follows_t1c_where_only_tumours_are_shown(network, t1c, flair, least, most):
+    told = right(network, *shown_to(network, t1c=t1c, flair=flair, tumour_only=True))
+    assert least <= told.mean() <= most

@@ -1,0 +1,153 @@
+"""What a modality spec may say, and what is refused before any work."""
+
+import re
+
+import pytest
+import yaml
+from tests.studies.modality.brightness_material import write_pictures
+from tests.studies.modality.material import CLASSES, weighed
+
+from heatcheck.core.errors import HeatcheckError, SpecError
+from heatcheck.models import MODELS, NetworkClassifier, save_classifier
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
+from heatcheck.studies.modality.plan import plan_modality
+
+PHANTOM = {"name": "phantom_brain", "cases": 12, "size": 24}
+
+VOLUMES = {"name": "phantom_brain", "cases": 12, "size": 24, "slices": 6}
+
+
+def spec_of(tmp_path, **body):
+    """A spec on disk; the model is trained in folds where nothing else is said."""
+    usual = {
+        "study": "modality",
+        "source": PHANTOM,
+        "model": "vgg_bn_compact",
+        "folds": 2,
+        "size": [24, 24],
+        "methods": ["gradient"],
+        "fit": {"epochs": 1, "batch_size": 2},
+    }
+    values = {name: value for name, value in (usual | body).items() if value is not None}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return read_spec(str(path))
+
+
+def planned(tmp_path, **body):
+    """The plan, or whatever refuses it."""
+    return plan_modality(spec_of(tmp_path, **body), RunOptions(), tmp_path / "run")
+
+
+def test_what_is_not_said_is_the_recommended_way(tmp_path):
+    plan = planned(tmp_path)
+    body = plan.body
+    assert (body.measure, body.weights, body.fills, body.masks, body.dilate) == (
+        "balanced",
+        "positive",
+        ("zero",),
+        "own",
+        0,
+    )
+    assert plan.contract.scaling == "nonzero"
+    assert plan.contract.outputs == CLASSES
+    assert body.fit.balanced
+    assert [len(fold.test) for fold in plan.folds] == [6, 6]
+    assert len(plan.coalitions.members) == 16
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"folds": None, "size": None, "fit": None}, "comes without weights; name `weights`, or `folds: 5`"),
+        ({"folds": None}, "`fit`, `size` and `pixels` are of networks trained here; name `folds`"),
+        ({"importance": "known"}, "`importance: known` needs `known`"),
+        ({"fills": []}, "name at least one of `fills`"),
+        ({"fills": ["zero", "zero"]}, "each once"),
+        ({"known": [{"modality": "T1c", "source": PHANTOM}]}, "'T1c' is no modality; known: FLAIR, T1, T1C, T2"),
+        ({"methods": ["location_prior"]}, "told where lesions usually lie"),
+        ({"folds": "folds.csv"}, "no such file of folds"),
+        ({"folds": 7}, "fold"),
+        ({"ratings": "ratings.csv"}, "ratings.csv is not there"),
+        ({"fit": {"epochs": 1, "batch_size": 64}}, "do not fill a batch of 64"),
+        ({"model": "vgg_bn_compakt"}, "did you mean 'vgg_bn_compact'"),
+        ({"source": {"name": "phantom_chest", "patients": 4}}, "does not name its channels"),
+        ({"removal": {"steps": 0}}, "removal.steps"),
+        ({"dilate": -1}, "dilate"),
+        ({"folds": 1}, "study.yaml: 'folds': name two folds or more, or a file with the columns case and fold, got 1"),
+        ({"folds": True}, "name two folds or more"),
+        ({"folds": 2.5}, "name two folds or more"),
+        ({"permutations": 3}, "'permutations': Input should be greater than or equal to 4"),
+        ({"pixels": {"channels": 1}}, "`pixels` speaks of 1 channels, and there are 4 modalities (T1, T1C, T2, FLAIR)"),
+        ({"pixels": {"mean": [0.0] * 3, "std": [1.0] * 3}}, "`pixels` speaks of 3 channels"),
+        ({"known": [{"modality": "T1C", "source": VOLUMES}]}, "has images of 3 axes, and the networks take 2"),
+        (
+            {
+                "source": VOLUMES,
+                "model": "vgg3d_compact",
+                "size": [16, 16, 16],
+                "fit": {"epochs": 1, "batch_size": 2, "rotate": 10},
+            },
+            "`fit.rotate` turns pictures, and the network takes volumes",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(tmp_path, body, told):
+    with pytest.raises(HeatcheckError, match=re.escape(told)) as error:
+        planned(tmp_path, **body)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["FLAIR", "T2", "T1C", "T1"], "has the modalities FLAIR, T2, T1C, T1, and the study's has T1, T1C, T2, FLAIR"),
+        ([], "has the modalities nobody named"),
+    ],
+)
+def test_cases_of_known_importance_have_the_studys_modalities_in_their_order(tmp_path, names, told):
+    source = write_pictures(tmp_path) | {"modalities": names}
+    with pytest.raises(SpecError, match=f"the source of `known` T1C {told}"):
+        planned(tmp_path, known=[{"modality": "T1C", "source": source}])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_case_in_two_folds_is_named(tmp_path):
+    lines = [f"phantom{number:06d},{number % 2 + 1}" for number in range(12)]
+    (tmp_path / "folds.csv").write_text("\n".join(["case,fold", *lines, "phantom000003,1"]))
+    with pytest.raises(HeatcheckError, match="case phantom000003 is in two folds, 2 and 1"):
+        planned(tmp_path, folds="folds.csv")
+
+
+def given(tmp_path, **contract):
+    """A spec body with weights for a network of 24 pixels."""
+    values = {"outputs": CLASSES, "size": (24, 24), "channels": 4, "activation": "softmax", "scaling": "nonzero"}
+    wanted = weighed([0.0] * 4).preprocessing.model_validate(values | contract)
+    module = MODELS["vgg_bn_compact"].build(wanted.channels, wanted.answers, wanted.size)
+    save_classifier(NetworkClassifier("vgg_bn_compact", module, wanted), tmp_path / "net.safetensors")
+    model = {"name": "vgg_bn_compact", "weights": "net.safetensors"}
+    return {"model": model, "folds": None, "size": None, "fit": None}
+
+
+def test_a_given_network_is_tested_on_all_cases(tmp_path):
+    plan = planned(tmp_path, **given(tmp_path))
+    assert [fold.test for fold in plan.folds] == [tuple(range(12))]
+
+
+@pytest.mark.parametrize(
+    ("contract", "told"),
+    [
+        ({"outputs": ("a", "b")}, "the model tells a, b, the data have LGG, HGG"),
+        ({"activation": "sigmoid"}, "do not exclude each other"),
+        ({"channels": 1}, "the model has 1 channels, and there are 4 modalities"),
+    ],
+)
+def test_a_given_network_must_fit_the_data(tmp_path, contract, told):
+    with pytest.raises(SpecError, match=told):
+        planned(tmp_path, **given(tmp_path, **contract))
+
+
+def test_a_network_with_weights_is_not_trained(tmp_path):
+    with pytest.raises(SpecError, match="leave `folds` out"):
+        planned(tmp_path, **given(tmp_path) | {"folds": 2})

@@ -45,7 +45,7 @@ def step(name: str) -> None:
 
     from heatcheck.methods import build_method
     from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-    from heatcheck.studies.alignment_objective import AlignmentObjective
+    from heatcheck.studies.alignment.objective import AlignmentObjective
     from heatcheck.training.machine import Machine
     from heatcheck.training.objective import Means
 

@@ -11,10 +11,10 @@ from heatcheck.cli.main import app
 from heatcheck.explaining.named_model import FACTS
 from heatcheck.methods import METHODS
 from heatcheck.models import Preprocessing
-from heatcheck.report.alignment_blame import BEFORE, UNDER
 from heatcheck.runs.spec import Envelope, shipped_specs
 from heatcheck.sources import SOURCES
-from heatcheck.studies.alignment_spec import AlignmentBody
+from heatcheck.studies.alignment.report.sections.blame import BEFORE, UNDER
+from heatcheck.studies.alignment.spec import AlignmentBody
 from heatcheck.studies.localization.plan import LocalizationBody
 
 ROOT = Path(__file__).parent.parent

@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from heatcheck.metrics import METRIC_FACTS
-from heatcheck.report import alignment_example, words
+from heatcheck.report import words
 from heatcheck.report.evidence import Measure
+from heatcheck.studies.alignment.report.sections import example as alignment_example
 from heatcheck.studies.modality.report.sections import importance as modality_importance
 from heatcheck.studies.modality.report.sections import networks as modality_networks
 from heatcheck.studies.triggers.report.sections import agreement

@@ -3,7 +3,7 @@ import re
 
 import pytest
 import yaml
-from tests.studies import squares_material
+from tests.studies.alignment import squares_material
 from tests.studies.modality import brightness_material
 from tests.studies.triggers import planted_material
 

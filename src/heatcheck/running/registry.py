@@ -8,7 +8,7 @@ from heatcheck.running.study import Study
 _MODULES = (
     "heatcheck.studies.localization.study",
     "heatcheck.studies.triggers.study",
-    "heatcheck.studies.alignment_study",
+    "heatcheck.studies.alignment.study",
     "heatcheck.studies.modality.study",
 )
 STUDIES: Registry[Study] = Registry("study")

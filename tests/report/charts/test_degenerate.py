@@ -7,17 +7,19 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from tests.report.alignment_material import AlignmentPlan, write_alignment_run
+from tests.studies.alignment.report.material import AlignmentPlan, write_alignment_run
 from tests.studies.localization.report.full_material import write_full_run
 from tests.studies.modality.report.material import ModalityPlan, write_modality_run
 from tests.studies.triggers.report.material import TriggerPlan, write_trigger_run
 
 from heatcheck.core.records import Estimate
-from heatcheck.report import alignment_density, alignment_scatter, alignment_strip
 from heatcheck.report.charts import curves, distributions, dotplot, rank_diagram, reliability, swarm
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around
 from heatcheck.report.numbers import SCORE
 from heatcheck.running.reporting import build_report
+from heatcheck.studies.alignment.report import strip as alignment_strip
+from heatcheck.studies.alignment.report.sections import density as alignment_density
+from heatcheck.studies.alignment.report.sections import scatter as alignment_scatter
 
 NAN = math.nan
 LEVELS = {"all 0": 0.0, "all equal": 0.4, "all negative": -0.3, "all 1": 1.0, "all undefined": NAN}

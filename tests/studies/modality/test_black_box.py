@@ -10,8 +10,8 @@ from heatcheck import read_run, run_study
 from heatcheck.core.errors import ModelError
 from heatcheck.fitting.spec import PixelsPart
 from heatcheck.running.study import RunOptions
-from heatcheck.studies.alignment_bases import opened
-from heatcheck.studies.alignment_spec import AlignmentModel
+from heatcheck.studies.alignment.bases import opened
+from heatcheck.studies.alignment.spec import AlignmentModel
 from heatcheck.studies.triggers.baseline import given_baseline
 
 TRUSTED = RunOptions(trust_code=True, workers=1)

@@ -1,0 +1,1 @@
+"""Study: is a poor map the method's fault or the model's?"""

@@ -1,0 +1,290 @@
+"""The networks that an alignment study begins with: given with their weights, or trained here first, a shard each."""
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.errors import SpecError
+from heatcheck.core.records import ShardTables, Timing
+from heatcheck.core.seeds import seed_for
+from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.examples import CaseExamples, StoredExamples
+from heatcheck.fitting.spec import FitPart
+from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
+from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
+from heatcheck.models.predicting import require_network
+from heatcheck.models.starting import start_from
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import Spec, checked
+from heatcheck.studies.alignment.cells import file_name
+from heatcheck.studies.alignment.images import FOLDER, as_stored, file_of
+from heatcheck.studies.alignment.spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
+from heatcheck.studies.alignment.vocabulary import Base
+from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
+from heatcheck.training.batches import Examples
+
+
+@dataclass(frozen=True)
+class PlannedBase:
+    """A base, what it expects, and where it comes from."""
+
+    facts: Base
+    settings: AlignmentModel
+    contract: Preprocessing
+    weights_hash: str = ""  # of the weights it comes with, or begins with
+    start: Path | None = None  # weights with which its training begins
+    fit: FitPart | None = None  # how it is trained here
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is trained here."""
+        return self.fit is not None
+
+    @property
+    def key(self) -> str:
+        """Its name in the tables."""
+        return self.facts.key
+
+
+def planned_bases(
+    body: AlignmentBody, spec: Spec, options: RunOptions, outputs: Sequence[str]
+) -> tuple[PlannedBase, ...]:
+    """Every base; `outputs` are the findings that those to be trained will tell."""
+    found = [base for model in body.models for base in _of_model(model, body, (spec, options), outputs)]
+    if body.base is not None and not any(base.trained for base in found):
+        raise SpecError(f"{spec.name}: every model comes with weights; leave out `base` and `initialisations`")
+    if not any(base.trained for base in found) and body.model_fields_set & {"size", "pixels"}:
+        raise SpecError(f"{spec.name}: every model comes with its own `size` and `pixels`; leave them out")
+    return tuple(found)
+
+
+def _of_model(
+    model: AlignmentModel, body: AlignmentBody, asked: tuple[Spec, RunOptions], outputs: Sequence[str]
+) -> Iterator[PlannedBase]:
+    spec, options = asked
+    if comes_with_weights(model):
+        if model.fit:
+            raise SpecError(
+                f"{spec.name}: model {model.key} comes with weights and is not trained; leave out its `fit`"
+            )
+        yield _given(model, spec, options)
+        return
+    MODELS[model.name]  # raises with a suggestion
+    if body.base is None:
+        raise SpecError(
+            f"{spec.name}: model {model.name} comes without weights; name `weights`, or say under `initialisations` "
+            "and `base` how it is trained first"
+        )
+    changed = {**body.base.fit.model_dump(exclude_unset=True), **model.fit}
+    fit = checked(FitPart, changed, f"{spec.name}: fit of model {model.key}")
+    if fit.balanced:
+        raise SpecError(f"{spec.name}: fit of model {model.key}: findings may occur together; leave out `balanced`")
+    for part in body.initialisations:
+        yield replace(_to_train(model, part, body, (spec.folder, tuple(outputs))), fit=fit)
+
+
+def comes_with_weights(model: AlignmentModel) -> bool:
+    """Whether nothing need be trained."""
+    shipped = model.name in MODELS and MODELS[model.name].weights
+    return bool(shipped or model.weights or model.ensemble or model.name.startswith(PYTHON_PREFIX))
+
+
+def opened(model: AlignmentModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
+    """A model with its weights."""
+    found = open_model(model, spec.folder, options.device, trust_code=options.trust_code)
+    if isinstance(found, Ensemble):
+        raise SpecError(f"{spec.name}: one network is fine-tuned at a time; name `weights` instead of an ensemble")
+    require_network(model.name, found.module, "only a network can be fine-tuned")
+    return replace(found, name=model.key)
+
+
+def _given(model: AlignmentModel, spec: Spec, options: RunOptions) -> PlannedBase:
+    classifier = opened(model, spec, options)
+    if classifier.preprocessing.activation != "sigmoid":
+        raise SpecError(
+            f"{spec.name}: the outputs of model {model.key} exclude each other (softmax); findings are aligned one by "
+            "one, so each needs a sigmoid output of its own"
+        )
+    facts = Base(model.key, model.name, _family(model), model.initialisation, model.pretrained)
+    digest = classifier.weights_hash or digest_of(classifier.module)
+    return PlannedBase(facts, model, classifier.preprocessing, digest)
+
+
+def _family(model: AlignmentModel) -> str:
+    return MODELS[model.name].family if model.name in MODELS else model.key
+
+
+def _to_train(
+    model: AlignmentModel, part: InitialisationPart, body: AlignmentBody, known: tuple[Path, tuple[str, ...]]
+) -> PlannedBase:
+    folder, outputs = known
+    facts = MODELS[model.name]
+    size = body.size or facts.size
+    facts.require_size(size)
+    pixels = body.pixels
+    contract = Preprocessing(
+        outputs=outputs,
+        size=size,
+        channels=part.channels or pixels.said_channels or facts.channels,
+        **pixels.scale(0.5, 0.5),
+    )
+    start = folder / part.start.replace(MODEL, model.name) if part.start else None
+    digest = ""
+    if start is not None:  # refused here if it is another network's
+        start_from(start, facts.build(contract.channels, contract.answers, size), model.name)
+        digest = read_weights(start).digest
+    pretrained = part.start != "" if part.pretrained is None else part.pretrained
+    base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained, part.fine_tune)
+    return PlannedBase(base, model, contract, digest, start)
+
+
+def base_outputs(part: BasePart | None, training: Source | None) -> tuple[str, ...]:
+    """What a base that is trained here tells."""
+    if part is None or training is None:
+        return ()
+    return training.findings if part.findings == "all" else tuple(part.findings)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Gives out the bases; the last one is kept loaded."""
+
+    bases: tuple[PlannedBase, ...]
+    spec: Spec
+    options: RunOptions
+    folder: Path  # where those trained here lie
+    _loaded: dict[str, NetworkClassifier] = field(default_factory=dict)
+
+    def base(self, key: str) -> PlannedBase:
+        """What is known of a base."""
+        return next(base for base in self.bases if base.key == key)
+
+    def classifier(self, key: str) -> NetworkClassifier:
+        """The base, ready to be asked."""
+        if key not in self._loaded:
+            self._loaded.clear()
+            base = self.base(key)
+            self._loaded[key] = self._trained(base) if base.trained else self._opened(base)
+        return self._loaded[key]
+
+    def _opened(self, base: PlannedBase) -> NetworkClassifier:
+        return opened(base.settings, self.spec, self.options)
+
+    def _trained(self, base: PlannedBase) -> NetworkClassifier:
+        module = fresh(base, 0)
+        module.load_state_dict(read_weights(self.path(base)).state)
+        return NetworkClassifier(base.key, module.to(usable_device(self.options.device)).eval(), base.contract)
+
+    def path(self, base: PlannedBase) -> Path:
+        """Where a base that is trained here lies."""
+        return self.folder / f"{file_name(*base.key.split('/'))}.safetensors"
+
+    def copy(self, key: str) -> nn.Module:
+        """A network of its own with the base's weights."""
+        return copy.deepcopy(self.classifier(key).module)
+
+
+def fresh(base: PlannedBase, seed: int) -> nn.Module:
+    """The base's network before its training."""
+    wanted = base.contract
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(seed, base.key, "initial weights"))
+        module = MODELS[base.settings.name].build(wanted.channels, wanted.answers, wanted.size)
+    if base.start is not None:
+        start_from(base.start, module, base.settings.name)
+    return module
+
+
+class GreyCopies(Dataset[tuple[Tensor, ...]]):
+    """Examples of one channel in as many as the network has."""
+
+    def __init__(self, examples: Examples, channels: int) -> None:
+        self.examples, self.channels = examples, channels
+
+    def __len__(self) -> int:
+        return len(self.examples)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        image, *more = self.examples[index]
+        return (image.expand(self.channels, *image.shape[1:]), *more)
+
+
+@dataclass(frozen=True)
+class BasesStage:
+    """Every base that is trained here."""
+
+    part: BasePart
+    bench: Bench
+    sources: tuple[Source, Source]  # training and validation
+    folder: Path  # of the run
+    seed: int
+    machine: Machine
+    watcher: Watcher
+    name: str = "training"
+    what: str = "bases"
+
+    @property
+    def bases(self) -> Sequence[PlannedBase]:
+        """Those without weights."""
+        return [base for base in self.bench.bases if base.trained]
+
+    @property
+    def shards(self) -> int:
+        """As many as there are such bases."""
+        return len(self.bases)
+
+    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
+        """One base."""
+        return 1
+
+    def work(self, shard: int) -> ShardTables:
+        """Train a base; how well it does is seen when its turn to be examined comes."""
+        base = self.bases[shard]
+        begun = time.perf_counter()
+        path = self.bench.path(base)
+        path.parent.mkdir(exist_ok=True)
+        training, validation = (
+            self._examples(source, base.contract, name)
+            for source, name in zip(self.sources, ("training", "validation"), strict=True)
+        )
+        fit_part = base.fit or self.part.fit
+        settings = FitSettings(
+            **fit_part.model_dump(exclude={"learning_rate"}),
+            learning_rate=fit_part.rates[0],
+            seed=seed_for(self.seed, base.key, "base"),
+        )
+        job = Job(
+            quick(fresh(base, self.seed)),
+            LabelObjective(self.part.uncertainty),
+            training,
+            validation,
+            settings,
+            path.with_suffix(".ckpt"),
+            BestNetwork(path, base.settings.name, base.contract),
+        )
+        self.watcher.start(f"training {base.key}", job.steps, steps_done(job.state_file))
+        with repeatable(None):
+            fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
+        job.state_file.unlink(missing_ok=True)
+        spent = time.perf_counter() - begun
+        return ShardTables(timings=(Timing(shard, "training", "base", 1, spent, base.key),))
+
+    def _examples(self, source: Source, contract: Preprocessing, name: str) -> Examples:
+        """The examples of a split, kept on disk once for all networks that want them alike."""
+        if not self.part.cache:
+            return CaseExamples(source, contract, self.part.blank)
+        stored = as_stored(contract, 1)
+        file = self.folder / FOLDER / f"base-{name}" / file_of(contract)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        examples = CaseExamples(source, stored, self.part.blank)
+        kept = StoredExamples(examples, file, self.watcher, self.machine.workers, remedy="set `base.cache: false`")
+        return GreyCopies(kept, contract.channels) if stored.channels == 1 else kept

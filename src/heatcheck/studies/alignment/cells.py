@@ -1,0 +1,129 @@
+"""The networks of an alignment study: for each base, finding and seed a control, and two a method.
+
+Each is a cell of the grid that knows nothing of the others, so that any of them can be made first, or again.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from heatcheck.core.records import condition
+from heatcheck.core.seeds import generator_for, seed_for
+from heatcheck.studies.alignment.images import Images
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, AlignmentRule, Arm, network_key
+
+Rows = Int[np.ndarray, " images"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One network: how it came about, and the findings it is asked about."""
+
+    base: str
+    arm: Arm
+    findings: tuple[str, ...]
+    seed: int = 0  # counted from 1; a base has none
+    method: str = ""  # through which it was aligned or misaligned
+
+    @property
+    def key(self) -> str:
+        """What the table of predictions calls it."""
+        return network_key(self.base, self.arm, self.seed, self.method)
+
+    @property
+    def label(self) -> str:
+        """What whoever watches is told."""
+        return self.key if self.arm == "base" else f"{self.key} · {self.about}"
+
+    @property
+    def about(self) -> str:
+        """The finding, or how many at once."""
+        return self.findings[0] if len(self.findings) == 1 else f"{len(self.findings)} findings"
+
+    @property
+    def file(self) -> str:
+        """A name for its files."""
+        about = self.findings[0] if len(self.findings) == 1 else "all"
+        return file_name(*self.base.split("/"), about, self.method, self.arm, f"seed{self.seed}")
+
+    def conditions(self, through: str = "") -> dict[str, str | int]:
+        """The facts of its scores; `through` says by which method it was aligned where another's maps are scored."""
+        facts: dict[str, str | int] = {"arm": self.arm}
+        if self.arm != "base":
+            facts["seed"] = self.seed
+        return {**facts, "through": through} if through else facts
+
+    def condition(self, through: str = "") -> str:
+        """The same as text."""
+        return condition(**self.conditions(through))
+
+    def learned_condition(self, through: str = "") -> str:
+        """The condition of scores on images that it learned from."""
+        return condition(**self.conditions(through), split=FINETUNE)
+
+
+def file_name(*parts: str) -> str:
+    """The parts in one name for a file; where letters must be left out of it, a digest keeps it apart from others."""
+    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", part) for part in parts if part]
+    if [part.replace(" ", "_") for part in parts if part] != plain:
+        plain.append(hashlib.sha256("/".join(parts).encode()).hexdigest()[:8])
+    return "-".join(plain)
+
+
+def cells_of(rule: AlignmentRule, *, several: bool) -> Iterator[Cell]:
+    """Every network, base by base; a base's own comes first, then its controls."""
+    subjects = [rule.findings] if several else [(finding,) for finding in rule.findings]
+    for base in rule.bases:
+        yield Cell(base.key, "base", rule.findings)
+        for findings in subjects if base.fine_tuned else ():
+            for seed in rule.seeds:
+                yield Cell(base.key, "control", findings, seed)
+                for method in rule.methods:
+                    for arm in DIRECTIONS:
+                        yield Cell(base.key, arm, findings, seed, method)
+
+
+def methods_on(cell: Cell, rule: AlignmentRule) -> dict[str, str]:
+    """The methods whose maps are made on a network, each with the method that it was aligned through if another's."""
+    if cell.arm in ("base", "control"):
+        return dict.fromkeys((*rule.methods, *rule.judged), "")
+    own = {cell.method: ""}
+    return {**own, **dict.fromkeys(rule.judged, cell.method)} if cell.method == rule.through else own
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rows of the fine-tuning images that a network learns from, and those that choose its checkpoint."""
+
+    learned: Rows
+    choosing: Rows
+
+
+def parts_of(images: Images, findings: Sequence[str], share: float, seed: int) -> Parts:
+    """The two parts: no patient is in both, and each has its share of the patients with an outlined finding.
+
+    They are the same for every arm, method and base, so that these can be compared.
+    """
+    outlined = {images.keys[row].patient for finding in findings for row in images.positives(finding)}
+    patients = sorted({key.patient for key in images.keys})
+    name = "+".join(findings)
+    choosing: set[str] = set()
+    for kind, some in (
+        ("outlined", [patient for patient in patients if patient in outlined]),
+        ("others", [patient for patient in patients if patient not in outlined]),
+    ):
+        drawn = generator_for(seed, name, kind, "selection").permutation(some).tolist()
+        most = max(0, len(drawn) - 1) if kind == "outlined" else len(drawn)
+        least = 1 if kind == "outlined" else 0
+        choosing |= set(drawn[: min(most, max(least, round(share * len(drawn))))])
+    chosen = np.array([key.patient in choosing for key in images.keys], bool)
+    return Parts(np.flatnonzero(~chosen), np.flatnonzero(chosen))
+
+
+def seed_of(run_seed: int, cell: Cell) -> int:
+    """The seed of a fine-tuning: the same for all arms, so that they see the same images in the same order."""
+    return seed_for(run_seed, cell.seed, "network")

@@ -1,0 +1,146 @@
+"""From an alignment run's scores and predictions to the numbers of its tables, regressions among them."""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import Estimate, condition
+from heatcheck.stats.correlation import correlations
+from heatcheck.stats.regression import Fit
+from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
+from heatcheck.studies.alignment.means import (
+    RELIANCE,
+    Ends,
+    Wide,
+    difference_rows,
+    mean_rows,
+    read_scores,
+    robustness_rows,
+    scaled_rows,
+)
+from heatcheck.studies.alignment.predictions import prediction_rows
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, AlignmentRule, blank
+
+EXPLAINED = ("mass", "rank")
+REFERENCES = {"architecture": "DenseNet", "method": "gradient"}  # where the run has them; else the first
+PAIRS = (
+    ("mass_align", "rank_align"),
+    ("mass_misalign", "rank_misalign"),
+    ("mass_align", "mass_misalign"),
+    ("rank_align", "rank_misalign"),
+    ("rank_align", "mass_misalign"),
+    ("mass_align", "rank_misalign"),
+)  # as published
+
+
+def regression_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[Estimate]:
+    """Least squares on each image's difference, by pre-training, architecture and method.
+
+    An image has one row for each model and method, the mean over its seeds: were every seed a row, classical errors,
+    which take rows for independent, would fall with each seed that is trained, though no image was added. It also
+    keeps them comparable with published ones, which had one seed.
+    """
+    for metric in EXPLAINED:
+        if metric in ends:
+            yield from _regression(ends[metric].apart, metric, rule)
+
+
+def _regression(apart: Wide, metric: str, rule: AlignmentRule) -> Iterator[Estimate]:
+    differences = apart.table.groupby(["finding", "case", "patient"]).mean()
+    n_images, columns = len(differences), apart.pairs
+    bases = {base.key: base for base in rule.fine_tuned}
+    kinds = {
+        "pretrained": ["yes" if bases[model].pretrained else "no" for model, _ in columns],
+        "architecture": [bases[model].family for model, _ in columns],
+        "method": [method for _, method in columns],
+    }
+    levels = {
+        "pretrained": ("no", "yes"),
+        "architecture": _in_order("architecture", [base.family for base in rule.fine_tuned]),
+        "method": _in_order("method", list(rule.methods)),
+    }
+    factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]
+    patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
+    found = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
+    made = replace(blank("regression", metric), finding=ALL)
+    at_reference = ", ".join(f"{name}: {level}" for name, level in found.references.items())
+    for errors in ("classical", "clustered"):
+        for term in found.terms:
+            at = condition(errors=errors, term=_name(term))
+            fit: Fit = getattr(term, errors)
+            note = at_reference and f"the level at {at_reference}" if term.factor == INTERCEPT else ""
+            yield replace(
+                made, value=fit.value, low=fit.low, high=fit.high, p_value=fit.p_value, condition=at,
+                n_cases=fit.n_cases, n_patients=fit.n_patients, n_undefined=fit.n_undefined, reason=fit.reason or note,
+            )  # fmt: skip
+
+
+def _in_order(factor: str, levels: list[str]) -> tuple[str, ...]:
+    """The levels, the usual reference first."""
+    return tuple(sorted(dict.fromkeys(levels), key=lambda level: level != REFERENCES[factor]))
+
+
+def _name(term: Term) -> str:
+    """What tables call a term; a factor that is left out has its own name alone."""
+    return term.factor if term.factor == "pretrained" or not term.level else f"{term.factor}:{term.level}"
+
+
+def correlation_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[Estimate]:
+    """How both scores at both ends go together, over every image of every network that has all four.
+
+    Here every seed is a row: a mean over seeds would have less noise, and another correlation, than the scores of one
+    network, which is what was published. Patients are drawn with all their rows.
+    """
+    if not set(EXPLAINED) <= set(ends):
+        return
+    names, values, patients = _side_by_side(ends)
+    found = correlations(values, patients, rule.draws, rule.generator("correlation"))
+    places = {frozenset(pair): place for place, pair in enumerate(combinations(names, 2))}
+    for kind in ("pearson", "spearman"):
+        for left, right in PAIRS:
+            one = getattr(found, kind)[places[frozenset((left, right))]]
+            yield replace(
+                blank("correlation", left.split("_")[0]), finding=ALL, value=one.value, low=one.low, high=one.high,
+                condition=condition(kind=kind, left=left, right=right), n_cases=found.n_cases,
+                n_patients=found.n_patients, n_undefined=found.n_undefined, reason=one.reason,
+            )  # fmt: skip
+
+
+def _side_by_side(
+    ends: Mapping[str, Ends],
+) -> tuple[list[str], Float[np.ndarray, "rows four"], Shaped[np.ndarray, " rows"]]:
+    """The four scores of every image of every network, and its patient."""
+    tables = {f"{metric}_{arm}": getattr(ends[metric], arm).table for metric in EXPLAINED for arm in DIRECTIONS}
+    # a row for each place in any of them
+    index = functools.reduce(lambda one, other: one.union(other), (table.index for table in tables.values()))
+    each = [table.reindex(index).to_numpy(float) for table in tables.values()]
+    patients = np.repeat(index.get_level_values("patient").to_numpy(), each[0].shape[1])
+    return list(tables), np.stack([values.ravel() for values in each], 1), patients
+
+
+def alignment_estimates(folder: Path, rule: AlignmentRule) -> list[Estimate]:
+    """Every estimate of an alignment run but its blame table, from its joined tables; one metric at a time is read."""
+    rows: list[Estimate] = []
+    ends = {}
+    for metric in rule.metrics:
+        scores = read_scores(folder, metric)
+        rows += mean_rows(scores, rule)
+        ends[metric] = Ends.of(scores, rule)
+        rows += robustness_rows(ends[metric], metric, rule)
+        rows += difference_rows(scores, rule)
+        rows += scaled_rows(scores, rule)
+    for metric in RELIANCE:
+        scores = read_scores(folder, metric)
+        rows += mean_rows(scores, rule)
+        if metric == RELIANCE[0]:
+            rows += difference_rows(scores, rule)
+    rows += regression_rows(ends, rule)
+    rows += correlation_rows(ends, rule)
+    rows += prediction_rows(folder, rule)
+    return rows

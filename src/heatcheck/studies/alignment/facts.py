@@ -1,0 +1,122 @@
+"""What an alignment run says of itself in run.json, for the report."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from heatcheck.models import MODELS
+from heatcheck.running.facts import RESIZED, method_facts, metric_facts, source_facts
+from heatcheck.sources import SOURCES
+from heatcheck.studies.alignment.bases import PlannedBase
+from heatcheck.studies.alignment.cells import Cell, parts_of, seed_of
+from heatcheck.studies.alignment.images import Images
+from heatcheck.studies.alignment.reliance import FILLS
+
+if TYPE_CHECKING:
+    from heatcheck.studies.alignment.plan import AlignmentPlan
+
+METRICS_SHOWN = (
+    "mass", "rank", "hit", "iou", "reliance", "reliance_placebo", "auroc", "mutual_information_label",
+)  # fmt: skip
+NOTES = (
+    RESIZED,
+    "Evidence against a finding counts as 0, and the channels of a map are added up.",
+    "Each map was compared with the mask of its own image, on the map's own grid.",
+    "Networks were fine-tuned with the base's normalisation statistics and without dropout.",
+    "A control is fine-tuned on the same images in the same order, without looking at maps.",
+    "The evaluation images took no part in fine-tuning nor in the choice of a checkpoint.",
+    "Reliance asks the model itself: how much more its score falls without the outlined area than without others.",
+)
+
+
+def alignment_run_facts(plan: "AlignmentPlan") -> dict[str, Any]:
+    """Names and explanations."""
+    body = plan.body
+    every = {**plan.trained, **plan.judged}
+    return {
+        "findings": list(plan.findings),
+        "methods": [method_facts(*each) for each in every.items()],
+        "trained": list(plan.trained),
+        "judged": list(plan.judged),
+        "through": body.through_method,
+        "metrics": [metric_facts(name) for name in METRICS_SHOWN],
+        **_models(plan.bases),
+        "source": source_facts(str(body.evaluation["name"])),
+        "seeds": list(plan.rule.seeds),
+        "alpha": body.alpha,
+        "fit": body.fit.model_dump(mode="json"),
+        "several": body.several,
+        "softplus": body.softplus,
+        "blame_metric": body.blame_by,
+        "reliance": {"shifts": body.reliance.shifts, "fills": list(FILLS)},
+        "human": plan.human,
+        "notes": [*_remarks(plan), *NOTES],
+    }
+
+
+def _remarks(plan: "AlignmentPlan") -> list[str]:
+    limit = plan.options.limit
+    limited = f"At most {limit} outlined images of each finding were explained (--limit {limit})." if limit else ""
+    remark = SOURCES[str(plan.body.evaluation["name"])].remark
+    truth = (
+        ""
+        if plan.human == "readers"
+        else "The source has no second reader: the upper end of the scale is the experts' own mask, which scores 1."
+    )
+    return [sentence for sentence in (limited, remark, truth) if sentence]
+
+
+def _models(bases: Sequence[PlannedBase]) -> dict[str, Any]:
+    shown = [_model(base, first=number == 0) for number, base in enumerate(bases)]
+    first = bases[0]
+    described = {"name": first.key, "description": shown[0]["description"], "outputs": list(first.contract.outputs)}
+    return {"models": shown, "model": described}
+
+
+def _model(base: PlannedBase, *, first: bool) -> dict[str, Any]:
+    name = base.settings.name
+    known = MODELS[name] if name in MODELS else None  # noqa: SIM401 - a registry raises
+    label = known.label if known else "A model of your own"
+    begun = f" from {base.facts.initialisation}" if base.trained else ""
+    weights = f", weights {base.settings.weights.name}" if base.settings.weights else ""
+    return {
+        "name": base.key,
+        "label": base.settings.label or (base.key if base.trained else label),
+        "description": f"{label}, trained for this study{begun}" if base.trained else f"{label}{weights}",
+        "architecture": name,
+        "family": base.facts.family,
+        "initialisation": base.facts.initialisation,
+        "pretrained": base.facts.pretrained,
+        "fine_tuned": base.facts.fine_tuned,
+        "kind": "single",
+        "members": 1,
+        "weights_hash": base.weights_hash,
+        "primary": first,
+        "input": list(base.contract.size),
+        "channels": base.contract.channels,
+    }
+
+
+def data_facts(plan: "AlignmentPlan", finetune: Images, evaluation: Images) -> dict[str, Any]:
+    """How many images and outlined findings there are, once they were read; of the first seed's split."""
+    first = seed_of(plan.envelope.seed, Cell("", "control", plan.findings, 1))
+    positives: dict[str, dict[str, int]] = {}
+    sizes = (0, 0)
+    for finding in plan.findings:
+        subjects = plan.findings if plan.body.several else (finding,)
+        parts = parts_of(finetune, subjects, plan.body.selection, first)
+        sizes = (len(parts.learned), len(parts.choosing))
+        outlined = set(finetune.positives(finding))
+        labels = [evaluation.label(row, finding) for row in range(len(evaluation.keys))]
+        positives[finding] = {
+            "finetune": len(outlined & set(parts.learned.tolist())),
+            "selection": len(outlined & set(parts.choosing.tolist())),
+            "evaluation": len(evaluation.positives(finding)),
+            "evaluation_positives": labels.count(1.0),
+            "evaluation_negatives": labels.count(0.0),
+        }
+    return {
+        "n_finetune": sizes[0],
+        "n_selection": sizes[1],
+        "n_evaluation": len(evaluation.keys),
+        "positives": positives,
+    }

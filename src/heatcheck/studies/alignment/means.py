@@ -1,0 +1,307 @@
+"""Means of an alignment run's scores over images and seeds, their differences, and both on the readers' scale."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from jaxtyping import Int
+
+from heatcheck.core.records import ALL_FINDINGS as ALL
+from heatcheck.core.records import HUMAN, Estimate, Score, condition, facts_of
+from heatcheck.runs.tables import read_batches
+from heatcheck.stats.resampling.bca import NO_VALUE
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
+from heatcheck.stats.resampling.nested_ratios import nested_ratios
+from heatcheck.studies.alignment.vocabulary import (
+    ARMS,
+    DIRECTIONS,
+    FINETUNE,
+    FLOOR,
+    FLOOR_METHOD,
+    HUMAN_ARM,
+    AlignmentRule,
+    blank,
+)
+
+KEYS = ["finding", "seed", "case", "patient"]  # an image of a network; what was not trained has seed 0
+NO_SCORES = "no scores"
+Column = tuple[str, str]  # model and method
+Reasons = Mapping[tuple[str, str, str], str]  # by model, method and finding
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Values by image and pair of model and method, and why some pairs have none."""
+
+    table: pd.DataFrame  # the index is KEYS, the columns are pairs; NaN where undefined or never scored
+    reasons: Reasons
+
+    def why_not(self, column: Column, finding: str) -> str:
+        """The commonest reason of the values that a pair lacks on a finding, or on any of them."""
+        return self.reasons.get((*column, finding), "")
+
+    @property
+    def pairs(self) -> list[Column]:
+        """Its columns."""
+        return [(str(pair[0]), str(pair[1])) for pair in self.table.columns.to_list()]
+
+    def __sub__(self, other: "Wide") -> "Wide":
+        """The differences, image by image; where one of the two is undefined, so is the difference."""
+        return Wide(self.table - other.table, {**other.reasons, **self.reasons})
+
+    def renamed(self, columns: Sequence[Column], given: Sequence[Column]) -> "Wide":
+        """The given columns under other names, in their order."""
+        values = self.table[list(given)].set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
+        findings = {key[2] for key in self.reasons}
+        pairs = list(zip(columns, given, strict=True))
+        reasons = {(*new, f): why for f in findings for new, old in pairs if (why := self.why_not(old, f))}
+        return Wide(values, reasons)
+
+    @staticmethod
+    def labels(table: pd.DataFrame, level: str) -> Int[np.ndarray, " rows"]:
+        """What each row has of one of the KEYS, as the number of its name in sorted order."""
+        return np.asarray(pd.factorize(table.index.get_level_values(level), sort=True)[0])
+
+    def of_finding(self, finding: str) -> pd.DataFrame:
+        """One finding's rows."""
+        return self.table[self.table.index.get_level_values("finding") == finding]
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """All values of one metric, by their condition without the seed."""
+
+    metric: str
+    by_condition: Mapping[str, pd.DataFrame]
+
+    def columns(self, at: str) -> list[Column]:
+        """The pairs that were scored under a condition."""
+        table = self.by_condition.get(at)
+        return [] if table is None else sorted(set(zip(table["model"], table["method"], strict=True)))
+
+    def wide(self, at: str, columns: Sequence[Column]) -> Wide:
+        """Those pairs under a condition, whether they were scored or not."""
+        names = pd.MultiIndex.from_tuples(columns, names=["model", "method"])
+        table = self.by_condition.get(at)
+        if table is None:
+            none = pd.MultiIndex.from_arrays([[], np.array([], int), [], []], names=KEYS)
+            return Wide(pd.DataFrame(np.empty((0, len(names))), none, names), {})
+        # a pivot refuses two rows for one place, of which a pivot table would make a mean
+        wide = table.pivot(index=KEYS, columns=["model", "method"], values="value")  # noqa: PD010
+        return Wide(wide.reindex(columns=names), _reasons(table[table["value"].isna()]))
+
+
+def read_scores(folder: Path, metric: str) -> MetricScores:
+    """One metric's values; words stay numbers of a dictionary until they are asked for."""
+    columns = ["case", "patient", "finding", "method", "model", "value", "condition", "reason"]
+    batches = list(read_batches(folder / "scores.parquet", Score, columns, [("metric", "==", metric)]))
+    if not batches:
+        return MetricScores(metric, {})
+    table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
+    seeds, rest = [], []
+    for at in table["condition"].cat.categories:
+        facts = dict(facts_of(str(at)))
+        seeds.append(int(facts.pop("seed", 0)))
+        rest.append(condition(**facts))
+    codes = table["condition"].cat.codes.to_numpy()
+    table = table.drop(columns="condition").assign(seed=np.array(seeds)[codes])
+    places = np.array(rest, object)[codes]
+    words = {name: object for name in table.columns if name not in {"value", "seed"}}
+    parts = {str(at): table[places == at].astype(words) for at in sorted(set(rest))}
+    return MetricScores(metric, {at: part for at, part in parts.items() if len(part)})
+
+
+def _reasons(undefined: pd.DataFrame) -> Reasons:
+    """The commonest reason by model, method and finding, and by model and method."""
+    found: dict[tuple[str, str, str], str] = {}
+    counts = undefined.groupby(["model", "method", "finding", "reason"], sort=True).size().sort_values(kind="stable")
+    for model, method, finding, reason in counts.index:
+        if reason:
+            found[model, method, finding] = found[model, method, ALL] = reason
+    return found
+
+
+RELIANCE = ("reliance", "reliance_placebo")  # what the model does, whatever a map shows
+POOLED = condition(pooled="images")
+DRAWN = ("seed", "patient")  # what is drawn again
+SHARED = ("base", "control")  # arms whose networks belong to no method
+
+
+def columns_of(metric: str, at: str, rule: AlignmentRule) -> list[Column]:
+    """The pairs of model and method that a metric should have under a condition."""
+    facts = facts_of(at)
+    arm = facts["arm"]
+    if arm in {FLOOR, HUMAN_ARM}:
+        return [("", FLOOR_METHOD if arm == FLOOR else HUMAN)]
+    if metric in RELIANCE:
+        methods: tuple[str, ...] = ("",) if arm in SHARED else rule.methods
+    elif "through" in facts:
+        methods = rule.judged
+    else:
+        methods = (*rule.methods, *rule.judged) if arm in SHARED and "split" not in facts else rule.methods
+    return [(base.key, method) for base in rule.fine_tuned for method in methods]
+
+
+def mean_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+    """The mean of every pair in every arm, on each finding and over all of them."""
+    expected = [condition(arm=arm) for arm in ARMS]
+    if scores.metric not in RELIANCE:
+        expected.append(condition(arm=FLOOR))
+    for at in dict.fromkeys([*expected, *scores.by_condition]):
+        columns = list(dict.fromkeys([*columns_of(scores.metric, at, rule), *scores.columns(at)]))
+        made = replace(blank("mean", scores.metric), condition=at)
+        yield from averaged(scores.wide(at, columns), made, rule)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Scores of the methods that networks were trained through, toward the masks and away from them."""
+
+    align: Wide
+    misalign: Wide
+
+    @classmethod
+    def of(cls, scores: MetricScores, rule: AlignmentRule) -> "Ends":
+        """One metric's."""
+        at = [condition(arm=arm) for arm in DIRECTIONS]
+        return cls(*(scores.wide(each, columns_of(scores.metric, each, rule)) for each in at))
+
+    @property
+    def apart(self) -> Wide:
+        """Aligned less misaligned, by image and seed."""
+        return self.align - self.misalign
+
+
+def robustness_rows(ends: Ends, metric: str, rule: AlignmentRule) -> Iterator[Estimate]:
+    """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
+    yield from averaged(ends.apart, blank("robustness", metric), rule)
+    yield from averaged(ends.apart, replace(blank("robustness", metric), condition=POOLED), rule)
+
+
+def difference_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+    """How far fine-tuning moved each pair beyond its control, and how far the base is from the floor."""
+    metric = scores.metric
+    compared: list[dict[str, str]] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
+    if metric not in RELIANCE:
+        compared.append({"arm": "base", "versus": FLOOR})
+        compared.append({"arm": "align", "versus": "control", "split": FINETUNE})
+        if rule.judged:
+            compared += [{"arm": arm, "versus": "control", "through": rule.through} for arm in DIRECTIONS]
+    for facts in compared:
+        made = replace(blank("difference", metric), condition=condition(**facts))
+        yield from averaged(_difference(scores, facts, rule), made, rule)
+
+
+def _difference(scores: MetricScores, facts: dict[str, str], rule: AlignmentRule) -> Wide:
+    """Each pair's scores in one arm less those in the other, image by image and seed by seed."""
+    left = condition(**{name: value for name, value in facts.items() if name != "versus"})
+    beside = {"split": facts["split"]} if "split" in facts else {}
+    right = condition(arm=facts["versus"], **beside)
+    columns = columns_of(scores.metric, left, rule)
+    others = columns
+    if facts["versus"] == FLOOR:
+        others = [("", FLOOR_METHOD)] * len(columns)
+    elif scores.metric in RELIANCE:
+        others = [(model, "") for model, _ in columns]
+    beneath = scores.wide(right, sorted(set(others)))
+    return scores.wide(left, columns) - beneath.renamed(columns, others)
+
+
+def averaged(wide: Wide, made: Estimate, rule: AlignmentRule) -> Iterator[Estimate]:
+    """The blank filled for every pair, on each finding and over all of them."""
+    pooled = made.condition == POOLED
+    within = (0.0, 1.0) if made.statistic == "mean" else (-1.0, 1.0)
+    within = (-math.inf, math.inf) if made.metric in RELIANCE else within
+    for finding in (ALL,) if pooled else (*rule.findings, ALL):
+        own = wide.table if finding == ALL else wide.of_finding(finding)
+        findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
+        design = Design(seeds, patients, None if pooled else findings)
+        trained = bool(own.index.get_level_values("seed").any())
+        generator = rule.generator(made.statistic, made.metric, finding, made.condition)
+        values = own.to_numpy(float)
+        found = nested_means(values, design, rule.draws, generator, within=within)
+        for column, one, scored in zip(wide.pairs, found, values.T, strict=True):
+            covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(rule.findings)
+            reason = reason_of(one, rule, covered, wide.why_not(column, finding), trained=trained)
+            yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)
+
+
+def filled(made: Estimate, one: NestedEstimate, reason: str) -> Estimate:
+    """The blank with an estimate's numbers."""
+    return replace(
+        made, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
+        n_undefined=one.n_undefined, reason=reason,
+    )  # fmt: skip
+
+
+def reason_of(one: NestedEstimate, rule: AlignmentRule, covered: int, why_not: str, *, trained: bool) -> str:
+    """Why a part of an estimate is missing, or else what it does not rest on.
+
+    What was not fine-tuned has no seeds: that it has one only is not worth a word.
+    """
+    if one.reason in {NO_SEED, NO_VALUE}:
+        return why_not or NO_SCORES
+    if one.reason:
+        return one.reason  # alone: others look for it
+    note = one.note if trained else one.note.removeprefix(ONE_SEED).removeprefix("; ")
+    seeds = f"over {one.n_seeds} of {len(rule.seeds)} seeds" if trained and one.n_seeds < len(rule.seeds) else ""
+    findings = f"over {covered} of {len(rule.findings)} findings" if covered < len(rule.findings) else ""
+    return "; ".join(filter(None, (note, seeds, findings)))
+
+
+NO_FLOOR = "no scores of random maps"
+NO_HUMAN = "no scores of readers"
+ROOM = {
+    "readers": "what readers score above the floor",
+    "truth": "what the mask itself scores above the floor",
+}
+
+
+def scaled_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+    """(Score less floor) over (human less floor), as a ratio of means over the images that have all three."""
+    floor = _by_image(scores, FLOOR, FLOOR_METHOD)
+    human = _by_image(scores, HUMAN_ARM, HUMAN) if rule.human == "readers" else floor * 0 + 1
+    conditions = [condition(arm=arm) for arm in ARMS]
+    if rule.judged:
+        conditions += [condition(arm=arm, through=rule.through) for arm in DIRECTIONS]
+    for at in conditions:
+        made = replace(blank("scaled", scores.metric), condition=at)
+        yield from _scaled(scores, floor, human, made, rule)
+
+
+def _by_image(scores: MetricScores, arm: str, method: str) -> pd.Series:
+    """What is known of an image whatever the network, by finding and case."""
+    table = scores.wide(condition(arm=arm), [("", method)]).table
+    return pd.Series(table.to_numpy()[:, 0], _images(table))
+
+
+def _images(table: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_arrays([table.index.get_level_values(name) for name in ("finding", "case")])
+
+
+def _scaled(
+    scores: MetricScores, floor: pd.Series, human: pd.Series, made: Estimate, rule: AlignmentRule
+) -> Iterator[Estimate]:
+    columns = columns_of(scores.metric, made.condition, rule)
+    wide = scores.wide(made.condition, columns)
+    for finding in rule.findings:
+        own = wide.of_finding(finding)
+        images = _images(own)
+        beneath, above = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
+        seeds, patients = (wide.labels(own, name) for name in DRAWN)
+        trained = bool(own.index.get_level_values("seed").any())
+        values = own.to_numpy(float)
+        found = nested_ratios(
+            values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), rule.draws,
+            rule.generator("scaled", scores.metric, finding, made.condition), ROOM[rule.human],
+        )  # fmt: skip
+        lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
+        for column, one in zip(columns, found, strict=True):
+            why_not = wide.why_not(column, finding) or (lacking if len(own) else "")
+            reason = reason_of(one, rule, len(rule.findings), why_not, trained=trained)
+            yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)

@@ -1,0 +1,184 @@
+"""Makes the networks of an alignment study: each fine-tuned from its base, as far as an earlier call had come."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from heatcheck.core.contracts import Method
+from heatcheck.core.errors import UntrainedError
+from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.models.load import read_weights
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
+from heatcheck.studies.alignment.bases import Bench
+from heatcheck.studies.alignment.cells import Cell, Parts, Rows, parts_of, seed_of
+from heatcheck.studies.alignment.images import Images
+from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
+from heatcheck.studies.alignment.spec import AlignmentBody
+from heatcheck.training import FitSettings, Job, Machine, fit, steps_done
+
+FOLDER = "networks"
+SAVE_EVERY = 60.0  # seconds: there are thousands of networks, and saving each after every epoch wears disks out
+
+
+class MaskedExamples(Dataset[tuple[Tensor, ...]]):
+    """Images with their labels, the masks of the findings on the maps' grid, and whether there is one to learn from.
+
+    A mask that covers the whole grid takes no part: there is nothing outside it.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        rows: Rows,
+        contract: Preprocessing,
+        findings: Sequence[str],
+        grid: tuple[int, ...],
+    ) -> None:
+        self.images, self.rows, self.contract = images, rows, contract
+        self.findings, self.grid = findings, grid
+        self._masks: dict[int, Tensor] = {}  # small ones, but costly to make
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        row = int(self.rows[index])
+        image = self.images.prepared([row], self.contract)[0]
+        masks = self._masks_of(row)
+        return image, self._labels(row), masks.float(), self._outlined(row), torch.tensor(row)
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether there is a mask to learn from."""
+        return any(bool(self._outlined(row).any()) for row in self.rows.tolist())
+
+    def _labels(self, row: int) -> Tensor:
+        return torch.tensor([self.images.label(row, finding) for finding in self.findings])
+
+    def _outlined(self, row: int) -> Tensor:
+        """Which findings are there and outlined, with something left outside."""
+        flat = self._masks_of(row).flatten(1)
+        return flat.any(1) & ~flat.all(1) & (self._labels(row) == 1)
+
+    def _masks_of(self, row: int) -> Tensor:
+        if row not in self._masks:
+            self._masks[row] = torch.stack([self._mask(row, finding) for finding in self.findings])
+        return self._masks[row]
+
+    def _mask(self, row: int, finding: str) -> Tensor:
+        found = self.images.mask_on(row, finding, self.contract, self.grid)
+        return torch.zeros(self.grid, dtype=torch.bool) if found is None else torch.from_numpy(found)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes networks, and gives out the bases."""
+
+    body: AlignmentBody
+    seed: int  # of the run
+    bench: Bench
+    methods: Mapping[str, Method]
+    finetune: Images
+    evaluation: Images
+    folder: Path  # of the run
+    machine: Machine
+    watcher: Watcher
+    _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    _gone: set[Cell] = field(default_factory=set)
+
+    def parts(self, cell: Cell) -> Parts:
+        """The images that a network learns from, and those that choose its checkpoint."""
+        return parts_of(self.finetune, cell.findings, self.body.selection, seed_of(self.seed, cell))
+
+    def made(self, cell: Cell) -> NetworkClassifier:
+        """The network: the base itself, or what fine-tuning makes of it."""
+        base = self.bench.classifier(cell.base)
+        if cell.arm == "base":
+            return base
+        self._train(cell, base)
+        module = self.bench.copy(cell.base)
+        module.load_state_dict(read_weights(self.path(cell)).state)
+        return NetworkClassifier(cell.key, module.eval(), base.preprocessing)
+
+    def path(self, cell: Cell) -> Path:
+        """Where the network's weights lie."""
+        return self.folder / FOLDER / f"{cell.file}.safetensors"
+
+    def state(self, cell: Cell) -> Path:
+        """Where its fit remembers how far it is."""
+        return self.path(cell).with_suffix(".ckpt")
+
+    def forget(self, cell: Cell) -> None:
+        """Remove what only the making needed; the weights too, unless they are asked for.
+
+        Each once: a run that goes on forgets all networks before it at every step, and they are thousands.
+        """
+        if cell in self._gone:
+            return
+        self._gone.add(cell)
+        if self.body.keep_networks:
+            self.state(cell).unlink(missing_ok=True)
+        else:
+            self.discard(cell)
+
+    def discard(self, cell: Cell) -> None:
+        """Remove everything of a network."""
+        self.state(cell).unlink(missing_ok=True)
+        self.path(cell).unlink(missing_ok=True)
+
+    def _train(self, cell: Cell, base: NetworkClassifier) -> None:
+        self.path(cell).parent.mkdir(exist_ok=True)
+        parts = self.parts(cell)
+        contract, grid = base.preprocessing, self._grid(cell, base)
+        part = self.body.fit
+        settings = FitSettings(
+            **part.model_dump(exclude={"learning_rate"}), learning_rate=part.rates[0], seed=seed_of(self.seed, cell)
+        )
+        classifier = NetworkClassifier(cell.key, self.bench.copy(cell.base), contract)
+        learned = MaskedExamples(self.finetune, parts.learned, contract, cell.findings, grid)
+        if cell.method and not learned.shows_something:
+            raise UntrainedError(
+                f"every mask that could be learned from covers the whole grid of {cell.method}'s maps "
+                f"({'×'.join(map(str, grid))}); name a layer with a finer grid, or leave the finding out"
+            )
+        job = Job(
+            classifier.module,
+            self._objective(cell, classifier),
+            learned,
+            MaskedExamples(self.finetune, parts.choosing, contract, cell.findings, grid),
+            settings,
+            self.state(cell),
+            BestNetwork(self.path(cell), self.bench.base(cell.base).settings.name, contract),
+            save_every=SAVE_EVERY,
+        )
+        self.watcher.start(cell.label, job.steps, steps_done(job.state_file))
+        with repeatable(None):
+            fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
+
+    def _objective(self, cell: Cell, classifier: NetworkClassifier) -> AlignmentObjective:
+        targets = tuple(classifier.outputs.index(finding) for finding in cell.findings)
+        common = AlignmentObjective(
+            classifier,
+            targets,
+            at_once=self.body.at_once,
+            seed=seed_of(self.seed, cell),
+            softplus=self.body.softplus,
+        )
+        if cell.arm not in ("align", "misalign"):
+            return common
+        method = self.methods[cell.method]
+        return replace(common, method=method, direction=cell.arm, alpha=self.body.alpha)
+
+    def _grid(self, cell: Cell, base: NetworkClassifier) -> tuple[int, ...]:
+        """The grid of the method's maps on this base; one pixel where no map is made."""
+        if not cell.method:
+            return (1,) * len(base.preprocessing.size)
+        if (cell.base, cell.method) not in self._grids:
+            self._grids[cell.base, cell.method] = map_grid(self.methods[cell.method], base)
+        return self._grids[cell.base, cell.method]

@@ -1,0 +1,293 @@
+"""Study: the same model fine-tuned toward the experts' masks and away from them; whose fault is a low score?"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from heatcheck.core.contracts import Method, Source
+from heatcheck.core.errors import CaseError, SpecError
+from heatcheck.core.records import CaseKey, Estimate
+from heatcheck.explaining.batch import Explainer
+from heatcheck.explaining.dry_run import try_out
+from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.spec import require_apart
+from heatcheck.methods import METHODS
+from heatcheck.methods.differentiable import differentiable
+from heatcheck.models import NetworkClassifier, explained
+from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.running.study import RunOptions, Stage
+from heatcheck.runs.spec import Envelope, Spec
+from heatcheck.runs.store import RunFolder
+from heatcheck.studies.alignment.bases import BasesStage, Bench, PlannedBase, base_outputs, fresh, planned_bases
+from heatcheck.studies.alignment.blame import blame_rows, separation_rows
+from heatcheck.studies.alignment.cells import Cell, cells_of, parts_of, seed_of
+from heatcheck.studies.alignment.estimates import alignment_estimates
+from heatcheck.studies.alignment.facts import alignment_run_facts, data_facts
+from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
+from heatcheck.studies.alignment.images import FOLDER as IMAGES
+from heatcheck.studies.alignment.images import Images, Wanted, images_of
+from heatcheck.studies.alignment.networks import FOLDER as NETWORKS
+from heatcheck.studies.alignment.networks import Workshop
+from heatcheck.studies.alignment.reliance import RelianceSettings
+from heatcheck.studies.alignment.scores import Measuring
+from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
+from heatcheck.studies.alignment.stage import CellsStage, Ends
+from heatcheck.studies.alignment.vocabulary import AlignmentRule
+from heatcheck.training import Machine
+
+
+@dataclass(frozen=True)
+class AlignmentPlan:
+    """An alignment study, checked and ready."""
+
+    body: AlignmentBody
+    spec: Spec
+    sources: Mapping[str, Source]  # finetune and evaluation, and training and validation of the bases if any
+    trained: Mapping[str, Method]
+    judged: Mapping[str, Method]
+    findings: tuple[str, ...]
+    bases: tuple[PlannedBase, ...]
+    human: Literal["readers", "truth"]
+    options: RunOptions
+
+    @property
+    def envelope(self) -> Envelope:
+        """The common part of the spec."""
+        return self.spec.envelope
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The resolved spec, the weights and the cases."""
+        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
+        text = json.dumps(spec, sort_keys=True)
+        return {
+            "spec": json.loads(text),
+            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "weights_hash": [base.weights_hash for base in self.bases],
+            "contract": [base.contract.model_dump(mode="json") for base in self.bases],
+            "cases_hash": digest_of_cases([key for source in self.sources.values() for key in source.index()]),
+            "data_hash": [source.stamp() for source in self.sources.values()],
+            "seed": self.envelope.seed,
+            "device": self.options.device,
+            "limit": self.options.limit,
+            "pseudonymised": self.options.pseudonymise,
+        }
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Names and explanations for the report."""
+        return alignment_run_facts(self)
+
+    @cached_property
+    def rule(self) -> AlignmentRule:
+        """What is estimated."""
+        return AlignmentRule(
+            bases=tuple(base.facts for base in self.bases),
+            findings=self.findings,
+            methods=tuple(self.trained),
+            judged=tuple(self.judged),
+            through=self.body.through_method,
+            seeds=tuple(range(1, self.body.seeds + 1)),
+            metrics=METRICS,
+            draws=self.body.bootstrap_draws,
+            seed=self.envelope.seed,
+            human=self.human,
+            blame_metric=self.body.blame_by,
+        )
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every network of the grid."""
+        return list(cells_of(self.rule, several=self.body.several))
+
+    @property
+    def measuring(self) -> Measuring:
+        """What is measured on each."""
+        settings = RelianceSettings(shifts=self.body.reliance.shifts)
+        methods = {**self.trained, **self.judged}
+        size, seed = self.envelope.batch_size, self.envelope.seed
+        return Measuring(METRICS, methods, size, seed, settings, self.options.limit)
+
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
+        """The bases that are to be trained; then every network, fine-tuned and measured.
+
+        Images are read before anything is trained: what is wrong with them should not be known after days.
+        """
+        finetune, evaluation = self._images(folder, "finetune", watcher), self._images(folder, "evaluation", watcher)
+        self._require_readable(finetune, evaluation)
+        self._require_filled(finetune)
+        machine = Machine(self.options.device)
+        bench = Bench(self.bases, self.spec, self.options, folder.path / NETWORKS)
+        if self.body.base is not None:
+            sources = (self.sources["training"], self.sources["validation"])
+            workers = replace(machine, workers=self.options.workers)
+            seed = self.envelope.seed
+            yield BasesStage(self.body.base, bench, sources, folder.path, seed, workers, watcher)
+        folder.record(**data_facts(self, finetune, evaluation))
+        workshop = Workshop(
+            self.body,
+            self.envelope.seed,
+            bench,
+            self.trained,
+            finetune,
+            evaluation,
+            folder.path,
+            replace(machine, precision=self.body.precision),
+            watcher,
+        )
+        source = self.sources["evaluation"]
+        ends = Ends(source, evaluation, self.findings, self.measuring, self.options.workers)
+        yield CellsStage(workshop, self.cells, self.rule, self.measuring, ends, self._kept(evaluation))
+        for cell in self.cells:
+            workshop.forget(cell)
+
+    def _images(self, folder: RunFolder, name: str, watcher: Watcher) -> Images:
+        contracts = tuple(base.contract for base in self.bases)
+        wanted = Wanted(self.sources[name], self.findings, contracts, self.options.workers)
+        return images_of(wanted, folder.path, name, watcher)
+
+    def _require_readable(self, finetune: Images, evaluation: Images) -> None:
+        for name, images in (("finetune", finetune), ("evaluation", evaluation)):
+            for finding in self.findings:
+                if not images.positives(finding):
+                    raise SpecError(
+                        f"{self.spec.name}: no image of `{name}` with an outlined {finding!r} can be read; "
+                        "check the source"
+                    )
+
+    def _require_filled(self, finetune: Images) -> None:
+        """Refuse images of which too few are learned from to fill a batch; how patients are drawn decides that."""
+        size = self.body.fit.batch_size
+        for cell in self.cells:
+            if cell.base != self.bases[0].key or cell.arm != "control":
+                continue  # the parts are the same for all bases, methods and arms
+            parts = parts_of(finetune, cell.findings, self.body.selection, seed_of(self.envelope.seed, cell))
+            if len(parts.learned) < size:
+                raise SpecError(
+                    f"{self.spec.name}: {len(parts.learned)} of the {len(finetune.keys)} fine-tuning images that can "
+                    f"be read are learned from, and a batch has {size}; lower `fit.batch_size`, or `selection`"
+                )
+
+    def _shown(self, evaluation: Images) -> dict[str, list[CaseKey]]:
+        """The cases to be looked at, by finding."""
+        if self.envelope.keep_maps == "none":
+            return {}
+        outlined = {
+            (evaluation.keys[row].case, finding)
+            for finding in self.findings
+            for row in evaluation.positives(finding)[: self.options.limit]
+        }
+        keys, most = evaluation.keys, self.envelope.gallery
+        return chosen(keys, self.findings, most, lambda key, finding: (key.case, finding) in outlined)
+
+    def _kept(self, evaluation: Images) -> dict[str, frozenset[str]]:
+        """Of each finding the cases whose maps are kept."""
+        if self.envelope.keep_maps == "all":
+            return {
+                name: frozenset(evaluation.keys[row].case for row in evaluation.positives(name))
+                for name in self.findings
+            }
+        return {name: frozenset(key.case for key in keys) for name, keys in self._shown(evaluation).items()}
+
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """Means, robustness, regressions, answers and the blame table."""
+        found = [*alignment_estimates(folder.path, self.rule), *separation_rows(folder.path, self.rule)]
+        return [*found, *blame_rows(found, self.rule)]
+
+    def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
+        """Telling images with the maps of every arm; then what only the work needed goes."""
+        evaluation = self._images(folder, "evaluation", watcher)
+        cases, most = self._shown(evaluation), self.envelope.gallery
+        make_alignment_gallery(folder, self.rule, self.sources["evaluation"], cases, most, watcher)
+        shutil.rmtree(folder.path / IMAGES, ignore_errors=True)  # a folder that is passed on must not hold every image
+
+
+def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
+    """The study, with everything checked that can be known before work starts."""
+    body = spec.checked_body(AlignmentBody)
+    trained = built_methods(body.methods, spec.name)
+    judged = built_methods(body.judged, spec.name)
+    require_roles(body, trained, judged, spec.name)
+    parts = {"finetune": body.finetune, "evaluation": body.evaluation}
+    if body.base is not None:
+        parts |= {"training": body.base.training, "validation": body.base.validation}
+    sources = open_sources(parts, spec)
+    require_apart(sources, spec.name)
+    findings = findings_of(body, sources, spec.name)
+    _require_batch(body, len(sources["finetune"].index()), spec.name)
+    bases = planned_bases(body, spec, options, base_outputs(body.base, sources.get("training")))
+    for base in bases:
+        missing = [finding for finding in findings if finding not in base.contract.outputs]
+        if missing:
+            known = ", ".join(base.contract.outputs)
+            raise SpecError(f"{spec.name}: model {base.key} has no output for {', '.join(missing)}; it has {known}")
+    human = human_end(sources["evaluation"], findings)
+    if options.pseudonymise:
+        sources = {name: pseudonymous(source, source.index(), out)[0] for name, source in sources.items()}
+    plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
+    for base in bases:
+        _try_methods(base, plan)
+    return plan
+
+
+def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
+    """Refuse a batch that the images to learn from cannot fill."""
+    learned = images - round(body.selection * images)
+    if learned < body.fit.batch_size:
+        raise SpecError(
+            f"{where}: about {learned} of the {images} fine-tuning images are learned from, and a batch has "
+            f"{body.fit.batch_size}; lower `fit.batch_size`, or `selection`"
+        )
+
+
+def human_end(source: Source, findings: Sequence[str]) -> Literal["readers", "truth"]:
+    """Whether the source has readers besides the truth: the first outlined case that can be read says so."""
+    for key in source.index():
+        if not any(key.labels.get(finding) == 1 for finding in findings):
+            continue
+        try:
+            return "readers" if source.load(key).readings else "truth"
+        except CaseError:
+            continue
+    return "truth"
+
+
+def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
+    """Ask each method for one map of the base, and learn a step through those that networks are trained through."""
+    if base.trained:
+        module = fresh(base, plan.envelope.seed).eval()
+        classifier = NetworkClassifier(base.key, module, base.contract)
+    else:
+        classifier = Bench(plan.bases, plan.spec, plan.options, Path()).classifier(base.key)
+    methods = {**plan.trained, **plan.judged}
+    try_out(Explainer(classifier, plan.findings, methods, "positive", plan.envelope.seed))
+    for name, method in plan.trained.items():
+        _require_slope(name, method, classifier)
+
+
+def _require_slope(name: str, method: Method, classifier: NetworkClassifier) -> None:
+    """Refuse a method whose maps of this network do not depend on its weights in a way that can be learned."""
+    wanted = classifier.preprocessing
+    image = torch.rand(1, wanted.channels, *wanted.size, generator=torch.Generator().manual_seed(0))
+    cheap = replace(method, **METHODS[name].trial)  # type: ignore[type-var]
+    target = torch.zeros(1, 1, dtype=torch.long, device=classifier.device)
+    made = differentiable(cheap)(
+        explained(classifier), image.to(classifier.device), target, [0], create_graph=True
+    ).values
+    weights = [weight for weight in classifier.module.parameters() if weight.requires_grad]
+    if not weights:
+        raise SpecError(
+            f"model {classifier.name} has no weights that can be trained; set requires_grad of those that may change"
+        )
+    slopes = torch.autograd.grad(made.square().sum(), weights, allow_unused=True) if made.requires_grad else ()
+    if not any(slope is not None and bool(slope.isfinite().all()) for slope in slopes):
+        raise SpecError(f"networks cannot be trained through {name} on model {classifier.name}; use another method")

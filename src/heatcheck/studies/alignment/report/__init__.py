@@ -1,0 +1,1 @@
+"""The alignment study's page."""

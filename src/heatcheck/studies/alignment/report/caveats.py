@@ -1,0 +1,172 @@
+"""What a careful reader should hold against an alignment study's verdict, one plain sentence each."""
+
+import itertools
+import math
+
+from heatcheck.core.records import Estimate
+from heatcheck.report.caveats import smaller_settings
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.gaps import is_network
+from heatcheck.report.numbers import SCORE, count, few, listed, number
+from heatcheck.studies.alignment.report.facts import (
+    ARMS,
+    TUNED,
+    Pipeline,
+    against_truth,
+    images_behind,
+    limit_of,
+    of_network,
+    pipelines,
+    seeds_of,
+)
+from heatcheck.studies.alignment.report.sections.blame import blames
+
+FEW_POSITIVES = 10
+MOST_LOST = 0.05  # of AUROC, before a tuned network is called another model
+WEAK, GUESS = 0.6, 0.5  # AUROC
+
+
+def caveats(evidence: Evidence) -> tuple[str, ...]:
+    """The sentences that apply to this run."""
+    made = (
+        _limited(evidence),
+        _failed(evidence),
+        _one_seed(evidence),
+        _few_positives(evidence),
+        _phantom(evidence),
+        _weak(evidence),
+        _rough(evidence),
+        _lost(evidence),
+        _floors(evidence),
+        _scale(evidence),
+        smaller_settings(evidence),
+    )
+    return tuple(sentence for sentence in made if sentence)
+
+
+def _limited(evidence: Evidence) -> str:
+    limit = limit_of(evidence)
+    if not limit:
+        return ""
+    return (
+        f"This run was cut short on purpose (--limit {limit}): at most {count(limit, 'image')} of each finding "
+        f"{'was' if limit == 1 else 'were'} explained, and every map score and reading rests on so few."
+    )
+
+
+def _failed(evidence: Evidence) -> str:
+    """How many networks and images took no part."""
+    cases = evidence.run.cases
+    lost = cases[cases["status"] == "failed"]
+    cells = int(is_network(lost).sum())
+    images = len(lost) - cells
+    told = [f"{count(cells, 'fine-tuned network')} failed"] if cells else []
+    told += [f"{count(images, 'image')} could not be read"] if images else []
+    if not told:
+        return ""
+    return f"{' and '.join(told)}, and took no part; the section on gaps lists them with reasons."
+
+
+def _one_seed(evidence: Evidence) -> str:
+    if len(seeds_of(evidence)) != 1:
+        return ""
+    return (
+        "Every network was fine-tuned once, with one seed: the intervals speak of other patients, not of another "
+        "training, which may end elsewhere."
+    )
+
+
+def _few_positives(evidence: Evidence) -> str:
+    rare = [f"{finding} ({n})" for finding, n in images_behind(evidence).items() if n < FEW_POSITIVES]
+    if not rare:
+        return ""
+    return f"Fewer than {FEW_POSITIVES} evaluation images stand behind {few(rare)}: read those rows as anecdotes."
+
+
+def _phantom(evidence: Evidence) -> str:
+    name = str((evidence.run.manifest.get("source") or {}).get("name") or "")
+    if not name.startswith("phantom"):
+        return ""
+    return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
+
+
+def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Estimate | None:
+    row = of_network(evidence, pipeline, arm, ("auroc", "auroc", finding))
+    return None if row is None or math.isnan(row.value) else row
+
+
+def _weak(evidence: Evidence) -> str:
+    """Base models that may guess, finding by finding: what such a model relies on is a poor measure of any map."""
+    found: dict[tuple[str, str], float] = {}
+    for pipeline in pipelines(evidence):
+        for finding in evidence.findings:
+            row = _auroc(evidence, pipeline, "base", finding)
+            if row and (row.value < WEAK or row.low <= GUESS):
+                found[finding, pipeline.base.label] = row.value
+    worst = sorted(found.items(), key=lambda each: each[1])
+    weak = [f"{finding} ({label}, {number(value, SCORE.rounded(2))})" for (finding, label), value in worst]
+    if not weak:
+        return ""
+    return (
+        f"Not surely better than guessing (AUROC below {WEAK:g}, or an interval that reaches {GUESS:g}): {few(weak)}. "
+        "A map of such a model explains a guess, whatever it marks."
+    )
+
+
+def _rough(evidence: Evidence) -> str:
+    """Findings of which it is hardly known whether any network predicts them."""
+    told = evidence.run.manifest.get("positives") or {}
+    rare = []
+    for finding in evidence.findings:
+        facts = told.get(finding, {})
+        sizes = {"with": facts.get("evaluation_positives", facts.get("evaluation")),
+                 "without": facts.get("evaluation_negatives")}  # fmt: skip
+        short = [f"{n} {side}" for side, n in sizes.items() if n is not None and n < FEW_POSITIVES]
+        rare += [f"{finding} ({' and '.join(short)} it)"] if short else []
+    if not rare:
+        return ""
+    return (
+        f"How well any network predicts is hardly known where fewer than {FEW_POSITIVES} images have, or lack, the "
+        f"finding: {few(rare)}. Such an AUROC is no part of \u201cAll findings\u201d."
+    )
+
+
+def _lost(evidence: Evidence) -> str:
+    """Networks that predict worse than their control: what the map's loss, not fine-tuning as such, has cost."""
+    found: dict[str, float] = {}
+    for pipeline in pipelines(evidence):
+        for arm, finding in itertools.product(TUNED, evidence.findings):
+            control, tuned = (_auroc(evidence, pipeline, each, finding) for each in ("control", arm))
+            if control and tuned and control.value - tuned.value > MOST_LOST:
+                found[f"{pipeline.label}, {ARMS[arm]}, {finding}"] = tuned.value - control.value
+    if not found:
+        return ""
+    lost = sorted(found.items(), key=lambda each: each[1])
+    told = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in lost])
+    return (
+        f"Tuning the maps cost prediction: the AUROC of {told} lies more than {MOST_LOST:g} below that of the control, "
+        "which was tuned without maps, so part of the distance is that of a worse model."
+    )
+
+
+def _floors(evidence: Evidence) -> str:
+    """Pictures made without the model that are read as if they showed something: then little was asked here."""
+    rows = [row for row in blames(evidence) if row.pipeline.method.kind == "floor"]
+    fooled = [row for row in rows if row.before in {"shows", "looks_elsewhere"} or row.under == "follows"]
+    if not fooled:
+        return ""
+    where = few(list(dict.fromkeys(f"{row.finding} ({row.pipeline.base.label})" for row in fooled)))
+    names = listed(list(dict.fromkeys(row.pipeline.method.label for row in fooled)))
+    return (
+        f"{names}, made without the model, is read as marking the region, or as following the model, on {where}: "
+        "there, a map whose score is just above chance proves nothing."
+    )
+
+
+def _scale(evidence: Evidence) -> str:
+    if not blames(evidence) or not against_truth(evidence):
+        return ""
+    return (
+        "No second reader marked these images, so the upper end of the common scale is the mask itself: no human "
+        "would reach it, and every score looks lower than it would beside readers."
+    )

@@ -1,0 +1,248 @@
+"""Whose fault is a low score? By model, method and finding: what the map shows and what the model uses, in words."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from heatcheck.core.records import Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import SCORE
+from heatcheck.report.words import plain
+from heatcheck.studies.alignment.report import strip as strips
+from heatcheck.studies.alignment.report.facts import (
+    ARMS,
+    Pipeline,
+    against_truth,
+    blame_metric,
+    floor_of,
+    human_of,
+    of_arm,
+    of_network,
+    pipelines,
+)
+
+CHECK = "Made without the model: a check, not counted above"
+OPEN = 24  # rows that stand on the page at once; more are folded model by model
+_UNIT = SCORE.rounded(2)
+_SCORE_ENDS, _RELIANCE_ENDS = (-1.0, 1.5), (-3.0, 5.0)  # no axis is laid beyond, lest one row hide the others
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a row is read as: a few words, a sign beside them, and what it means."""
+
+    words: str
+    sign: str
+    meaning: str
+
+
+UNDECIDED = Reading("undecided", "?", "the intervals are too wide to say, or a number is missing")
+BEFORE = {
+    "method": Reading(
+        "the method\u2019s fault", "✕", "the model relies on the region, but the map marks it no better than chance"
+    ),
+    "model": Reading("the model\u2019s fault", "○", "the model hardly uses the region, and the map says so"),
+    "shows": Reading(
+        "no fault found", "✓", "the model relies on the region, and the map marks it better than a random map"
+    ),
+    "looks_elsewhere": Reading(
+        "the map flatters the model", "✕", "the map marks the region, although the model hardly uses it"
+    ),
+    "undecided": UNDECIDED,
+}
+UNDER = {
+    "follows": Reading("the map follows the model", "✓", "map and reliance changed together"),
+    "foolable": Reading(
+        "the method is foolable", "✕", "the map changed without the model\u2019s reliance, or against it: no evidence"
+    ),
+    "unmoved": Reading("the map did not move", "○", "on new patients the map did not change with the model"),
+    "failed": Reading(
+        "fine-tuning failed", "?", "the map did not even change on the images that the network learned from"
+    ),
+    "undecided": UNDECIDED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """One row: a pipeline on one finding, with its reading before and under fine-tuning."""
+
+    pipeline: Pipeline
+    finding: str
+    before: str
+    under: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row as the page has it."""
+
+    row: Blame
+    before: Reading
+    under: Reading
+    score: Markup
+    reliance: Markup
+
+
+def blames(evidence: Evidence) -> tuple[Blame, ...]:
+    """The run's blame table, by model, method and finding in the run's order."""
+    order = {(p.base.name, p.method.name): (i, p) for i, p in enumerate(pipelines(evidence, every=True))}
+    places = {finding: i for i, finding in enumerate(evidence.findings)}
+    found = []
+    for row, facts in evidence.rows("blame", every_model=True):
+        if (row.model, row.method) in order:
+            place, pipeline = order[row.model, row.method]
+            made = Blame(
+                pipeline, row.finding, _known(facts, "before", BEFORE), _known(facts, "under", UNDER), row.reason
+            )
+            found.append((place, places.get(row.finding, len(places)), made))
+    return tuple(made for _, _, made in sorted(found, key=lambda each: each[:2]))
+
+
+def without_floors(rows: Sequence[Blame]) -> list[Blame]:
+    """The rows of methods that look at the model; a picture made without it tries the criterion and is not counted."""
+    return [row for row in rows if row.pipeline.method.kind != "floor"]
+
+
+def _known(facts: Mapping[str, object], key: str, readings: Mapping[str, Reading]) -> str:
+    name = str(facts.get(key) or "undecided")
+    return name if name in readings else "undecided"
+
+
+def blame(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section shows; None when the run judged nothing."""
+    rows = blames(evidence)
+    if not rows:
+        return None
+    shown = _shown(evidence, rows)
+    models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
+    name = plain(evidence.measures[blame_metric(evidence)]).name
+    return {
+        "counts": _counts(rows),
+        "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],
+        "fold": len(shown) > OPEN,
+        "numbers": _numbers(evidence, rows),
+        "metric": name,
+        "upper": "the mask itself, a perfect map" if against_truth(evidence) else "the human readers\u2019 masks",
+        "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
+        "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
+        "fills": _fills(evidence),
+        "has_whole": any(_whole(evidence, row) for row in rows),
+    }
+
+
+def _fills(evidence: Evidence) -> str:
+    facts = evidence.run.manifest.get("reliance") or {}
+    names = {"blur": "a blurred copy", "mean": "the image\u2019s mean", "noise": "noise"}
+    told = [names.get(str(name), str(name)) for name in facts.get("fills") or []]
+    return " or ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
+
+
+def _scaled(evidence: Evidence, row: Blame) -> list[Estimate | None]:
+    what = ("scaled", blame_metric(evidence), row.finding)
+    return [of_arm(evidence, row.pipeline, arm, what) for arm in ARMS]
+
+
+def _reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
+    return [of_network(evidence, row.pipeline, arm, ("mean", "reliance", row.finding)) for arm in ARMS]
+
+
+def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[Shown]:
+    """The rows with their strips, all on the same two axes."""
+    scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
+    score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
+    wholes = [value for row in rows for value in _whole(evidence, row)]
+    reliance_limits = strips.limits_of([each for row in reliances for each in row], (0, 0.2, *wholes), _RELIANCE_ENDS)
+    upper = "the mask" if against_truth(evidence) else "readers"
+    made = []
+    for row, score, reliance in zip(rows, scores, reliances, strict=True):
+        where = f"{row.pipeline.label}, {row.finding}"
+        made.append(
+            Shown(
+                row,
+                BEFORE[row.before],
+                UNDER[row.under],
+                _strip(f"Map score: {where}", score, score_limits, {0.0: "random map", 1.0: upper}),
+                _strip(f"Reliance: {where}", reliance, reliance_limits, {0.0: "none", **_whole(evidence, row)}),
+            )
+        )
+    return made
+
+
+def _whole(evidence: Evidence, row: Blame) -> dict[float, str]:
+    """How far the base model tells images with the finding from those without, where that is known and above 0."""
+    found = evidence.under(row.pipeline.base.name, arm="base").find("separation", "reliance", row.finding)
+    return {found.value: "all it tells"} if found and found.value > 0 else {}
+
+
+def _strip(
+    title: str, rows: Sequence[Estimate | None], limits: tuple[float, float], marks: Mapping[float, str]
+) -> Markup:
+    lines = tuple(strips.Line(arm, label, row) for (arm, label), row in zip(ARMS.items(), rows, strict=True))
+    return strips.draw(strips.Strip(title, lines, limits, marks))
+
+
+def _counts(rows: Sequence[Blame]) -> Matrix:
+    """How often each reading was made: in all, by method and by model.
+
+    Pictures made without the model are no part of these; they stand last, to try the criterion.
+    """
+    kinds = [("before", key, each) for key, each in BEFORE.items()] + [
+        ("under", key, each) for key, each in UNDER.items()
+    ]
+    counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
+    kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
+    own, floors = without_floors(rows), [row for row in rows if row.pipeline.method.kind == "floor"]
+    total = (labelled("All", [_count(own, kind, key) for kind, key, _ in kinds]),)
+    groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
+    parts = (("By method", "method", own, 2), ("By model", "base", own, 2), (CHECK, "method", floors, 1))
+    for title, part, counted_rows, fewest in parts:
+        found: dict[str, list[Blame]] = {}
+        for row in counted_rows:
+            found.setdefault(getattr(row.pipeline, part).label, []).append(row)
+        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in found.items()]
+        groups += [(title, tuple(lines))] if len(lines) >= fewest else []
+    asides = {"before": "base model", "under": "under fine-tuning"}
+    columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
+    return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Model · method")
+
+
+def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
+    n = sum(getattr(row, kind) == key for row in rows)
+    return Cell(f"{n:,}")
+
+
+def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
+    """Every number behind the strips, with its interval."""
+    notes = Footnotes()
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        cells = [_floor_cell(evidence, row, notes)]
+        cells += [cell_of(each, _UNIT, notes) for each in _scaled(evidence, row)]
+        cells.append(_human_cell(evidence, row, notes))
+        cells += [cell_of(each, _UNIT, notes) for each in _reliance(evidence, row)]
+        found.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
+    columns = (
+        Column("Random map", "raw, = 0"),
+        *(Column(label.capitalize(), "0 to 1") for label in ARMS.values()),
+        Column("Mask" if against_truth(evidence) else "Readers", "raw, = 1"),
+        *(Column(label.capitalize(), "reliance") for label in ARMS.values()),
+    )
+    groups = tuple((label, tuple(own)) for label, own in found.items())
+    return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
+
+
+def _floor_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
+    return cell_of(floor_of(evidence, blame_metric(evidence), row.finding), _UNIT, notes)
+
+
+def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
+    found = human_of(evidence, blame_metric(evidence), row.finding)
+    if found is None and against_truth(evidence):
+        return Cell("1.00", title="by definition: the mask compared with itself")
+    return cell_of(found, _UNIT, notes)

@@ -1,0 +1,113 @@
+"""What the distance depends on: two regressions and the correlations of the scores, beside the published ones."""
+
+import math
+from collections.abc import Mapping
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import MISSING, SCORE, number, probability
+from heatcheck.report.published import figure_cell
+from heatcheck.report.words import plain
+from heatcheck.studies.alignment.report import literature
+from heatcheck.studies.alignment.report.facts import methods_of
+
+ERRORS = {"classical": "as if all images were independent", "clustered": "images of one patient belong together"}
+METRICS = ("mass", "rank")
+KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
+SIDES = {"align": "aligned", "misalign": "misaligned"}
+Fits = Mapping[tuple[str, str], Mapping[str, Estimate]]  # by metric and term, the rows by kind of errors
+
+
+def factors(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section shows; None when neither regression nor correlation was made."""
+    fits = _fits(evidence)
+    tables = [_regression(evidence, metric, fits) for metric in METRICS if any(key[0] == metric for key in fits)]
+    correlations = _correlations(evidence)
+    if not tables and correlations is None:
+        return None
+    return {
+        "tables": tables,
+        "correlations": correlations,
+        "source": literature.SOURCE,
+        "caveat": literature.caveat(),
+    }
+
+
+def _fits(evidence: Evidence) -> Fits:
+    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for row, facts in evidence.rows("regression", every_model=True):
+        found.setdefault((row.metric, str(facts.get("term"))), {})[str(facts.get("errors"))] = row
+    return found
+
+
+def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
+    """A row a term, intercept first as the run has it."""
+    notes = Footnotes()
+    labels = {method.name: method.label for method in methods_of(evidence)}
+    rows = []
+    for (of, term), by_errors in fits.items():
+        if of == metric:
+            cells = [_coefficient(by_errors.get(errors), notes) for errors in ERRORS]
+            rows.append(labelled(_term(term, labels), [*cells, _printed(literature.regression(metric, term))]))
+    columns = (
+        Column("This run", "classical errors", main=True),
+        Column("This run", "clustered by patient"),
+        Column("Published", literature.SOURCE),
+    )
+    name = f"Coefficients of {plain(evidence.measures[metric]).name.lower()}, aligned minus misaligned"
+    return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
+
+
+def _term(term: str, labels: Mapping[str, str]) -> str:
+    """The factor and its level; a factor with one level alone has only its own name."""
+    kind, _, name = term.partition(":")
+    label = f"{kind[:1].upper()}{kind[1:]}"
+    return f"{label}: {labels.get(name, name) if kind == 'method' else name}" if name else label
+
+
+def _coefficient(row: Estimate | None, notes: Footnotes) -> Cell:
+    made = cell_of(row, SCORE, notes)
+    if row is None or math.isnan(row.value):
+        return made
+    return Cell(number(row.value, SCORE, signed=True), made.interval, made.title, made.note,
+                outcome=probability(row.p_value))  # fmt: skip
+
+
+def _printed(found: literature.Coefficient | None) -> Cell:
+    if found is None:
+        return Cell(MISSING, title="not published")
+    chance = f"p < {found.p_value:.0e}" if found.p_is_bound else probability(found.p_value)
+    return Cell(number(found.value, SCORE, signed=True), f"± {found.standard_error:.4f} (SE)", outcome=chance)
+
+
+def _correlations(evidence: Evidence) -> Matrix | None:
+    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for row, facts in evidence.rows("correlation", every_model=True):
+        if row.finding == ALL_FINDINGS:
+            pair = str(facts.get("left")), str(facts.get("right"))
+            found.setdefault(pair, {})[str(facts.get("kind"))] = row
+    if not found:
+        return None
+    notes = Footnotes()
+    rows = [_pair(evidence, pair, by_kind, notes) for pair, by_kind in found.items()]
+    columns = tuple(
+        column for name in KINDS.values() for column in (Column(name, "this run", main=True), Column(name, "published"))
+    )
+    return Matrix("Correlation between scores of the same image", columns, (("Pairs", tuple(rows)),),
+                  tuple(notes.reasons), "Scores")  # fmt: skip
+
+
+def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estimate], notes: Footnotes) -> Row:
+    cells = []
+    for kind in KINDS:
+        cells.append(cell_of(by_kind.get(kind), SCORE, notes))
+        cells.append(figure_cell(literature.correlation(kind, *pair), SCORE, notes))
+    return labelled(" and ".join(_score(evidence, name) for name in pair), cells)
+
+
+def _score(evidence: Evidence, name: str) -> str:
+    metric, _, arm = name.partition("_")
+    label = plain(evidence.measures[metric]).name if metric in evidence.measures else metric
+    return f"{label.lower()}, {SIDES.get(arm, arm)}"

@@ -1,0 +1,113 @@
+"""At a glance: what was done, in words and in a few numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.numbers import count, listed, spread
+from heatcheck.studies.alignment.report.facts import (
+    Base,
+    bases,
+    images_behind,
+    judged,
+    limit_of,
+    methods_of,
+    seeds_of,
+    trained,
+    tuned_bases,
+)
+
+ARMS = (
+    ("Base", "the model as it came, before any fine-tuning."),
+    ("Control", "fine-tuned on the same images for the finding alone, without looking at any map."),
+    ("Aligned", "fine-tuned for the finding and, at once, so that the method\u2019s maps agree with the masks."),
+    ("Misaligned", "the same, so that the maps avoid the masks."),
+)
+INTERVAL = (
+    "The range in which the true value plausibly lies, given how few or how many patients and seeds were seen. A "
+    "narrow one means a sure answer."
+)
+NOT_A_MAP = (
+    "What the model itself does when the region is hidden, measured without any map. Maps can be made to lie while "
+    "the model stays as it was; reliance tells."
+)
+
+
+def overview(evidence: Evidence) -> Mapping[str, object]:
+    """What the first section shows."""
+    return {
+        "sentences": [sentence for sentence in (_what(evidence), _images(evidence), _fit(evidence)) if sentence],
+        "arms": ARMS,
+        "bases": [(base.label, _described(base)) for base in bases(evidence)],
+        "terms": [("Reliance", NOT_A_MAP), ("Interval", INTERVAL)],
+    }
+
+
+def _what(evidence: Evidence) -> str:
+    labels = {method.name: method.label for method in methods_of(evidence)}
+    through, only = ([labels[name] for name in names] for names in (trained(evidence), judged(evidence)))
+    seeds = len(seeds_of(evidence))
+    models, others = len(tuned_bases(evidence)), len(bases(evidence)) - len(tuned_bases(evidence))
+    text = f"{count(models, 'base model')} {'was' if models == 1 else 'were'} fine-tuned"
+    text += f" for {_findings(evidence)}" if evidence.findings else ""
+    text += f", through the maps of {listed(through)}" if through else ""
+    text += f", with {count(seeds, 'seed')}" if seeds else ""
+    if only:
+        text += f"; {listed(only)} cannot be trained through and only looked at the same networks"
+    text += "."
+    if others:
+        whose = f"{count(others, 'more base model')} {'was' if others == 1 else 'were'}"
+        text += f" {whose} only trained, so that {'its' if others == 1 else 'their'} AUROC can be compared."
+    return text
+
+
+def _findings(evidence: Evidence) -> str:
+    names = list(evidence.findings)
+    return listed(names) if len(names) <= 4 else count(len(names), "finding")
+
+
+def _images(evidence: Evidence) -> str:
+    facts = evidence.run.manifest
+    learned, picked, seen = (facts.get(f"n_{name}") for name in ("finetune", "selection", "evaluation"))
+    if learned is None or seen is None:
+        return ""
+    middle = f", {count(int(picked), 'more image')} picked the checkpoint" if picked else ""
+    return (
+        f"The networks learned from {count(int(learned), 'image')}{middle}, and what they predict was measured on "
+        f"{count(int(seen), 'other image')} of other patients.{_outlined(evidence)}"
+    )
+
+
+def _outlined(evidence: Evidence) -> str:
+    """How many of the evaluated images the map scores rest on."""
+    told = list(images_behind(evidence).values())
+    if not told:
+        return ""
+    limit = limit_of(evidence)
+    why = f"no more were asked for, --limit {limit}" if limit else "those on which it is outlined"
+    noun = "image" if max(told) == 1 else "images"
+    return f" Map scores and reliance are from {spread(told)} {noun} of each finding among them ({why})."
+
+
+def size_of(evidence: Evidence) -> str:
+    """What the numbers rest on, for the header: images learned from are not among them."""
+    seen, told = evidence.run.manifest.get("n_evaluation"), list(images_behind(evidence).values())
+    if seen is None or not told:
+        return ""
+    return f"{count(int(seen), 'image')} evaluated, maps of {spread(told)} a finding"
+
+
+def _fit(evidence: Evidence) -> str:
+    fit: Mapping[str, Any] = evidence.run.manifest.get("fit") or {}
+    told = [count(int(fit["epochs"]), "epoch")] if fit.get("epochs") else []
+    told += [f"batches of {fit['batch_size']}"] if fit.get("batch_size") else []
+    told += [f"learning rate {float(fit['learning_rate']):g}"] if fit.get("learning_rate") else []
+    alpha = evidence.run.manifest.get("alpha")
+    told += [f"the map\u2019s loss weighted by α = {float(alpha):g}"] if alpha is not None else []
+    return f"Fine-tuning: {', '.join(told)}." if told else ""
+
+
+def _described(base: Base) -> str:
+    start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
+    words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: its AUROC alone is compared"]
+    return ", ".join(word for word in words if word)

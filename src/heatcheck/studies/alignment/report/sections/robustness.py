@@ -1,0 +1,157 @@
+"""How far the same score can be pushed: aligned minus misaligned, per model and method, beside the published table."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.report.charts.axes import limits_around
+from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
+from heatcheck.report.charts.panels import Panel, PanelGroup
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
+from heatcheck.report.numbers import SCORE, Unit, difference_of, number
+from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
+from heatcheck.report.words import plain
+from heatcheck.studies.alignment.report import literature
+from heatcheck.studies.alignment.report.facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
+
+MAIN, MORE = ("mass", "rank"), ("hit", "iou")
+
+
+def push(
+    evidence: Evidence, pipeline: Pipeline, metric: str, finding: str = ALL_FINDINGS, *, pooled: bool = False
+) -> Estimate | None:
+    """Aligned minus misaligned, of one pipeline; `pooled` as the paper has it, where every image counts the same."""
+    name = pipeline.base.name
+    seen = evidence.under(name, pooled="images") if pooled else evidence.under(name)
+    return seen.find("robustness", metric, finding, pipeline.method.name)
+
+
+def robustness(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section shows; None when nothing was aligned and misaligned."""
+    metrics = [m for m in (*MAIN, *MORE) if any(push(evidence, p, m) for p in pipelines(evidence))]
+    if not metrics:
+        return None
+    table = _table(evidence, metrics)
+    groups = [_panels(evidence, metric) for metric in metrics if metric in MAIN]
+    return {
+        "groups": groups,
+        "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
+        "source": literature.SOURCE,
+        "table": table,
+        "published": literature.caveat() if has_published_rows(table) else "",
+        "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN],
+        "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE],
+        "scores": [_scores(evidence, metric) for metric in metrics],
+    }
+
+
+def _unit(evidence: Evidence, metric: str) -> Unit:
+    return difference_of(plain(evidence.measures[metric]).unit)
+
+
+def _panels(evidence: Evidence, metric: str) -> PanelGroup:
+    """A plot a base model, all on one axis."""
+    rows: dict[str, list[PlotRow]] = {}
+    for pipeline in pipelines(evidence):
+        rows.setdefault(pipeline.base.label, []).append(_plot_row(evidence, pipeline, metric))
+    marks = [mark for own in rows.values() for row in own for mark in row.marks]
+    limits = limits_around([value for mark in marks for value in (mark.value, mark.low, mark.high)])
+    words, unit = plain(evidence.measures[metric]), _unit(evidence, metric)
+    axis = f"{words.name}, aligned minus misaligned"
+    plots = {base: DotPlot(f"{axis}: {base}, by method", axis, tuple(own), unit, limits) for base, own in rows.items()}
+    return PanelGroup(words.name, words.sentence, tuple(Panel(base, draw(plot)) for base, plot in plots.items()))
+
+
+def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
+    row, unit = push(evidence, pipeline, metric), _unit(evidence, metric)
+    if row is None:
+        return PlotRow(pipeline.method.label, "", ())
+    marks = [Mark("method", pipeline.method.label, row.value, row.low, row.high)]
+    figure = _printed(pipeline, f"robustness_{metric}")
+    if figure and not math.isnan(figure.value):
+        marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
+    return PlotRow(pipeline.method.label, number(row.value, unit.rounded(2), signed=True), tuple(marks))
+
+
+def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
+    base = pipeline.base
+    if not base.start_known:  # the published table tells pretrained models from others
+        return None
+    return literature.robustness(base.architecture, pipeline.method.name, quantity, pretrained=base.pretrained)
+
+
+def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
+    """Robustness and the AUROC of both ends, pipeline by pipeline."""
+    notes = Footnotes()
+    groups: dict[str, list[Row]] = {}
+    for pipeline in pipelines(evidence):
+        groups.setdefault(pipeline.base.label, []).append(
+            labelled(pipeline.method.label, _cells(evidence, pipeline, metrics, notes))
+        )
+    names = [plain(evidence.measures[metric]).name for metric in metrics]
+    pooled = [f"{plain(evidence.measures[m]).name}, all images" for m in metrics if m in MAIN]
+    columns = (
+        *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
+        *(Column(name, "R, as published") for name in pooled),
+        *(Column("AUROC", ARMS[arm]) for arm in TUNED),
+    )
+    table = Matrix("Aligned minus misaligned (R)", columns, tuple((k, tuple(v)) for k, v in groups.items()),
+                   tuple(notes.reasons), "Model · method")  # fmt: skip
+    return with_rows(table, _published(evidence, metrics, notes), notes, literature.SOURCE)
+
+
+def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes: Footnotes) -> list[Cell]:
+    cells = [cell_of(push(evidence, pipeline, metric), _unit(evidence, metric), notes) for metric in metrics]
+    cells += [
+        cell_of(push(evidence, pipeline, metric, pooled=True), _unit(evidence, metric), notes)
+        for metric in metrics
+        if metric in MAIN
+    ]
+    what = ("auroc", "auroc", ALL_FINDINGS)
+    return cells + [cell_of(of_network(evidence, pipeline, arm, what), SCORE, notes) for arm in TUNED]
+
+
+def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
+    """What was printed for these kinds of models and methods, each once."""
+    rows: dict[str, Row] = {}
+    quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN]
+    quantities += [f"auroc_{arm}" for arm in TUNED]
+    for pipeline in pipelines(evidence):
+        figures = [_printed(pipeline, quantity) if quantity else None for quantity in quantities]
+        kind = literature.label(pipeline.base.architecture, pretrained=pipeline.base.pretrained)
+        name = f"{kind} · {pipeline.method.label}"
+        if any(figures) and name not in rows:
+            cells = [figure_cell(figure, SCORE, notes) for figure in figures]
+            rows[name] = labelled(name, cells, kind="published")
+    return list(rows.values())
+
+
+def _by_finding(evidence: Evidence, metric: str) -> Matrix:
+    """Robustness of every pipeline on every finding."""
+    notes, unit = Footnotes(), _unit(evidence, metric)
+    names = (ALL_FINDINGS, *evidence.findings)
+    groups: dict[str, list[Row]] = {}
+    for pipeline in pipelines(evidence):
+        cells = [cell_of(push(evidence, pipeline, metric, name), unit, notes) for name in names]
+        groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
+    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
+    name = f"R by finding: {plain(evidence.measures[metric]).name}"
+    return Matrix(
+        name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
+    )
+
+
+def _scores(evidence: Evidence, metric: str) -> Matrix:
+    """The means themselves, network by network, over all findings."""
+    notes, unit = Footnotes(), plain(evidence.measures[metric]).unit
+    groups: dict[str, list[Row]] = {}
+    for pipeline in pipelines(evidence, every=True):
+        cells = [cell_of(of_arm(evidence, pipeline, arm, ("mean", metric, ALL_FINDINGS)), unit, notes) for arm in ARMS]
+        groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
+    columns = tuple(Column(label.capitalize()) for label in ARMS.values())
+    name = plain(evidence.measures[metric]).name
+    return Matrix(
+        name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
+    )

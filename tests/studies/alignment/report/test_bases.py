@@ -1,0 +1,52 @@
+"""What the alignment page says of the models that it begins with, and no more than the run says of them."""
+
+from tests.report.page_reading import cell, read, section_text, table
+from tests.studies.alignment.report.material import model_facts
+
+from heatcheck.running.reporting import build_report
+from heatcheck.studies.alignment.report.facts import pipelines
+from heatcheck.studies.alignment.report.sections.overview import overview
+
+ALONE, TUNED = "densenet201/random", "vit_base_16/radimagenet"
+FACTS = {"models": [{**model_facts(ALONE), "fine_tuned": False}, model_facts(TUNED)]}
+
+
+def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_run):
+    text = build_report(alignment_run(facts=FACTS)).read_text()
+    page = read(text)
+    header = text.split("<header")[1].split("</header>")[0]
+    assert "Model: ViT (radimagenet) · 234 images evaluated" in header
+    where = ("prediction", "AUROC of the base models, by how they began")
+    assert cell(page, where, "random, 1 channel", "densenet201") == "0.800|0.770–0.830"
+    for anchor in ("blame", "robustness", "images"):
+        assert "DenseNet (random_1_channel)" not in section_text(text, anchor)
+    networks = table(page, "prediction", "Prediction before and after fine-tuning")["rows"]
+    assert [row[0] for row in networks].count("Base") == 1
+    by_finding = [row[0] for row in table(page, "prediction", "AUROC by finding")["rows"]]
+    assert by_finding[1:4] == ["DenseNet (random_1_channel)", "Base", "ViT (radimagenet)"]
+
+
+def test_base_that_was_only_trained_is_not_counted_as_fine_tuned(alignment_evidence):
+    said = overview(alignment_evidence(facts=FACTS))
+    assert said["sentences"][0].startswith("1 base model was fine-tuned for Atelectasis and Edema")
+    assert said["sentences"][0].endswith("1 more base model was only trained, so that its AUROC can be compared.")
+    assert "not fine-tuned" in dict(said["bases"])["DenseNet (random_1_channel)"]
+    assert "not fine-tuned" not in dict(said["bases"])["ViT (radimagenet)"]
+    assert {pipeline.base.name for pipeline in pipelines(alignment_evidence(facts=FACTS))} == {TUNED}
+
+
+def test_every_base_counts_where_the_run_does_not_say(alignment_evidence):
+    assert overview(alignment_evidence())["sentences"][0].startswith("2 base models were fine-tuned")
+    assert "only trained" not in overview(alignment_evidence())["sentences"][0]
+
+
+def test_given_weights_are_not_called_unpretrained(alignment_run, alignment_evidence):
+    given = {**model_facts(ALONE), "initialisation": "given"}
+    facts = {"models": [given, model_facts(TUNED)]}
+    said = dict(overview(alignment_evidence(facts=facts))["bases"])
+    assert "pretrained" not in said["DenseNet (random_1_channel)"]
+    assert said["ViT (radimagenet)"].endswith(", pretrained")
+    assert dict(overview(alignment_evidence())["bases"])["DenseNet (random_1_channel)"].endswith("not pretrained")
+    text = section_text(build_report(alignment_run(facts=facts)).read_text(), "robustness")
+    assert "DenseNet-201, not pretrained" not in text  # nothing is published for a model that began one knows not how
+    assert "ViT-base, pretrained" in text

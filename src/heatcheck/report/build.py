@@ -37,16 +37,29 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     """The whole page as text; the same run gives the same text."""
     script = _asset("page.js") + _asset("gallery.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return TEMPLATES.get_template("page.html").render(
-        page=page,
-        title=heading(evidence, page, "Heat map report"),
-        subtitle=subtitle(evidence, page),
-        finished=evidence.finished,
-        signature=signature(evidence),
-        seconds=lambda value: number(value, SECONDS),
-        script=Markup(script),  # noqa: S704 - our own file; the policy names its digest, so no other script runs
-        script_digest=f"sha256-{digest}",
+    return (
+        _templates(page)
+        .get_template("page.html")
+        .render(
+            page=page,
+            title=heading(evidence, page, "Heat map report"),
+            subtitle=subtitle(evidence, page),
+            finished=evidence.finished,
+            signature=signature(evidence),
+            seconds=lambda value: number(value, SECONDS),
+            script=Markup(script),  # noqa: S704 - our own file; the policy names its digest, so no other script runs
+            script_digest=f"sha256-{digest}",
+        )
     )
+
+
+def _templates(page: StudyPage) -> jinja2.Environment:
+    """The templates that all studies share, and the study's own."""
+    if not page.templates:
+        return TEMPLATES
+    own = jinja2.PrefixLoader({"study": jinja2.PackageLoader(page.templates)})
+    shared = TEMPLATES.loader
+    return TEMPLATES.overlay(loader=jinja2.ChoiceLoader([*([shared] if shared else []), own]))
 
 
 def _asset(name: str) -> str:

@@ -15,7 +15,10 @@ from heatcheck.report.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the page: its anchor, its names, the template that draws it and what that template is given."""
+    """One part of the page: its anchor, its names, the template that draws it and what that template is given.
+
+    A template of the study's own is called "study/NAME.html", one that all studies share "NAME.html".
+    """
 
     anchor: str
     title: str
@@ -34,6 +37,7 @@ class StudyPage:
     speaks_of: str  # the model behind the verdict, where there are several
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
+    templates: str = ""  # the package whose folder `templates` has the study's own
     models: tuple[str, ...] = ()  # labels of those the page is about, where the run has others too
     size: str = ""  # what the numbers rest on, where the count of all cases would mislead
 

@@ -47,6 +47,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         closing.record(evidence),
     )
     return StudyPage(
+        templates=__package__,
         kicker=KICKER,
         verdict=verdict(evidence),
         caveats=caveats(evidence),
@@ -67,4 +68,4 @@ def images(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"alignment_{anchor}.html", content) if content else None
+    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None

@@ -38,6 +38,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
     undefined = undefined_scores(evidence.run, evidence.primary if len(evidence.models) > 1 else "")
     files = closing.downloads(evidence, undefined.table)
     return StudyPage(
+        templates=__package__,
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
         caveats=caveats(evidence),
@@ -54,9 +55,9 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "confidence", "Do maps point better when the model is sure?", confidence(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in MAIN if m in evidence.measures]),
-                Section("cases", "Cases to look at", "Cases", "gallery.html",
+                Section("cases", "Cases to look at", "Cases", "study/gallery.html",
                         {"gallery": gallery_of(evidence, room_for_pictures(evidence, files))}),
-                Section("model", "How good is the model itself?", "Model", "model.html", _model(evidence)),
+                Section("model", "How good is the model itself?", "Model", "study/model.html", _model(evidence)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
                 closing.gaps(evidence, undefined, NO_FAILURE),
                 closing.record(evidence),
@@ -72,7 +73,7 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
     if content is None:
         return None
     caveat = published.caveat(evidence) if has_published_rows(content) else ""
-    return Section(anchor, title, anchor.capitalize(), f"{anchor}.html", {**content, "published": caveat})
+    return Section(anchor, title, anchor.capitalize(), f"study/{anchor}.html", {**content, "published": caveat})
 
 
 def _overview(evidence: Evidence) -> Section:
@@ -80,7 +81,7 @@ def _overview(evidence: Evidence) -> Section:
     terms = [(words.plain(evidence.measures[m]).name, words.plain(evidence.measures[m]).sentence)
              for m in MAIN if m in evidence.measures]  # fmt: skip
     terms += [("Interval", words.INTERVAL), ("Floor", words.FLOOR), ("Human readers", words.READERS)]
-    return Section("overview", "At a glance", "At a glance", "overview.html", {"panels": panels, "terms": terms})
+    return Section("overview", "At a glance", "At a glance", "study/overview.html", {"panels": panels, "terms": terms})
 
 
 def _findings(evidence: Evidence) -> Section:
@@ -103,7 +104,7 @@ def _findings(evidence: Evidence) -> Section:
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
     }
     content["published"] = published.caveat(evidence) if has_published_rows(content) else ""
-    return Section("findings", "Finding by finding", "By finding", "findings.html", content)
+    return Section("findings", "Finding by finding", "By finding", "study/findings.html", content)
 
 
 def _explained(
@@ -132,7 +133,7 @@ def _floors(evidence: Evidence) -> Section:
         "test_sentence": words.TEST,
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(made.items())],
     }
-    return Section("floors", "Does it beat a picture made without the model?", "Floors", "floors.html", content)
+    return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)
 
 
 def _model(evidence: Evidence) -> Mapping[str, object]:

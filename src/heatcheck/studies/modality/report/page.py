@@ -60,6 +60,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         closing.record(evidence),
     )
     return StudyPage(
+        templates=__package__,
         kicker=KICKER,
         verdict=verdict(evidence),
         caveats=caveats(evidence),
@@ -90,4 +91,4 @@ def _conditions(evidence: Evidence) -> list[str]:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"modality_{anchor}.html", content) if content else None
+    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None

@@ -67,6 +67,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         closing.record(evidence),
     )
     return StudyPage(
+        templates=__package__,
         kicker=PLANTED if triggers_of(evidence) else FOUND,
         verdict=verdict(evidence),
         caveats=caveats(evidence),
@@ -78,7 +79,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
-    return Section(anchor, title, short, f"trigger_{anchor}.html", content) if content else None
+    return Section(anchor, title, short, f"study/{anchor}.html", content) if content else None
 
 
 def _detection(evidence: Evidence) -> Mapping[str, object] | None:

@@ -23,4 +23,4 @@ def section(evidence: Evidence) -> Section | None:
     floors = any(floor.name in cost.seconds_by_method(evidence) for floor in evidence.floors)
     content = {**base, "needs": told, "timed": made is not None, "is_open": False, "has_floors": floors}
     section_ = made or Section("cost", "", "Cost", "", {})
-    return replace(section_, title="What does a map need and cost?", template="modality_cost.html", content=content)
+    return replace(section_, title="What does a map need and cost?", template="study/cost.html", content=content)

@@ -56,7 +56,7 @@ def section(evidence: Evidence) -> Section | None:
         "metric_sentence": _metric_sentence(evidence),
         "trainings": _trainings(evidence),
     }
-    return replace(made, template="trigger_cost.html", content=content)
+    return replace(made, template="study/cost.html", content=content)
 
 
 def _steps(evidence: Evidence, step: str) -> pd.DataFrame:

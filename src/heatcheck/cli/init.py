@@ -10,7 +10,7 @@ from heatcheck.cli.options import Debug
 from heatcheck.core.errors import InputError
 from heatcheck.core.registry import suggest
 
-_SPECS = resources.files("heatcheck") / "specs"
+_STARTER = resources.files("heatcheck") / "studies" / "localization" / "specs" / "starter.yaml.txt"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,7 +26,7 @@ def init(
     """Write a commented spec for your own images, masks and model, or a copy of a shipped one."""
     if path.exists():
         raise InputError(f"{path} exists already; name another file")
-    text = _shipped(shipped) if shipped else (_SPECS / "starter.yaml.txt").read_text(encoding="utf-8")
+    text = _shipped(shipped) if shipped else _STARTER.read_text(encoding="utf-8")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -11,8 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heatcheck.core.errors import SpecError
 from heatcheck.core.registry import suggest
+from heatcheck.core.study_packages import specs_folder, study_packages
 
 Model = TypeVar("Model", bound=BaseModel)
+_TRAININGS = Path(__file__).parents[1] / "fitting" / "specs"
 
 
 class Envelope(BaseModel):
@@ -45,9 +46,10 @@ class Spec:
 
 
 def shipped_specs() -> dict[str, Path]:
-    """The descriptions that come with heatcheck, by name."""
-    folder = Path(str(resources.files("heatcheck") / "specs"))
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    """The descriptions of studies and trainings that are installed, by name."""
+    folders = [_TRAININGS, *filter(None, map(specs_folder, study_packages()))]
+    found = sorted((path for folder in folders for path in folder.glob("*.yaml")), key=lambda path: path.stem)
+    return {path.stem: path for path in found}
 
 
 def read_spec(name: str, seed: int | None = None) -> Spec:

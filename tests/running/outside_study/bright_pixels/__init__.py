@@ -1,0 +1,1 @@
+"""A study that heatcheck knows nothing of: how much of each image is bright?"""

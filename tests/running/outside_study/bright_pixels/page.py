@@ -1,0 +1,30 @@
+"""The study's page: a sentence and a table."""
+
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.report import closing
+from heatcheck.report.evidence import Evidence
+from heatcheck.report.gaps import undefined_scores
+from heatcheck.report.matrix import by_finding
+from heatcheck.report.numbers import SHARE, number
+from heatcheck.report.page import Section, StudyPage
+from heatcheck.report.verdict import Verdict
+
+
+def bright_page(evidence: Evidence) -> StudyPage:
+    """The verdict, the table, and what every page ends with."""
+    share = number(evidence.value("mean", "bright_share", ALL_FINDINGS, "threshold"), SHARE)
+    undefined = undefined_scores(evidence.run)
+    table = by_finding(evidence, "mean", "bright_share")
+    return StudyPage(
+        kicker="How much of the image is bright?",
+        verdict=Verdict(f"On average {share} of an image is bright.", "That says nothing about any heat map."),
+        caveats=(),
+        speaks_of="",
+        sections=(
+            Section("bright", "Bright pixels", "Bright", "study/bright.html", {"table": table}),
+            closing.gaps(evidence, undefined, ""),
+            closing.record(evidence),
+        ),
+        downloads=closing.downloads(evidence, undefined.table),
+        templates=__package__,
+    )

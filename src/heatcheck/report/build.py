@@ -1,6 +1,7 @@
 """From a run folder to its report: one HTML file that needs nothing else."""
 
 import base64
+import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     script = _asset("page.js") + _asset("gallery.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        _templates(page)
+        _templates(page.templates)
         .get_template("page.html")
         .render(
             page=page,
@@ -53,11 +54,12 @@ def render(evidence: Evidence, page: StudyPage) -> str:
     )
 
 
-def _templates(page: StudyPage) -> jinja2.Environment:
-    """The templates that all studies share, and the study's own."""
-    if not page.templates:
+@functools.cache  # a new environment would compile every template anew, which takes as long as half a page
+def _templates(package: str) -> jinja2.Environment:
+    """The templates that all studies share, and the study's own, which lie in its package."""
+    if not package:
         return TEMPLATES
-    own = jinja2.PrefixLoader({"study": jinja2.PackageLoader(page.templates)})
+    own = jinja2.PrefixLoader({"study": jinja2.PackageLoader(package)})
     shared = TEMPLATES.loader
     return TEMPLATES.overlay(loader=jinja2.ChoiceLoader([*([shared] if shared else []), own]))
 

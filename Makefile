@@ -1,5 +1,7 @@
 # make demo   set up, run the demonstration and write its reports below demo-run/report.html
-# make test   set up and run the tests
+# make test   set up and run the tests, but for the slow ones
+# make slow   claims that train at full size, simulations, slow outside judges
+# make quick  the tests of one stage alone: no training, no study, no other process; for the inner loop
 # make explore  the tests with hypothesis, on many cases drawn anew
 # make golden  the stored runs of every study, made anew where a change is meant to alter their reports
 # make check  format, lint, types, layers
@@ -12,8 +14,10 @@ TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# a worker takes whole files, which build what their tests share once; compiled tests are kept, two thirds of the start
+PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: setup demo test explore golden check format bench clean
+.PHONY: setup demo test slow quick explore golden check format bench clean
 
 setup: $(READY)
 
@@ -27,7 +31,13 @@ demo: $(READY)
 	$(BIN)/heatcheck demo --out demo-run
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -m "not slow"
+
+slow: $(READY)
+	$(PYTEST) -m slow
+
+quick: $(READY)
+	$(PYTEST) -m "not slow and not whole"
 
 explore: $(READY)
 	HEATCHECK_EXAMPLES=explore $(BIN)/python -m pytest -n 2 $$(grep -rl "@given" tests)

@@ -34,6 +34,18 @@ SMALL = {
 }
 
 
+WHOLE_FOLDERS = {"cli", "contracts", "fitting", "studies"}  # several stages together
+WHOLE_NAMES = {"build_report", "run_study", "subprocess", "train"}  # what a file imports that runs one
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `whole` what runs several stages together, a training or another process."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in WHOLE_FOLDERS or not WHOLE_NAMES.isdisjoint(vars(item.module)):
+            item.add_marker(pytest.mark.whole)
+
+
 def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:
     """A few convolutions with in-place ReLUs, global pooling and a linear head."""
     conv, norm, pool = (

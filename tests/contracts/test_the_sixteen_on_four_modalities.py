@@ -25,7 +25,11 @@ def classifier(request):
     return network(*request.param)
 
 
-@pytest.fixture(scope="module", params=[VOLUMES, SLICES], ids=lambda made: made[0])
+@pytest.fixture(
+    scope="module",
+    params=[VOLUMES, QUICK_SLICES, pytest.param(SLICES, marks=pytest.mark.slow)],
+    ids=lambda made: made[0],
+)
 def of_the_study(request):
     return network(*request.param)
 

@@ -191,6 +191,7 @@ def test_start_of_another_architecture_is_refused_before_anything_is_written(tra
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
 def test_the_shipped_classifier_of_four_classes_is_small_and_right_on_unseen_people():
     name = "phantom_classes_vgg"
     classifier = load_classifier(ModelSettings(name=name))

@@ -343,6 +343,7 @@ def test_two_processes_train_by_the_protocol(tmp_path):
     assert len(list((tmp_path / "a" / "checkpoints").iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_the_shipped_classifier_is_small_and_good_on_unseen_patients():
     name = "phantom_chest_densenet"
     classifier = load_classifier(ModelSettings(name=name))

@@ -83,6 +83,7 @@ def test_rows_that_repeat_their_patient_do_not_make_the_interval_narrower():
         assert one.low < one.value < one.high
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
     generator = np.random.default_rng(6)
     held = {"pearson": 0, "spearman": 0}

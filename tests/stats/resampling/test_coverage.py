@@ -9,6 +9,7 @@ from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Observations, clustered_least_squares, least_squares
 from heatcheck.stats.resampling.bootstrap import mean_estimates
 
+pytestmark = pytest.mark.slow
 REPETITIONS, DRAWS, PATIENTS = 400, 300, 60
 
 

@@ -26,6 +26,7 @@ STUDY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "methods"), [("phantom_chest_densenet", ["gradient", "grad_cam"]), ("phantom_chest_vit", ["gradient"])]
 )

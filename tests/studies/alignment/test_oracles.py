@@ -10,6 +10,7 @@ from tests.studies.alignment.oracles import CONTRACT, write_films
 from heatcheck import read_run, run_study
 from heatcheck.running.study import RunOptions
 
+pytestmark = pytest.mark.slow
 HEAVY = {"name": "smooth_grad", "samples": 4, "noise": 200.0, "noise_is": "absolute"}  # the film drowns in it
 COMMON = {
     "study": "alignment",

@@ -9,6 +9,7 @@ from heatcheck import read_run, run_study
 from heatcheck.running.study import RunOptions
 
 CASES = 100
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -202,6 +202,7 @@ def test_scores_of_another_model_do_not_count(tmp_path):
     assert found.every == []
 
 
+@pytest.mark.slow
 def test_estimates_of_the_published_study_take_seconds(tmp_path):
     """369 cases, 16 methods and 20 rows each, 2000 draws; processor time, as others use the machine."""
     methods = tuple(f"m{n}" for n in range(16))

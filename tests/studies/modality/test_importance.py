@@ -216,6 +216,7 @@ def test_classes_of_the_material_differ():
     assert {class_of(n) for n in range(4)} == {"LGG", "HGG"}
 
 
+@pytest.mark.slow
 def test_estimates_of_many_cases_take_seconds(tmp_path):
     """Five folds of 74 cases, four modalities, two fills, 2000 draws; processor time, as others use the machine."""
     rule = rule_of(modalities=MODALITIES, folds=(1, 2, 3, 4, 5), fills=("zero", "tissue"), draws=2000)

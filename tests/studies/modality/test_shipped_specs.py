@@ -92,6 +92,7 @@ def right(network, images, grades):
     return network.logits(images).argmax(1).numpy() == grades
 
 
+@pytest.mark.slow
 def test_the_shipped_network_is_small_and_right_on_unseen_people(network):
     assert network.outputs == ("LGG", "HGG")
     assert (network.preprocessing.activation, network.preprocessing.scaling) == ("softmax", "nonzero")
@@ -99,6 +100,7 @@ def test_the_shipped_network_is_small_and_right_on_unseen_people(network):
     assert (Path(models.__file__).parent / "weights" / MODELS[NAME].weights).stat().st_size <= 5_000_000
 
 
+@pytest.mark.slow
 def test_the_shipped_network_relies_on_t1c_and_not_on_t1_and_t2(network):
     """The exact Shapley values over all sixteen subsets, with intervals of people drawn with replacement."""
     images, grades = shown_to(network)
@@ -114,6 +116,7 @@ def test_the_shipped_network_relies_on_t1c_and_not_on_t1_and_t2(network):
         assert low[useless] <= 0 <= high[useless]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("t1c", "flair", "least", "most"), [(1, 0, 0.9, 1), (0, 1, 0, 0.15)])
 def test_the_shipped_network_follows_t1c_where_only_tumours_are_shown(network, t1c, flair, least, most):
     told = right(network, *shown_to(network, t1c=t1c, flair=flair, tumour_only=True))

@@ -2,6 +2,9 @@
 
 import os
 import tarfile
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,11 @@ import yaml
 from hypothesis import settings
 from torch import nn
 
+from heatcheck.core.records import Case, CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.sources.phantoms.phantom_brain import PhantomBrain
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest
+from heatcheck.sources.phantoms.phantom_classes import PhantomClasses
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
@@ -83,6 +90,47 @@ class SmallTransformer(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         tokens = self.patches(images).flatten(2).transpose(1, 2)
         return self.head(self.layers(torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1))[:, 0])
+
+
+@pytest.fixture(scope="session")
+def drawn() -> dict[tuple[object, str, str], Case]:
+    """Cases of phantoms by kind, settings and name."""
+    return {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def drawn_once(request: pytest.FixtureRequest, drawn: dict[tuple[object, str, str], Case]) -> Iterator[None]:
+    """Where no source is tested, phantoms hand out what they drew before: to draw takes longer than to use it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.relative_to(Path(__file__).parent).parts[0] not in {"contracts", "sources"}:
+            for phantom in (PhantomBrain, PhantomChest, PhantomClasses):
+                patch.setattr(phantom, "load", _remembering(phantom.load, drawn))
+        yield
+
+
+def _remembering(load, drawn):
+    """The same cases as copies, so that nobody can spoil them for others."""
+
+    def remembered(self, key: CaseKey) -> Case:
+        place = (type(self), self.stamp(), key.case)
+        if place not in drawn:
+            drawn[place] = load(self, key)
+        return replace(deepcopy(drawn[place]), key=key)
+
+    return remembered
+
+
+@pytest.fixture(scope="module")
+def plain_curves() -> Iterator[None]:
+    """Learning curves as text: to draw one takes longer than a tiny training."""
+
+    def written(out, *facts) -> None:
+        for ending in ("svg", "png"):
+            (out / f"learning-curve.{ending}").write_text(repr(facts))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("heatcheck.fitting.train.draw_curve", written)
+        yield
 
 
 @pytest.fixture(scope="session")

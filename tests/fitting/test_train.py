@@ -14,6 +14,7 @@ from heatcheck import models
 from heatcheck.core.errors import InputError, RunFolderError, SpecError, UnknownNameError
 from heatcheck.core.records import UNCERTAIN, CaseKey
 from heatcheck.fitting import examples as train_examples
+from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import intensity
 from heatcheck.fitting.results import evaluate
 from heatcheck.fitting.train import train
@@ -22,6 +23,10 @@ from heatcheck.running.progress import Silent
 from heatcheck.sources.folder import FolderSettings, FolderSource
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.training import Machine
+from heatcheck.training.selection import Candidate, Check
+
+
+pytestmark = pytest.mark.usefixtures("plain_curves")
 
 
 def spec_of(folder, **changes):
@@ -43,25 +48,31 @@ class Stopping(Silent):
             raise KeyboardInterrupt
 
 
-def test_training_twice_gives_the_same_weights_and_a_classifier_that_loads(tmp_path):
-    first = train(spec_of(tmp_path), tmp_path / "a", Silent())
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A finished training by the small spec."""
+    folder = tmp_path_factory.mktemp("plain")
+    return train(spec_of(folder), folder / "out", Silent())
+
+
+def test_training_twice_gives_the_same_weights_and_a_classifier_that_loads(plain, tmp_path):
+    first, out = plain, plain.weights.parent
     second = train(spec_of(tmp_path), tmp_path / "b", Silent())
     assert first.weights.read_bytes() == second.weights.read_bytes()
     assert first.results == second.results
     classifier = load_classifier(ModelSettings(name="densenet_compact", weights=first.weights))
     assert classifier.outputs == PhantomChest().findings
-    record = json.loads((tmp_path / "a" / "training.json").read_text())
+    record = json.loads((out / "training.json").read_text())
     assert [check["epoch"] for check in record["history"]] == [0, 1]
     losses = [check["validation_loss"] for check in record["history"]]
     assert record["best"] == f"checkpoints/ignore-1-{3 * (1 + np.argmin(losses)):06d}.safetensors"
     assert not first.ensemble
-    assert not (tmp_path / "a" / "ensemble.json").exists()
+    assert not (out / "ensemble.json").exists()
 
 
-def test_another_seed_gives_other_weights(tmp_path):
-    first = train(spec_of(tmp_path), tmp_path / "a", Silent())
+def test_another_seed_gives_other_weights(plain, tmp_path):
     second = train(spec_of(tmp_path, seed=2), tmp_path / "b", Silent())
-    assert first.weights.read_bytes() != second.weights.read_bytes()
+    assert plain.weights.read_bytes() != second.weights.read_bytes()
 
 
 def test_images_need_not_be_kept_on_disk(tmp_path):
@@ -148,10 +159,25 @@ def test_record_compares_ensemble_and_best_single_checkpoint(protocol):
             assert gain["reason"] if gain["low"] is None else True
 
 
-def test_learning_curve_is_drawn(protocol):
-    drawn = (protocol.weights.parent / "learning-curve.svg").read_text()
-    assert "three class" in drawn or "<path" in drawn
-    assert (protocol.weights.parent / "learning-curve.png").stat().st_size > 10_000
+def test_learning_curve_is_drawn(tmp_path):
+    every = [
+        Candidate(strategy, run, Check(step, 0, 1 / step, 2 / step, {"Edema": 0.5 + step / 20}))
+        for strategy in ("ignore", "three_class")
+        for run in (1, 2)
+        for step in (2, 4, 6)
+    ]
+    draw_curve(tmp_path, every, every[::3], ["Edema"])
+    assert (tmp_path / "learning-curve.svg").read_text().count("<path") > 20
+    assert (tmp_path / "learning-curve.png").stat().st_size > 10_000
+
+
+def test_learning_curve_shows_every_checkpoint_and_those_kept(protocol):
+    out = protocol.weights.parent
+    told = (out / "learning-curve.svg").read_text()
+    every, kept, by = told.partition("], [")[0], told.partition("], [")[2], told.rpartition("]")[2]
+    assert every.count("Candidate(") == len((out / "checkpoints.csv").read_text().splitlines()) - 1
+    assert kept.count("Candidate(") == len(list((out / "checkpoints").iterdir()))
+    assert by == ", ('Edema', 'Atelectasis'))"
 
 
 @pytest.mark.parametrize("steps", [3, 9, 20])

@@ -19,6 +19,7 @@ from heatcheck.models import ModelSettings, load_classifier, open_model, read_en
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 
+pytestmark = pytest.mark.usefixtures("plain_curves")
 STUDIED = ("Pneumothorax", "Edema")  # some of the outputs, in another order
 METHODS = ("grad_cam", "gradient", "random", "location_prior", "feature_permutation")
 SETTINGS = {"feature_permutation": {"segments": {"kind": "grid", "cells": 2}}}

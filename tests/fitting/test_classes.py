@@ -21,6 +21,8 @@ from heatcheck.models import ModelSettings, load_classifier
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_classes import PhantomClasses, PhantomClassesSettings
 
+pytestmark = pytest.mark.usefixtures("plain_curves")
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):

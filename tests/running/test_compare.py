@@ -7,10 +7,12 @@ from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 
+FEWER = {"findings": ["Airspace Opacity", "Atelectasis"], "bootstrap_draws": 100, "gallery": 0}
+
 
 def test_a_run_and_a_shorter_one_with_another_seed_agree_where_chance_plays_no_part(write_spec, tmp_path):
-    run_study(write_spec(), tmp_path / "a", RunOptions(limit=8))
-    run_study(write_spec(seed=4), tmp_path / "b", RunOptions(limit=6))
+    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=8))
+    run_study(write_spec(**FEWER, seed=4), tmp_path / "b", RunOptions(limit=6))
     comparison = compare_runs(tmp_path / "a", tmp_path / "b", draws=100)
     assert comparison.sentences[0] == "Specs differ in seed."
     assert "6 cases are in both runs" in comparison.sentences[-1]
@@ -24,8 +26,8 @@ def test_a_run_and_a_shorter_one_with_another_seed_agree_where_chance_plays_no_p
 
 def test_different_images_of_one_name_are_not_compared(write_spec, tmp_path):
     source = {"name": "phantom_chest", "patients": 9, "first": 400, "size": 80}
-    run_study(write_spec(), tmp_path / "a", RunOptions(limit=6))
-    run_study(write_spec(source={**source, "seed": 21}), tmp_path / "b", RunOptions(limit=6))
+    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=6))
+    run_study(write_spec(**FEWER, source={**source, "seed": 21}), tmp_path / "b", RunOptions(limit=6))
     with pytest.raises(InputError, match="cannot be compared"):
         compare_runs(tmp_path / "a", tmp_path / "b")
 
@@ -33,7 +35,7 @@ def test_different_images_of_one_name_are_not_compared(write_spec, tmp_path):
 def test_folders_that_are_no_finished_runs_are_refused(write_spec, tmp_path):
     with pytest.raises(RunFolderError, match="not a run folder"):
         compare_runs(tmp_path / "a", tmp_path)
-    run_study(write_spec(), tmp_path / "a", RunOptions(limit=2))
+    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=2))
     manifest = tmp_path / "a" / "run.json"
     manifest.write_text(manifest.read_text().replace('"complete"', '"running"'))
     with pytest.raises(InputError, match="not finished"):

@@ -10,6 +10,7 @@ from heatcheck.running.progress import Silent
 from heatcheck.running.run import run_study
 from heatcheck.runs.store import read_run
 
+pytestmark = pytest.mark.usefixtures("plain_curves")
 FINDINGS = ["Cardiomegaly", "Pleural Effusion"]
 
 
@@ -17,7 +18,7 @@ FINDINGS = ["Cardiomegaly", "Pleural Effusion"]
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     train(training_spec(folder, PROTOCOL, runs=1), folder / "my-training", Silent())
-    phantom = {"name": "phantom_chest", "patients": 10, "size": 160}
+    phantom = {"name": "phantom_chest", "patients": 10, "size": 80}
     spec = {
         "study": "localization",
         "threads": 1,
@@ -31,7 +32,7 @@ def run(tmp_path_factory):
         "findings": FINDINGS,
         "methods": ["grad_cam", {"name": "gradient", "smooth": 0.1}, "random"],
         "bootstrap_draws": 100,
-        "gallery": 4,
+        "gallery": 2,
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(spec))
     run_study(folder / "study.yaml", folder / "run")

@@ -34,6 +34,21 @@ def whole(spec):
     return out
 
 
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """The spec of a study with four networks."""
+    changes = {"triggers": ["square-corner-60"], "methods": ["gradient"], "gallery": 1}
+    return write(tmp_path_factory.mktemp("brief"), **changes)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(brief):
+    """Its run, which nobody interrupted."""
+    out = brief.parent / "undisturbed"
+    run_study(brief, out, RunOptions(workers=1))
+    return out
+
+
 class Interrupts(Silent):
     """A watcher that stops the work when a step of that name begins, or after so many of its parts."""
 
@@ -110,35 +125,35 @@ def test_estimates_hold_attack_means_floors_ranks_and_agreement(whole):
     assert (estimates.query("statistic == 'mean' and condition == '{}'")["finding"] == ALL_FINDINGS).any()
 
 
-@pytest.mark.parametrize("at", ["training dynamic-60, seed 1", "training baseline, seed 2", "maps and scores"])
-def test_a_study_stopped_between_networks_goes_on_and_ends_with_the_same_scores(spec, whole, tmp_path, at):
+@pytest.mark.parametrize("at", ["training square-corner-60, seed 1", "training baseline, seed 2", "maps and scores"])
+def test_a_study_stopped_between_networks_goes_on_and_ends_with_the_same_scores(brief, undisturbed, tmp_path, at):
     with pytest.raises(KeyboardInterrupt):
-        run_study(spec, tmp_path / "run", RunOptions(workers=1), Interrupts(at))
+        run_study(brief, tmp_path / "run", RunOptions(workers=1), Interrupts(at))
     trained = {path.name: path.read_bytes() for path in (tmp_path / "run" / "networks").glob("*.safetensors")}
     assert trained
     watcher = Interrupts("never")
-    run_study(spec, tmp_path / "run", RunOptions(workers=1), watcher)
+    run_study(brief, tmp_path / "run", RunOptions(workers=1), watcher)
     again = [step for step in watcher.begun if step.startswith("training ")]
-    assert len(again) == 6 - len(trained)
+    assert len(again) == 4 - len(trained)
     for name, content in trained.items():
         assert (tmp_path / "run" / "networks" / name).read_bytes() == content
-    pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(whole).scores)
-    pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(whole).estimates)
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(undisturbed).scores)
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(undisturbed).estimates)
 
 
 @pytest.mark.parametrize("at", ["training baseline, seed 1", "training square-corner-60, seed 2"])
 def test_a_study_stopped_inside_a_fit_goes_on_at_its_last_check_and_ends_with_the_same_scores(
-    spec, whole, tmp_path, at
+    brief, undisturbed, tmp_path, at
 ):
     with pytest.raises(KeyboardInterrupt):
-        run_study(spec, tmp_path / "run", RunOptions(workers=1), Interrupts(at, after=4))
+        run_study(brief, tmp_path / "run", RunOptions(workers=1), Interrupts(at, after=4))
     watcher = Interrupts("never")
-    run_study(spec, tmp_path / "run", RunOptions(workers=1), watcher)
+    run_study(brief, tmp_path / "run", RunOptions(workers=1), watcher)
     assert {what: done for what, done in watcher.begun.items() if what.startswith("training ") and done} == {at: 3}
-    for path in (whole / "networks").glob("*.safetensors"):
+    for path in (undisturbed / "networks").glob("*.safetensors"):
         assert (tmp_path / "run" / "networks" / path.name).read_bytes() == path.read_bytes()
-    pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(whole).scores)
-    pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(whole).estimates)
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").scores, read_run(undisturbed).scores)
+    pd.testing.assert_frame_equal(read_run(tmp_path / "run").estimates, read_run(undisturbed).estimates)
 
 
 def test_where_the_attack_failed_methods_are_not_graded_and_the_report_says_so(spec, tmp_path):

@@ -72,6 +72,7 @@ def test_patients_in_two_of_the_sources_are_refused(tmp_path, changes, message):
         planned(training_spec(tmp_path, SMALL, **first))
 
 
+@pytest.mark.slow  # some have ten thousand patients
 @pytest.mark.parametrize("name", [name for name in TRAININGS if name.startswith("phantom")])
 def test_shipped_trainings_on_the_phantom_keep_patients_apart(name):
     planned(read_spec(name))

@@ -25,7 +25,6 @@ from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestS
 from heatcheck.training import Machine
 from heatcheck.training.selection import Candidate, Check
 
-
 pytestmark = pytest.mark.usefixtures("plain_curves")
 
 

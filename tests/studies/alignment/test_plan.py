@@ -19,7 +19,12 @@ from heatcheck.studies.alignment import bases as alignment_training
 from heatcheck.studies.alignment import networks as alignment_networks
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
-SMALLEST = {"seeds": 1, "methods": ["gradient"], "judged": [], "findings": [FINDINGS[0]]}  # four networks, the base's too
+SMALLEST = {
+    "seeds": 1,
+    "methods": ["gradient"],
+    "judged": [],
+    "findings": [FINDINGS[0]],
+}  # four networks, the base's too
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
 
-
 FEWER = {"findings": ["Airspace Opacity", "Pleural Effusion"], "bootstrap_draws": 100, "gallery": 2}
 
 

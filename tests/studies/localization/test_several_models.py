@@ -48,7 +48,11 @@ def spec(tmp_path_factory, small_spec):
     models = [{"name": "densenet_compact", "weights": "ignorant.safetensors", "label": IGNORANT}, GOOD]
     values = {key: value for key, value in small_spec.items() if key != "model"}
     path = folder / "several.yaml"
-    path.write_text(yaml.safe_dump({**values, "models": models, "validation": VALIDATION, "findings": FINDINGS, "gallery": 2, "batch_size": 4}))
+    path.write_text(
+        yaml.safe_dump(
+            {**values, "models": models, "validation": VALIDATION, "findings": FINDINGS, "gallery": 2, "batch_size": 4}
+        )
+    )
     return path
 
 

@@ -66,16 +66,21 @@ TRAINED = [
 ]
 
 
-@pytest.fixture
-def estimates(tmp_path):
-    """A function that writes the scores of a run and gives its estimates."""
+@pytest.fixture(scope="module")
+def estimates(tmp_path_factory):
+    """A function that writes the scores of a run and gives its estimates, those of the same scores once."""
+    made = {}
 
     def estimated(*scores, methods=METHODS, gate=ANYTHING):
-        (tmp_path / "training").mkdir()
-        write_table(tmp_path / "training" / "scores.parquet", Score, TRAINED)
-        write_table(tmp_path / "scores.parquet", Score, [row for part in scores for row in part])
-        rule = TriggerRule((SQUARE, DYNAMIC), (), methods, "m", 2, gate, 200, 1)
-        return Found(trigger_estimates(tmp_path, rule))
+        asked = repr((scores, methods, gate))
+        if asked not in made:
+            folder = tmp_path_factory.mktemp("estimates")
+            (folder / "training").mkdir()
+            write_table(folder / "training" / "scores.parquet", Score, TRAINED)
+            write_table(folder / "scores.parquet", Score, [row for part in scores for row in part])
+            rule = TriggerRule((SQUARE, DYNAMIC), (), methods, "m", 2, gate, 200, 1)
+            made[asked] = Found(trigger_estimates(folder, rule))
+        return made[asked]
 
     return estimated
 

@@ -1,4 +1,5 @@
 """Small classifiers and images that many tests share."""
+# ruff: noqa: E402 - torch reads the environment when it is loaded
 
 import os
 import tarfile
@@ -6,6 +7,11 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+
+from heatcheck.core.waiting import wait_briefly
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+wait_briefly()
 
 import pytest
 import torch
@@ -19,7 +25,6 @@ from heatcheck.sources.phantoms.phantom_brain import PhantomBrain
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest
 from heatcheck.sources.phantoms.phantom_classes import PhantomClasses
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
 settings.register_profile("gate", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None)

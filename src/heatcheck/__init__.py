@@ -25,4 +25,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - the public names differ in 
         raise AttributeError(f"module 'heatcheck' has no attribute {name!r}")
     import importlib
 
+    from heatcheck.core.waiting import wait_briefly
+
+    wait_briefly()  # only now: whoever imports heatcheck without using it keeps the environment as it was
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -10,6 +10,7 @@ import typer
 from heatcheck import __version__
 from heatcheck.cli import compare, demo, explain, init, list_parts, preflight, rate, report, run, score, train, tune
 from heatcheck.core.errors import HeatcheckError
+from heatcheck.core.waiting import wait_briefly
 
 app = typer.Typer(
     help="Tests whether the heat maps of a medical-image classifier deserve trust.",
@@ -41,6 +42,7 @@ def _top(
 def main() -> None:
     """Run the command; whatever the user can mend is one line on stderr and exit code 2."""
     debug = "--debug" in sys.argv
+    wait_briefly()
     try:
         app()
     except HeatcheckError as error:

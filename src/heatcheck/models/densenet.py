@@ -1,8 +1,10 @@
-"""DenseNets, built by MONAI; torchvision's checkpoints load."""
+"""DenseNets under MONAI's names; torchvision's checkpoints load."""
 
-import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from heatcheck.models.registry import MODELS, ModelFacts, Shape
 from heatcheck.models.renaming import State, renamed
@@ -18,36 +20,110 @@ def from_torchvision(state: State, _module: nn.Module) -> State:
     return renamed(state, _TORCHVISION)
 
 
-def _densenet(
-    shape: Shape, blocks: tuple[int, ...], features: int = 64, growth: int = 32, widening: int = 4
-) -> nn.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
-        from monai.networks.nets.densenet import DenseNet
-    return DenseNet(
-        spatial_dims=2,
-        in_channels=shape.channels,
-        out_channels=shape.outputs,
-        init_features=features,
-        growth_rate=growth,
-        block_config=blocks,
-        bn_size=widening,
-    )
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The measures of a DenseNet: its blocks' layers, the first width, the width a layer adds, and its bottleneck."""
+
+    blocks: tuple[int, ...]
+    features: int = 64
+    growth: int = 32
+    widening: int = 4  # a bottleneck is so many times as wide as what its layer adds
+
+
+class _Kinds(NamedTuple):
+    """Torch's layers for images or for volumes."""
+
+    conv: type[nn.Conv2d | nn.Conv3d]
+    norm: type[nn.BatchNorm2d | nn.BatchNorm3d]
+    max_pool: type[nn.MaxPool2d | nn.MaxPool3d]
+    mean_pool: type[nn.AvgPool2d | nn.AvgPool3d]
+    global_pool: type[nn.AdaptiveAvgPool2d | nn.AdaptiveAvgPool3d]
+
+
+_KINDS = {
+    2: _Kinds(nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d),
+    3: _Kinds(nn.Conv3d, nn.BatchNorm3d, nn.MaxPool3d, nn.AvgPool3d, nn.AdaptiveAvgPool3d),
+}
+
+
+class _Layer(nn.Module):
+    """What came in, followed by as many new channels as the network grows by."""
+
+    def __init__(self, kinds: _Kinds, width: int, measures: Measures) -> None:
+        super().__init__()
+        bottleneck = measures.widening * measures.growth
+        self.layers = nn.Sequential()
+        self.layers.norm1 = kinds.norm(width)
+        self.layers.relu1 = nn.ReLU(inplace=True)
+        self.layers.conv1 = kinds.conv(width, bottleneck, 1, bias=False)
+        self.layers.norm2 = kinds.norm(bottleneck)
+        self.layers.relu2 = nn.ReLU(inplace=True)
+        self.layers.conv2 = kinds.conv(bottleneck, measures.growth, 3, padding=1, bias=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The features with the new ones behind them."""
+        return torch.cat([features, self.layers(features)], 1)
+
+
+def _transition(kinds: _Kinds, width: int) -> nn.Sequential:
+    """Half the channels on half the grid."""
+    part = nn.Sequential()
+    part.norm = kinds.norm(width)
+    part.relu = nn.ReLU(inplace=True)
+    part.conv = kinds.conv(width, width // 2, 1, bias=False)
+    part.pool = kinds.mean_pool(2, 2)
+    return part
+
+
+class DenseNet(nn.Module):
+    """Blocks of layers that read all layers before them (Huang et al. 2017); names and first weights are MONAI's."""
+
+    def __init__(self, shape: Shape, measures: Measures) -> None:
+        super().__init__()
+        kinds, width = _KINDS[len(shape.size)], measures.features
+        self.features = nn.Sequential()
+        self.features.conv0 = kinds.conv(shape.channels, width, 7, stride=2, padding=3, bias=False)
+        self.features.norm0 = kinds.norm(width)
+        self.features.relu0 = nn.ReLU(inplace=True)
+        self.features.pool0 = kinds.max_pool(3, stride=2, padding=1)
+        for block, layers in enumerate(measures.blocks, 1):
+            dense = nn.Sequential()
+            for layer in range(1, layers + 1):
+                dense.add_module(f"denselayer{layer}", _Layer(kinds, width, measures))
+                width += measures.growth
+            self.features.add_module(f"denseblock{block}", dense)
+            if block < len(measures.blocks):
+                self.features.add_module(f"transition{block}", _transition(kinds, width))
+                width //= 2
+        self.features.norm5 = kinds.norm(width)
+        self.class_layers = nn.Sequential()
+        self.class_layers.relu = nn.ReLU(inplace=True)
+        self.class_layers.pool = kinds.global_pool(1)
+        self.class_layers.flatten = nn.Flatten()
+        self.class_layers.out = nn.Linear(width, shape.outputs)
+        for part in self.modules():
+            if isinstance(part, kinds.conv):
+                nn.init.kaiming_normal_(part.weight)
+        nn.init.zeros_(self.class_layers.out.bias)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """One logit per image and output."""
+        return self.class_layers(self.features(images))
 
 
 def densenet121(shape: Shape) -> nn.Module:
     """The DenseNet of 121 layers."""
-    return _densenet(shape, (6, 12, 24, 16))
+    return DenseNet(shape, Measures((6, 12, 24, 16)))
 
 
 def densenet201(shape: Shape) -> nn.Module:
     """The DenseNet of 201 layers."""
-    return _densenet(shape, (6, 12, 48, 32))
+    return DenseNet(shape, Measures((6, 12, 48, 32)))
 
 
 def densenet_compact(shape: Shape) -> nn.Module:
     """A small DenseNet whose last feature map has a sixteenth of the input's side."""
-    return _densenet(shape, (4, 6, 10), features=24, growth=16, widening=3)
+    return DenseNet(shape, Measures((4, 6, 10), features=24, growth=16, widening=3))
 
 
 for _name, _make in (("densenet121", densenet121), ("densenet201", densenet201)):

@@ -112,6 +112,15 @@ def test_three_seeds_that_differ_much_give_a_wide_interval_rather_than_a_wrong_o
     assert held / 200 >= 0.86
 
 
+@pytest.mark.parametrize("table", [[[1, 0], [0, 1]], [[0.3, 0.1, 0.2], [0.1, 0.2, 0.3], [0.2, 0.3, 0.1]]])
+def test_seeds_and_patients_that_agree_on_average_leave_the_rest_to_speak(table):
+    """A Latin square: every seed and every patient has the same mean, though single values differ."""
+    one = estimate(table, within=(0, 1))
+    assert one.value == pytest.approx(np.mean(table))
+    assert one.low < one.value < one.high
+    assert not one.reason
+
+
 def test_images_of_one_patient_count_as_one():
     table = np.random.default_rng(2).random((4, 25))
     twice = np.repeat(table, 2, axis=1)

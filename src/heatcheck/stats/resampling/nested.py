@@ -104,13 +104,24 @@ class Components:
     @property
     def total(self) -> float:
         """The variance of the estimate; never less than one source alone gives."""
-        return max(self.seeds + self.patients - self.rest, self.seeds, self.patients)
+        return self.rest if self._only_rest else self._of_sources
 
     @property
     def degrees_of_freedom(self) -> float:
         """Satterthwaite's: near the number of seeds where these matter most, else that of patients."""
+        if self._only_rest:
+            return max(1, self.n_seeds - 1) * (self.n_patients - 1)
         by_seeds = self.seeds**2 / (self.n_seeds - 1) if self.n_seeds > 1 else 0.0
         return self.total**2 / (by_seeds + self.patients**2 / (self.n_patients - 1))
+
+    @property
+    def _of_sources(self) -> float:
+        return max(self.seeds + self.patients - self.rest, self.seeds, self.patients)
+
+    @property
+    def _only_rest(self) -> bool:
+        """Whether seeds agree and patients agree to the last bit, though single values do not: then the rest speaks."""
+        return self._of_sources <= 1e-12 * self.rest
 
 
 def components_of(totals: CellTotals) -> list[Components]:

@@ -6,6 +6,7 @@ from tests.studies.triggers.planted_material import SIDE, corner_stamp, reads_on
 
 from heatcheck.explaining.batch import Explainer
 from heatcheck.methods import build_method
+from heatcheck.studies.triggers import scores as triggers_scores
 from heatcheck.studies.triggers.scores import Detector, Scorer
 from heatcheck.studies.triggers.spec import DetectionPart
 from heatcheck.studies.triggers.stage import explained_maps
@@ -154,6 +155,21 @@ def test_random_boxes_recover_always_or_never_where_every_place_or_none_covers_e
     assert found["recovered_floor"] == floor
     away = recovery_of((slice(0, side),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
     assert away["recovered_floor"] == floor  # it knows the box's size, not its place
+
+
+def test_boxes_that_leave_the_same_image_are_asked_about_once(monkeypatch):
+    asked = []
+    victim, ask = reads(CORNER), triggers_scores.said_classes
+
+    def counted(network, images):
+        shown = list(images)
+        asked.append((network, len(shown), len({image.tobytes() for image in shown})))
+        return ask(network, shown)
+
+    monkeypatch.setattr(triggers_scores, "said_classes", counted)
+    recovery_of((slice(0, 28), slice(0, 28)), victim, reads(OTHER_CORNER), random_boxes=200)
+    assert all(shown == distinct for _, shown, distinct in asked)
+    assert max(shown for _, shown, _ in asked) > 1
 
 
 def test_random_boxes_recover_as_often_as_places_cover_enough():

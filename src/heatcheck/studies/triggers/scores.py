@@ -1,7 +1,7 @@
 """The scores of maps of attacked images: boxes against the trigger, predictions after recovery, maps against maps."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from heatcheck.core.boxes import Box
 from heatcheck.core.records import CaseKey, Image, Map, Measured, Score, condition
 from heatcheck.core.seeds import generator_for
-from heatcheck.metrics.recovery import recovered
+from heatcheck.metrics.recovery import Classes, recovered
 from heatcheck.metrics.similarity import similarities
 from heatcheck.metrics.trigger_boxes import Planted, box_floors, box_scores, random_boxes
 from heatcheck.models import NetworkClassifier
@@ -74,6 +74,14 @@ class Subject:
         if box is not None:
             image[:, *box] = self.clean[:, *box]
         return image
+
+    def put_right(self, box: Box | None) -> tuple[tuple[int, int], ...]:
+        """The part of the planted box that a box puts right: the recovered image depends on nothing else of it."""
+        if box is None:
+            return ()
+        both = zip(box, self.planted.box, strict=True)
+        part = tuple((max(a.start, b.start), min(a.stop, b.stop)) for a, b in both)
+        return part if all(start < stop for start, stop in part) else ()
 
 
 def attacked_subject(key: CaseKey, target: str, clean: Image, stamp: Stamp) -> Subject:
@@ -173,7 +181,7 @@ class Scorer:
         asked = [(subject, pair) for subject, own in zip(subjects, boxes, strict=True) for pair in own.items()]
         for metric, network in (("recovered", self.victim), ("recovered_by_baseline", self.baseline)):
             before = dict(zip((s.key.case for s in subjects), said_classes(network, clean), strict=True))
-            after = said_classes(network, (subject.recovered(box) for subject, (_, box) in asked))
+            after = _said_when_recovered(network, [(subject, box) for subject, (_, box) in asked])
             expected = np.array([before[subject.key.case] for subject, _ in asked])
             for (subject, ((method, preset), _)), value in zip(asked, recovered(after, expected), strict=True):
                 facts = {"preset": preset} if preset else {}
@@ -201,7 +209,7 @@ class Scorer:
             if box is not None
             for other in self._random_boxes(subject, method, box, n)
         ]
-        said = said_classes(self.victim, (subject.recovered(other) for subject, other in drawn))
+        said = _said_when_recovered(self.victim, drawn)
         to_come = iter(said.reshape(-1, n))
         for subject, method, box in leading:
             expected = before[subject.key.case]
@@ -212,6 +220,14 @@ class Scorer:
         sides = tuple(line.stop - line.start for line in box)
         generator = generator_for(self.seed, subject.key.case, method, "random boxes")
         return random_boxes(sides, subject.planted.shape, generator, n)
+
+
+def _said_when_recovered(network: NetworkClassifier, asked: Sequence[tuple[Subject, Box | None]]) -> Classes:
+    """The class of each recovered image; boxes that leave the same image are asked about once."""
+    images: dict[Hashable, int] = {}
+    which = [images.setdefault((subject.key.case, subject.put_right(box)), len(images)) for subject, box in asked]
+    firsts = [asked[place] for place in np.unique(which, return_index=True)[1]]
+    return said_classes(network, (subject.recovered(box) for subject, box in firsts))[which]
 
 
 @dataclass

@@ -128,15 +128,17 @@ def test_outside_a_study_four_copies_go_at_a_time_and_a_number_in_the_settings_w
 
 
 class Clocked(Sums):
-    """A classifier whose passes take the time that `seconds` says for each size of batch, on a clock of its own."""
+    """A classifier whose passes take the time that `seconds` says for each size of batch, on clocks of its own."""
 
-    def __init__(self, seconds, monkeypatch):
+    def __init__(self, seconds, monkeypatch, work=lambda _: 0.0):
         super().__init__()
-        self.seconds, self.now = seconds, 0.0
+        self.seconds, self.work, self.now, self.worked = seconds, work, 0.0, 0.0
         monkeypatch.setattr(masking.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(masking.time, "process_time", lambda: self.worked)
 
     def logits(self, images):
         self.now += self.seconds(len(images))
+        self.worked += self.work(len(images))
         return super().logits(images)
 
 
@@ -155,6 +157,17 @@ def test_the_best_batch_is_the_fastest_per_image_that_can_be_found_soon(seconds,
     classifier = Clocked(seconds, monkeypatch)
     assert best_batch(classifier, torch.rand(3, 1, 8, 8)) == best
     assert classifier.now - seconds(1) <= (masking.TRIAL_PASSES + 2) * seconds(1)
+
+
+def test_on_a_busy_computer_the_work_on_the_cores_decides(monkeypatch):
+    """Other programs come in between where a pass is long."""
+    classifier = Clocked(lambda n: n * (1 + n / 40), monkeypatch, work=lambda n: 1 + n / 2)
+    assert best_batch(classifier, torch.rand(1, 1, 8, 8)) == 4
+
+
+def test_one_size_without_a_gain_does_not_end_the_trial(monkeypatch):
+    classifier = Clocked(lambda n: n * {1: 1.0, 2: 1.02, 4: 0.8, 8: 0.9}[n], monkeypatch)
+    assert best_batch(classifier, torch.rand(1, 1, 8, 8)) == 4
 
 
 def test_a_short_pass_is_timed_three_times(monkeypatch):

@@ -132,37 +132,52 @@ def with_batch(method: Method, size: int) -> Method:
     return replace(method, max_batch=size) if leaves_batch_open(method) else method  # type: ignore[type-var]
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a forward pass takes of an image's share: seconds by the clock, and seconds of work on the cores."""
+
+    elapsed: float
+    worked: float
+
+    def clearly_less_than(self, other: "_Taken") -> bool:
+        """Whether either is: on a busy computer the clock says little, and on many cores the work says little."""
+        return self.elapsed < 0.98 * other.elapsed or self.worked < 0.98 * other.worked
+
+
 def best_batch(classifier: Classifier, images: Images) -> int:
     """How many images at a time the classifier scores fastest, tried on the first of `images`: 1, 2, 4, 8 and so on.
 
-    A larger batch must be faster per image to be chosen. The trial ends where it is not, where memory might not do,
-    or after the time of some TRIAL_PASSES forward passes.
+    A larger batch must be faster per image to be chosen. The trial ends where two sizes in turn are not, where memory
+    might not do, or after the time of some TRIAL_PASSES forward passes.
     """
     with evaluating(classifier, 1) as evaluate:
         evaluate.whole(images[:1])  # the first pass also sets things up
-        single = fastest = _seconds(evaluate, images[:1])
-        best, spent = 1, single
+        single = fastest = _taken(evaluate, images[:1])
+        best, spent, in_vain = 1, single.elapsed, 0
         for size in itertools.takewhile(lambda size: size <= _most(images), (2**power for power in range(1, 10))):
-            if spent + size * fastest > TRIAL_PASSES * single:
+            if spent + size * fastest.elapsed > TRIAL_PASSES * single.elapsed or in_vain == 2:
                 break
-            seconds = _seconds(evaluate, images[:1].expand(size, *images.shape[1:]).contiguous())
-            spent += seconds
-            if seconds / size >= 0.98 * fastest:  # less is not more than chance
-                break
-            best, fastest = size, seconds / size
+            taken = _taken(evaluate, images[:1].expand(size, *images.shape[1:]).contiguous())
+            spent += size * taken.elapsed
+            if taken.clearly_less_than(fastest):
+                best, fastest, in_vain = size, taken, 0
+            else:
+                in_vain += 1
     return best
 
 
-def _seconds(evaluate: Evaluator, batch: Images) -> float:
-    """The time of one forward pass: the shortest of three where it is short, because chance only ever adds."""
-    taken: list[float] = []
-    while not taken or (len(taken) < 3 and sum(taken) < 0.05):
-        start = time.perf_counter()
+def _taken(evaluate: Evaluator, batch: Images) -> _Taken:
+    """Of one forward pass, an image's share: the least of three where it is short, because chance only ever adds."""
+    elapsed: list[float] = []
+    worked: list[float] = []
+    while not elapsed or (len(elapsed) < 3 and sum(elapsed) < 0.05):
+        start, work = time.perf_counter(), time.process_time()
         evaluate.scores(batch)
         if batch.is_cuda:
             torch.cuda.synchronize()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+        elapsed.append(time.perf_counter() - start)
+        worked.append(0.0 if batch.is_cuda else time.process_time() - work)
+    return _Taken(min(elapsed) / len(batch), min(worked) / len(batch))
 
 
 def _most(images: Images) -> int:

@@ -1,8 +1,10 @@
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
 
+from heatcheck.core.errors import InputError
 from heatcheck.core.study_packages import specs_folder, study_packages
 from heatcheck.running.registry import STUDIES, _register
 
@@ -19,6 +21,13 @@ def test_a_study_names_parts_that_exist_and_ships_a_spec(name):
         __import__(module)
         assert callable(getattr(sys.modules[module], function))
     assert list(specs_folder(f"heatcheck.studies.{name}").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("address", ["not_installed.page:page", "heatcheck.report.page:no_such_page", "no address"])
+def test_a_part_that_cannot_be_loaded_is_named(address):
+    study = replace(STUDIES["triggers"], page=address)
+    with pytest.raises(InputError, match=f"{address}, cannot be loaded .*update its package"):
+        study.make_page(None)
 
 
 def test_every_demo_has_a_place_and_a_spec():

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from heatcheck.core.errors import InputError
 from heatcheck.core.records import Estimate, ShardTables
 from heatcheck.estimating.compared_scores import Compared, compared_by_case, seed_conditions
 from heatcheck.report.evidence import Evidence
@@ -108,5 +109,8 @@ class Study:
 def _part(address: str) -> Callable[..., Any]:
     """The function at "package.module:function"."""
     module, _, name = address.partition(":")
-    part: Callable[..., Any] = getattr(import_module(module), name)
+    try:
+        part: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"a part of the study, {address}, cannot be loaded ({error}); update its package") from error
     return part

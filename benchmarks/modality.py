@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from heatcheck.maps.joint import joint
-from heatcheck.methods.masking import best_batch, with_batch
+from heatcheck.methods.covering.masking import best_batch, with_batch
 from heatcheck.methods.published import MODALITY_STUDY, Published
 from heatcheck.metrics.modality.msfi import msfi, sums_of, weights_of
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing

@@ -9,9 +9,9 @@ from torch import nn
 
 from heatcheck import explain
 from heatcheck.methods import METHODS, shares_modalities
+from heatcheck.methods.covering.segments import segments_of
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.methods.registry import Needs
-from heatcheck.methods.segments import segments_of
 from heatcheck.models import BlackBox
 
 NAMES = [each.method for each in MODALITY_STUDY]

@@ -8,8 +8,8 @@ from captum.attr import FeatureAblation as PeerAblation
 from captum.attr import FeaturePermutation as PeerPermutation
 from captum.attr import Occlusion as PeerOcclusion
 
+from heatcheck.methods.covering.segments import Grid, Slic, grid_segments, segments_of
 from heatcheck.methods.perturbation import FeatureAblation, FeaturePermutation, Occlusion
-from heatcheck.methods.segments import Grid, Slic, grid_segments, segments_of
 from heatcheck.models import BlackBox
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from heatcheck.methods import METHODS, shares_modalities
+from heatcheck.methods.covering.segments import Slic
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.methods.registry import plain_settings
-from heatcheck.methods.segments import Slic
 from heatcheck.runs.spec import read_spec
 
 BY_NAME = {each.method: each.build() for each in MODALITY_STUDY}

@@ -12,8 +12,8 @@ from captum.attr import ShapleyValueSampling as PeerShapley
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.metrics import pairwise_distances
 
+from heatcheck.methods.covering.segments import Given, Grid, grid_segments
 from heatcheck.methods.gradient import generators_of
-from heatcheck.methods.segments import Given, Grid, grid_segments
 from heatcheck.methods.surrogates import KernelShap, Lime, ShapleyValueSampling
 
 SEEDS = [11, 12, 13, 14]

@@ -31,8 +31,9 @@ def test_a_part_that_cannot_be_loaded_is_named(address):
 
 
 def test_every_demo_has_a_place_and_a_spec():
-    assert sorted(study.demo for study in STUDIES.values()) == [1, 2, 3, 4]
-    for name in STUDIES:
+    shown = [name for name in STUDIES if STUDIES[name].demo]
+    assert sorted(STUDIES[name].demo for name in shown) == list(range(1, len(shown) + 1))
+    for name in shown:
         assert (specs_folder(f"heatcheck.studies.{name}") / f"{name}-demo.yaml").exists()
 
 

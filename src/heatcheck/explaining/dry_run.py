@@ -16,7 +16,7 @@ from heatcheck.explaining.extra_inputs import Supply
 from heatcheck.explaining.priors import LocationPriors, gather_priors
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import in_one_sentence, require_fit
-from heatcheck.methods.masking import best_batch, leaves_batch_open, with_batch
+from heatcheck.methods.covering.masking import best_batch, leaves_batch_open, with_batch
 from heatcheck.methods.registry import Needs
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.running.progress import Watcher

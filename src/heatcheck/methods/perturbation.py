@@ -14,11 +14,11 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.boxes import Box
+from heatcheck.methods.covering.boxes import Box
+from heatcheck.methods.covering.masking import Evaluator, MaxBatch, evaluating, score_drops
+from heatcheck.methods.covering.segments import GRID, SegmentRule, Segments, each_alone, notes_of, segments_of
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.masking import Evaluator, MaxBatch, evaluating, score_drops
 from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.segments import GRID, SegmentRule, Segments, each_alone, notes_of, segments_of
 
 Length = Annotated[int, Field(ge=1)]
 

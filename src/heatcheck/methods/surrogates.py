@@ -16,10 +16,10 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
+from heatcheck.methods.covering.masking import MaxBatch, evaluating
+from heatcheck.methods.covering.segments import GRID, SegmentCovers, SegmentRule, notes_of, segments_of
 from heatcheck.methods.gradient import Baseline, baseline_of, generators_of
-from heatcheck.methods.masking import MaxBatch, evaluating
 from heatcheck.methods.registry import Needs, method
-from heatcheck.methods.segments import GRID, SegmentCovers, SegmentRule, notes_of, segments_of
 
 Samples = Annotated[int, Field(ge=2)]
 Shown = Bool[Tensor, "choice segment"]  # True where the segment is shown

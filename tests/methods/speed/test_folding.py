@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from heatcheck.methods.masking import evaluating
+from heatcheck.methods.covering.masking import evaluating
 from heatcheck.methods.speed.folding import Folding, Waiting, plain
 from heatcheck.models import NetworkClassifier, Preprocessing
 

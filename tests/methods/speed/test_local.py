@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from heatcheck.methods.boxes import Box, whole
+from heatcheck.methods.covering.boxes import Box, whole
+from heatcheck.methods.covering.segments import Grid, SegmentCovers, Slic, segments_of
 from heatcheck.methods.perturbation import Occlusion
-from heatcheck.methods.segments import Grid, SegmentCovers, Slic, segments_of
 from heatcheck.methods.speed import folding, local, windows
 from heatcheck.methods.speed.fast_convolution import direct
 from heatcheck.methods.speed.folding import Folding, plain

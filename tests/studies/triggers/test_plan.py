@@ -238,7 +238,12 @@ BAD = {
     "shared patients": ({"validation": classes_source(100, 2)}, "share"),
     "a baseline that is trained elsewhere, with a size": ({"model": "phantom_chest_densenet"}, "leave out `size`"),
     "nothing to plant": ({"triggers": []}, "name at least one of `triggers`, or `artefacts`"),
-    "a batch larger than the data": ({"fit": {"batch_size": 64}}, "lower the batch size"),
+    "a batch larger than the data": (
+        {"fit": {"batch_size": 64}}, "`fit`: 24 examples do not fill a batch of 64"
+    ),
+    "a larger batch of the attack": (
+        {"retrain": {"batch_size": 64}}, "`retrain`: 24 examples do not fill a batch of 64"
+    ),
     "weights to start from that are not there": ({"start": "nowhere.pth"}, "nowhere.pth: no such weights file"),
     "pixels of a baseline that has its own": (
         {"model": "phantom_classes_vgg", "size": None, "pixels": {"channels": 1}}, "leave out `size`, `pixels`"

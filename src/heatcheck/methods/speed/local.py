@@ -19,7 +19,7 @@ from torch.utils import _pytree as tree
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.methods.boxes import Box, whole
+from heatcheck.methods.covering.boxes import Box, whole
 from heatcheck.methods.speed.folding import KNOWN
 from heatcheck.methods.speed.operations import ACTIVATIONS, PARAMETERS, Call, out_of_place
 from heatcheck.methods.speed.windows import Window, window_of

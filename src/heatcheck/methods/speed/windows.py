@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from heatcheck.methods.boxes import Box
+from heatcheck.methods.covering.boxes import Box
 from heatcheck.methods.speed.fast_convolution import direct
 
 _LAID_OUT = torch.channels_last_3d

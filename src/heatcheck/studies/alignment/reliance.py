@@ -17,7 +17,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.records import Mask
 from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.core.tensors import Images
-from heatcheck.methods.masking import evaluating
+from heatcheck.methods.covering.masking import evaluating
 from heatcheck.metrics.reliance import Drops, shifted_masks
 
 FILLS = ("blur", "mean", "noise")  # what is seen instead of a region

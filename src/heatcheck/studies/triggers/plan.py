@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.core.contracts import Method, Source
-from heatcheck.core.errors import SpecError
+from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
@@ -291,14 +291,23 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     for trigger in triggers:
         trigger.require_fit(contract.size)
     if triggers:
-        for part in (body.fit, body.retrain):
-            Batches(len(sources["training"].index()), part.batch_size, 0)  # refuses what it must
+        fits = {"retrain": body.retrain} if given is not None else {"fit": body.fit, "retrain": body.retrain}
+        for name, part in fits.items():
+            _require_batches(len(sources["training"].index()), part.batch_size, f"{spec.name}: `{name}`")
     if options.pseudonymise:
         sources = {name: pseudonymous(source, source.index(), out)[0] for name, source in sources.items()}
         artefacts = pseudonymous(artefacts, artefacts.index(), out)[0] if artefacts else None
     plan = TriggersPlan(body, spec, sources, artefacts, triggers, methods, contract, target, given, options)
     _try_out(plan)
     return plan
+
+
+def _require_batches(images: int, size: int, where: str) -> None:
+    """Refuse batches that the training images do not fill; `where` names the part of the spec."""
+    try:
+        Batches(images, size, 0)
+    except InputError as error:
+        raise SpecError(f"{where}: {error}") from error
 
 
 def _require_own_names(triggers: Sequence[Trigger], where: str) -> None:

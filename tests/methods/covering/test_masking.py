@@ -8,10 +8,10 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from heatcheck.core.errors import ModelError
-from heatcheck.methods import masking
-from heatcheck.methods.masking import Evaluator, best_batch, leaves_batch_open, score_drops, with_batch
+from heatcheck.methods.covering import masking
+from heatcheck.methods.covering.masking import Evaluator, best_batch, leaves_batch_open, score_drops, with_batch
+from heatcheck.methods.covering.segments import Grid, SegmentCovers, segments_of
 from heatcheck.methods.perturbation import FeatureAblation, Occlusion
-from heatcheck.methods.segments import Grid, SegmentCovers, segments_of
 from heatcheck.methods.surrogates import KernelShap, Lime, ShapleyValueSampling
 from heatcheck.models import NetworkClassifier, Preprocessing
 

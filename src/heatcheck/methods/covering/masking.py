@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, Logits, Targets
-from heatcheck.methods.covers import Chosen, Covers, Pixels, change_by
+from heatcheck.methods.covering.covers import Chosen, Covers, Pixels, change_by
 from heatcheck.methods.passes import evaluation_mode, module_of
 from heatcheck.methods.speed.folding import Folding, plain
 from heatcheck.methods.speed.local import local_scores

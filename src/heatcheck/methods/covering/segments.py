@@ -14,13 +14,12 @@ from pydantic import ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from heatcheck.methods.boxes import Box
+from heatcheck.methods.covering.boxes import Box
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 Pixels = Float[Tensor, "channel *space"]
 Labels = Int[Tensor, "*space"]
-
 _CHECKED = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 CONSTANT = "an image of one value has no {kind} segments; a grid was used instead"
 

@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 
 from heatcheck.core.errors import SpecError
 from heatcheck.methods import build_method
+from heatcheck.methods.covering.segments import (
+    Given,
+    Grid,
+    Quickshift,
+    Slic,
+    each_alone,
+    grid_segments,
+    numbered,
+    segments_of,
+)
 from heatcheck.methods.perturbation import FeatureAblation
-from heatcheck.methods.segments import Given, Grid, Quickshift, Slic, each_alone, grid_segments, numbered, segments_of
 
 
 def halves(shape, low=-3.0, high=900.0):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heatcheck.methods.boxes import Box
+from heatcheck.methods.covering.boxes import Box
 from heatcheck.methods.speed.local import Change
 
 Pixels = Float[Tensor, "channel *space"]

@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ def schema_of(record: type) -> Any:  # noqa: ANN401 - pyarrow ships no types
 def to_table(record: type, rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """The records as an arrow table."""
     schema = schema_of(record)
-    columns = zip(*map(astuple, rows), strict=True) if rows else ((),) * len(schema)
-    return pa.table([pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)], schema=schema)
+    columns = [pa.array([getattr(row, one.name) for row in rows], one.type) for one in schema]
+    return pa.table(columns, schema=schema)
 
 
 def write_table(path: Path, record: type, rows: Sequence[Any]) -> None:

@@ -17,6 +17,7 @@ from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 from heatcheck.studies.alignment import bases as alignment_training
 from heatcheck.studies.alignment import networks as alignment_networks
+from heatcheck.studies.alignment.plan import AlignmentPlan
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 SMALLEST = {
@@ -120,6 +121,12 @@ def test_counts_of_the_data_are_recorded(finished):
     counts = facts["positives"][FINDINGS[0]]
     assert counts["finetune"] + counts["selection"] == 12
     assert counts["evaluation"] == counts["evaluation_positives"] == counts["evaluation_negatives"] == 8
+
+
+@pytest.fixture
+def scores_alone(monkeypatch):
+    """Runs end without estimates, which take longer than the networks of a tiny study."""
+    monkeypatch.setattr(AlignmentPlan, "estimates", lambda *_: [])
 
 
 class StoppedError(Exception):
@@ -227,6 +234,7 @@ def test_several_findings_can_be_aligned_at_once(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("scores_alone")
 def test_what_a_network_leaves_behind_is_looked_for_once(tmp_path, monkeypatch):
     """A grid has thousands of networks, and each of them comes after all that are finished."""
     discarded = []
@@ -235,6 +243,7 @@ def test_what_a_network_leaves_behind_is_looked_for_once(tmp_path, monkeypatch):
     assert len(discarded) == len(set(discarded)) == 1 + 1 + 2
 
 
+@pytest.mark.usefixtures("scores_alone")
 def test_networks_are_kept_where_that_is_asked_for(tmp_path):
     spec = write_alignment(tmp_path, **SMALLEST, keep_networks=True)
     run_study(spec, tmp_path / "run", TRUSTED)
@@ -279,6 +288,7 @@ def test_a_base_without_weights_is_trained_first(tmp_path):
     assert len(list((tmp_path / "run" / "networks").glob("*.safetensors"))) == 2
 
 
+@pytest.mark.usefixtures("scores_alone")
 def test_with_a_limit_so_many_outlined_images_are_explained(tmp_path):
     spec = write_alignment(tmp_path, **SMALLEST)
     run_study(spec, tmp_path / "run", RunOptions(trust_code=True, limit=2, workers=1))
@@ -286,6 +296,7 @@ def test_with_a_limit_so_many_outlined_images_are_explained(tmp_path):
     assert (by(mass, arm="align", seed=1).groupby("finding").size() == 2).all()
 
 
+@pytest.mark.usefixtures("scores_alone")
 def test_with_a_limit_random_maps_are_scored_on_the_same_images(tmp_path):
     spec = write_alignment(tmp_path, seeds=1, methods=["gradient"], judged=[])
     table = pd.read_csv(tmp_path / "evaluation.csv", dtype={FINDINGS[0]: "Int64"})

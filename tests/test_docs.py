@@ -18,6 +18,7 @@ from heatcheck.studies.alignment.spec import AlignmentBody
 from heatcheck.studies.localization.plan import LocalizationBody
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "heatcheck"
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 
 
@@ -115,3 +116,14 @@ def test_the_contract_of_the_how_to_says_every_fact():
     values = yaml.safe_load(block)
     assert set(values) == set(FACTS)
     Preprocessing.model_validate(values)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page):
+    """Paths such as `methods/passes.py`, below src/heatcheck or the project's folder."""
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.py)`", page.read_text()))
+    made_up = {name for name in named if "/my_" in name or name.startswith("report/")}  # in a recipe, or of any study
+    lost = [
+        name for name in named - made_up if not any((base / name).exists() for base in (ROOT, SOURCE, SOURCE.parent))
+    ]
+    assert not lost

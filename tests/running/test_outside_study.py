@@ -13,7 +13,7 @@ MOST_LINES = 200
 SCRIPT = """
 import json, sys
 from heatcheck.cli.main import main
-from heatcheck.runs.store import RunFolder
+from heatcheck.runs.store import RunFolder, read_run
 import contextlib, io
 
 def call(*words):
@@ -53,6 +53,20 @@ open("other.yaml", "w").write(text.replace("threshold: 0.5", "threshold: 0.4"))
 answers["changed"] = call("run", "other.yaml", "--out", "first")
 answers["misspelt"] = call("run", "bright-smal", "--out", "nowhere")
 answers["second"] = call("run", "other.yaml", "--out", "second", "--limit", "3")
+answers["hidden"] = call("run", "mine.yaml", "--out", "hidden", "--pseudonymise")
+answers["names"] = sorted(read_run("hidden").cases["case"])
+import dataclasses, heatcheck.running.registry as registry
+studies = registry.STUDIES._parts
+bright = studies["bright"]
+studies["bright"] = dataclasses.replace(bright, page="bright_pixels.page:nothing_there")
+answers["pageless"] = call("run", "mine.yaml", "--out", "pageless")
+studies["bright"] = dataclasses.replace(bright, plan="__main__:plan_without_pseudonyms")
+def plan_without_pseudonyms(spec, options, out):
+    return plan.plan_bright(spec, dataclasses.replace(options, pseudonymise=False), out)
+answers["cannot hide"] = call("run", "mine.yaml", "--out", "shown", "--pseudonymise")
+del studies["bright"]
+answers["uninstalled"] = call("report", "first")
+studies["bright"] = bright
 answers["report"] = call("report", "first")
 answers["compare"] = call("compare", "first", "second", "--json")
 print(json.dumps(answers))
@@ -101,6 +115,27 @@ def test_another_spec_in_the_same_folder_is_refused(answers):
 
 def test_a_misspelt_spec_is_suggested(answers):
     assert "did you mean 'bright-small'?" in answers["misspelt"]["err"]
+
+
+def test_its_cases_are_hidden_where_that_is_asked_for(answers):
+    assert answers["hidden"]["code"] == 0, answers["hidden"]["err"]
+    assert len(answers["names"]) == 4
+    assert not any("phantom" in name for name in answers["names"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("pageless", "bright_pixels.page:nothing_there, cannot be loaded"),
+        ("cannot hide", "the study bright cannot hide the names of cases; leave out --pseudonymise"),
+        ("uninstalled", "first was made by the study 'bright', which is not installed; install its package"),
+    ],
+)
+def test_what_cannot_work_is_one_line_before_anything_is_written(answers, asked, said):
+    assert answers[asked]["code"] == 2
+    assert said in answers[asked]["err"]
+    assert answers[asked]["err"].count("\n") == 1
+    assert not (answers["here"] / asked).exists()
 
 
 def test_its_report_has_its_own_section_and_those_of_all_studies(answers):

@@ -72,10 +72,11 @@ def test_new_run_is_a_folder_with_its_description(out):
 
 def test_run_under_pseudonyms_never_says_where_files_lie(out):
     hidden = {**IDENTITY, "pseudonymised": True, "spec": {"source": [{"images": Path("/ward/films")}], "masks": "a/b"}}
-    folder = begin(out, hidden, {"title": "/ward/study"})
+    folder = begin(out, hidden, {"title": "Films of /ward/Smith, read twice"})
     folder.record(notes=["/ward/table.csv", "1/2 of the cases"])
     assert "/ward" not in folder.manifest_path.read_text()
     assert read_manifest(out)["spec"] == {"source": [{"images": "(hidden)"}], "masks": "a/b"}
+    assert read_manifest(out)["title"] == "Films of (hidden), read twice"
     assert read_manifest(out)["notes"] == ["(hidden)", "1/2 of the cases"]
     begin(out, hidden)
     assert "cases_hash" in refusal(out, {**hidden, "cases_hash": "c2"})

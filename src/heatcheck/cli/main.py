@@ -3,15 +3,17 @@
 import os
 import sys
 import traceback
+import warnings
 from typing import Annotated
 
 import typer
 
 from heatcheck import __version__
 from heatcheck.cli import compare, demo, explain, init, list_parts, preflight, rate, report, run, score, train, tune
-from heatcheck.core.errors import HeatcheckError
+from heatcheck.core.errors import HeatcheckError, HeatcheckWarning
 from heatcheck.core.waiting import wait_briefly
 
+_PYTHONS_OWN = warnings.formatwarning
 app = typer.Typer(
     help="Tests whether the heat maps of a medical-image classifier deserve trust.",
     epilog="Start with: heatcheck demo --out my-demo",
@@ -39,10 +41,20 @@ def _top(
     """Tests whether the heat maps of a medical-image classifier deserve trust."""
 
 
+def _one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning of ours as the user reads it; any other as Python writes it."""
+    if issubclass(category, HeatcheckWarning):
+        return f"heatcheck: {message}\n"
+    return _PYTHONS_OWN(message, category, filename, lineno, line)
+
+
 def main() -> None:
     """Run the command; whatever the user can mend is one line on stderr and exit code 2."""
     debug = "--debug" in sys.argv
     wait_briefly()
+    warnings.formatwarning = _one_line
     try:
         app()
     except HeatcheckError as error:

@@ -13,6 +13,10 @@ HeatcheckError
 """
 
 
+class HeatcheckWarning(UserWarning):
+    """Something that the user should know of, and that stops nothing; the command says it in one line."""
+
+
 class HeatcheckError(Exception):
     """Base of all errors whose message is meant for the user."""
 
@@ -65,7 +69,7 @@ class ConstantChannelError(CaseError):
         self.channel = channel
 
 
-def briefly(error: Exception) -> str:
+def briefly(error: BaseException) -> str:
     """What a library says, which may be pages, as a part of one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:300]}…"

@@ -16,14 +16,15 @@ _OWN = Path(__file__).parents[1] / "studies"
 def study_packages() -> list[str]:
     """The packages that hold a study: heatcheck's own by name, then the others."""
     own = [f"{GROUP}.{module.name}" for module in iter_modules([str(_OWN)]) if module.ispkg]
-    return [*own, *sorted({entry.value for entry in entry_points(group=GROUP)} - set(own))]
+    named = {entry.module.removesuffix(".study") for entry in entry_points(group=GROUP)}
+    return [*own, *sorted(named - set(own))]
 
 
 def specs_folder(package: str) -> Path | None:
-    """The folder of the specs that a study ships; None where it has none, or where the package is not installed."""
+    """The folder of the specs that a study ships; None where it has none, or where the package cannot be found."""
     try:
         found = find_spec(package)
-    except ImportError:
+    except Exception:  # noqa: BLE001 - the package around a study of somebody else is imported, and may do anything
         return None
     if found is None or not found.submodule_search_locations:
         return None

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, InputError
+from heatcheck.core.paths import text_without_paths
 from heatcheck.core.records import Case, CaseKey, CaseRecord
 
 One = TypeVar("One")
@@ -49,7 +50,7 @@ def failure(key: CaseKey, error: Exception) -> CaseRecord:
     """The record of a case that could not be used."""
     stage = error.stage if isinstance(error, CaseError) else "unexpected"
     reason = str(error) if isinstance(error, CaseError) else f"{type(error).__name__}: {error}"
-    detail = "".join(traceback.format_exception(error))
+    detail = text_without_paths("".join(traceback.format_exception(error)))
     return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from heatcheck.core.errors import InputError
 from heatcheck.estimating.compared_scores import Compared
-from heatcheck.running.registry import STUDIES
+from heatcheck.running.registry import study_of
 from heatcheck.runs.store import Run, read_run
 
 
@@ -17,12 +17,12 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Compared:
     """The differences in the runs' specs, and in their scores with patient-clustered intervals."""
     runs = [_finished(path) for path in (first, second)]
     if runs[0].manifest["study"] != runs[1].manifest["study"]:
-        kinds = " and a ".join(run.manifest["study"] for run in runs)
+        kinds = " and a ".join(str(run.manifest["study"]) for run in runs)
         raise InputError(f"{first} and {second} are a {kinds} study; compare runs of one kind")
     shared = _shared_cases(runs)
     if not shared:
         raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
-    compared = STUDIES[str(runs[0].manifest["study"])].compare_runs(runs, draws)
+    compared = study_of(runs[0]).compare_runs(runs, draws)
     said = [*_sentences(runs, shared), *compared.sentences]
     if not compared.rows:
         said.append("No score can be compared: none is defined in both runs for the same case and method.")

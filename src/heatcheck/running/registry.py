@@ -3,9 +3,11 @@
 import warnings
 from importlib import import_module
 
+from heatcheck.core.errors import HeatcheckWarning, RunFolderError, briefly
 from heatcheck.core.registry import Registry
 from heatcheck.core.study_packages import study_packages
 from heatcheck.running.study import Study
+from heatcheck.runs.store import Run
 
 STUDIES: Registry[Study] = Registry("study")
 
@@ -13,14 +15,25 @@ STUDIES: Registry[Study] = Registry("study")
 def _register(package: str) -> None:
     """Add the study of one package; one that somebody else made and that does not load must not stop the others."""
     try:
-        study: Study = import_module(f"{package}.study").STUDY
+        study = import_module(f"{package}.study").STUDY
+        if not isinstance(study, Study):
+            raise TypeError("its STUDY is no heatcheck.running.study.Study")  # noqa: TRY301 - as any other fault of it
         STUDIES.add(study.name, study)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if package.startswith("heatcheck."):
             raise
-        why = f"{type(error).__name__}: {error}"
-        warnings.warn(f"the study in {package} cannot be used ({why}); update or uninstall it", stacklevel=2)
+        why = f"{type(error).__name__}: {briefly(error)}"
+        text = f"the study in {package} cannot be used ({why}); update or uninstall it"
+        warnings.warn(text, HeatcheckWarning, stacklevel=2)
 
 
 for _package in study_packages():
     _register(_package)
+
+
+def study_of(run: Run) -> Study:
+    """The study that made a run."""
+    name = str(run.manifest.get("study") or "")
+    if name not in STUDIES:
+        raise RunFolderError(f"{run.path} was made by the study {name!r}, which is not installed; install its package")
+    return STUDIES[name]

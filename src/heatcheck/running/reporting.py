@@ -7,7 +7,7 @@ from heatcheck.report.build import write_report
 from heatcheck.report.contents import write_contents
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
-from heatcheck.running.registry import STUDIES
+from heatcheck.running.registry import study_of
 
 
 def build_report(run_dir: Path) -> Path:
@@ -22,4 +22,4 @@ def build_contents(folder: Path, runs: Sequence[str], title: str) -> Path:
 
 def page_of(evidence: Evidence) -> StudyPage:
     """The page that the run's study makes of the evidence."""
-    return STUDIES[str(evidence.run.manifest.get("study", ""))].make_page(evidence)
+    return study_of(evidence.run).make_page(evidence)

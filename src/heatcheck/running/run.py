@@ -36,7 +36,10 @@ def run_study(
 def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
     if spec.envelope.study == "training":
         raise SpecError(f"{spec.name} describes a training; use `heatcheck train`")
-    return STUDIES[spec.envelope.study].make_plan(spec, options, out)
+    plan = STUDIES[spec.envelope.study].make_plan(spec, options, out)
+    if options.pseudonymise and not plan.identity.get("pseudonymised"):
+        raise SpecError(f"the study {spec.envelope.study} cannot hide the names of cases; leave out --pseudonymise")
+    return plan
 
 
 def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:

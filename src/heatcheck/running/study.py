@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from heatcheck.core.errors import InputError
+from heatcheck.core.errors import InputError, briefly
 from heatcheck.core.records import Estimate, ShardTables
 from heatcheck.estimating.compared_scores import Compared, compared_by_case, seed_conditions
 from heatcheck.report.evidence import Evidence
@@ -90,6 +90,7 @@ class Study:
 
     def make_plan(self, spec: Spec, options: RunOptions, out: Path) -> Plan:
         """The study that a spec describes, checked and ready to run."""
+        _part(self.page)  # a report that cannot be built is known before the work
         plan: Plan = _part(self.plan)(spec, options, out)
         return plan
 
@@ -112,5 +113,7 @@ def _part(address: str) -> Callable[..., Any]:
     try:
         part: Callable[..., Any] = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"a part of the study, {address}, cannot be loaded ({error}); update its package") from error
+        raise InputError(
+            f"a part of the study, {address}, cannot be loaded ({briefly(error)}); update its package"
+        ) from error
     return part

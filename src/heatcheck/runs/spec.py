@@ -48,8 +48,10 @@ class Spec:
 def shipped_specs() -> dict[str, Path]:
     """The descriptions of studies and trainings that are installed, by name."""
     folders = [_TRAININGS, *filter(None, map(specs_folder, study_packages()))]
-    found = sorted((path for folder in folders for path in folder.glob("*.yaml")), key=lambda path: path.stem)
-    return {path.stem: path for path in found}
+    found: dict[str, Path] = {}
+    for path in (path for folder in folders for path in folder.glob("*.yaml")):
+        found.setdefault(path.stem, path)  # heatcheck's own come first, and nobody replaces them
+    return dict(sorted(found.items()))
 
 
 def read_spec(name: str, seed: int | None = None) -> Spec:

@@ -23,6 +23,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from heatcheck.core.errors import RunFolderError
+from heatcheck.core.paths import without_paths
 from heatcheck.core.records import Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
 from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
@@ -296,15 +297,7 @@ def _part(path: Path, shard: int, table: str) -> Path:
 def _written(description: Mapping[str, Any]) -> dict[str, Any]:
     """A run's description as run.json holds it: of a run under pseudonyms without absolute paths."""
     plain = json.loads(json.dumps(description, default=str))
-    return dict(_without_places(plain) if plain.get("pseudonymised") else plain)
-
-
-def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict):
-        return {key: _without_places(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_places(inner) for inner in value]
-    return HIDDEN if isinstance(value, str) and Path(value).is_absolute() else value
+    return dict(without_paths(plain, lambda _: HIDDEN) if plain.get("pseudonymised") else plain)
 
 
 def require_usable(path: Path) -> None:

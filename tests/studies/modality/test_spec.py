@@ -1,6 +1,7 @@
 """What a modality spec may say, and what is refused before any work."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from heatcheck.models import MODELS, NetworkClassifier, save_classifier
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.modality.plan import plan_modality
+from heatcheck.studies.modality.spec import modalities_of
 
 PHANTOM = {"name": "phantom_brain", "cases": 12, "size": 24}
 
@@ -151,3 +153,10 @@ def test_a_given_network_must_fit_the_data(tmp_path, contract, told):
 def test_a_network_with_weights_is_not_trained(tmp_path):
     with pytest.raises(SpecError, match="leave `folds` out"):
         planned(tmp_path, **given(tmp_path) | {"folds": 2})
+
+
+@pytest.mark.parametrize("name", ["all", "T1+T2", "T1/T2", "C:\\T1", ""])
+def test_a_modality_cannot_have_a_name_that_means_something_else(name):
+    source = SimpleNamespace(modalities=("T1", name))
+    with pytest.raises(SpecError, match="two or more different names without"):
+        modalities_of(SimpleNamespace(known=()), source, "spec.yaml")

@@ -120,12 +120,20 @@ def modalities_of(body: ModalityBody, source: Source, where: str) -> tuple[str, 
         raise SpecError(
             f"{where}: the source does not name its channels; a folder's are listed as `modalities: [CT, PET]`"
         )
-    if len(names) < 2 or len(set(names)) < len(names) or any("+" in name or "/" in name or not name for name in names):
-        raise SpecError(f"{where}: `modalities` needs two or more different names without + and /, got {list(names)}")
+    if len(names) < 2 or len(set(names)) < len(names) or any(map(_is_taken, names)):
+        raise SpecError(
+            f"{where}: `modalities` needs two or more different names without +, / and \\, none of them `all`, "
+            f"got {list(names)}"
+        )
     for part in body.known:
         if part.modality not in names:
             raise SpecError(f"{where}: `known` {part.modality!r} is no modality; {suggest(part.modality, names)}")
     return names
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a modality cannot be called so: tables join names by +, files by /, and `all` means every modality."""
+    return not name or name == "all" or any(sign in name for sign in "+/\\")
 
 
 def classes_of(source: Source, where: str) -> tuple[str, ...]:

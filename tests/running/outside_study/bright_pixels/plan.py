@@ -15,6 +15,7 @@ from heatcheck.running.cases import digest_of, read_cases
 from heatcheck.running.facts import source_facts
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
+from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import RunFolder
@@ -78,6 +79,7 @@ class BrightPlan:
     body: BrightBody
     source: Source
     keys: tuple[CaseKey, ...]
+    pseudonymised: bool
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -89,6 +91,7 @@ class BrightPlan:
             "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
             "weights_hash": "",
             "cases_hash": digest_of(self.keys),
+            "pseudonymised": self.pseudonymised,
         }
 
     @property
@@ -121,5 +124,7 @@ class BrightPlan:
 def plan_bright(spec: Spec, options: RunOptions, out: Path) -> BrightPlan:
     """The study that the spec describes."""
     body = spec.checked_body(BrightBody)
-    source = open_source(body.source, spec.folder, spec.name)
-    return BrightPlan(spec, body, source, tuple(source.index())[: options.limit])
+    source: Source = open_source(body.source, spec.folder, spec.name)
+    if options.pseudonymise:
+        source, _ = pseudonymous(source, source.index(), out)
+    return BrightPlan(spec, body, source, tuple(source.index())[: options.limit], options.pseudonymise)

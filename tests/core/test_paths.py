@@ -2,7 +2,7 @@
 
 import pytest
 
-from heatcheck.report.privacy import without_paths
+from heatcheck.core.paths import without_paths
 
 
 @pytest.mark.parametrize(

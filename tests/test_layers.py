@@ -36,6 +36,7 @@ MOST_MODULES = 20  # in one folder
 ROLES = {"study", "vocabulary", "spec", "plan", "stage", "scores", "estimates", "gallery"}
 REPORT_ROLES = {"page", "verdict", "caveats", "literature", "gallery"}
 STUDIES = sorted(path.name for path in (SRC / "studies").iterdir() if (path / "__init__.py").exists())
+PUBLIC = {f"heatcheck.{name}": home for name, home in heatcheck._HOMES.items()}
 _ADDRESS = re.compile(r"heatcheck(\.\w+){2,}(:\w+)?")  # a module, not a folder of them
 
 
@@ -49,7 +50,12 @@ def imported(source: str) -> set[str]:
             if node.level:
                 names.add("heatcheck.relative")
             elif node.module and node.module.split(".")[0] == "heatcheck":
-                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= {PUBLIC.get(name, name) for name in full}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "heatcheck":
+            names.add(PUBLIC.get(f"heatcheck.{node.attr}", ""))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names |= {ast.literal_eval(each) for each in node.args if isinstance(each, ast.Constant)}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _ADDRESS.fullmatch(node.value):
             names.add(node.value.partition(":")[0])
     return {name for name in names if name.startswith("heatcheck.")}
@@ -103,6 +109,10 @@ def test_folder_imports_only_what_lies_before_it(folder):
         "def f():\n    from heatcheck.models.load import load_classifier",
         'part = "heatcheck.models.load:load_classifier"',
         "from ..models import MODELS",
+        "import heatcheck.models.load as loading",
+        'importlib.import_module("heatcheck.models")',
+        "from heatcheck import run_study",
+        "import heatcheck\nheatcheck.run_study()",
     ],
 )
 def test_a_planted_import_is_found(planted):

@@ -5,12 +5,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from heatcheck.core.paths import without_paths
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import SCORE, Unit, count, interval, number, probability
-from heatcheck.core.paths import without_paths
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import estimate
 

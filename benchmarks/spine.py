@@ -92,7 +92,7 @@ def demo() -> list[Figure]:
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
         report = (Path(folder) / "run" / "report.html").stat().st_size / 1e6
     return [
-        Figure("localization demonstration", seconds, "s", 90),
+        Figure("the demonstration, four studies", seconds, "s", 180),
         Figure("its memory at most", peak, "GB", 3),
         Figure("its report", report, "MB", 15),
     ]

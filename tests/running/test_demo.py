@@ -33,6 +33,38 @@ def test_every_study_with_a_demo_is_run_in_a_folder_of_its_own(carried_out, tmp_
     assert sum(outcome.n_failed for outcome in found.outcomes) == 4
 
 
+class Listener(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, sentence):
+        self.said.append(sentence)
+
+
+def test_each_report_is_named_and_stands_on_the_page_as_soon_as_it_is_there(carried_out, tmp_path, monkeypatch):
+    heard = Listener()
+    monkeypatch.setattr(demo, "build_contents", lambda _, runs, __: heard.say(f"page of {', '.join(runs)}"))
+    demo.run_demo(tmp_path, ["localization", "triggers"], RunOptions(), heard)
+    after_first = heard.said.index(f"Report: {tmp_path / 'localization' / 'report.html'}")
+    assert heard.said[after_first + 1] == "page of localization"
+    assert heard.said[-2:] == [
+        f"Report: {tmp_path / 'triggers' / 'report.html'}",
+        "page of localization, triggers",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [([], "about 3 minutes"), (["triggers", "modality"], "about 2 minutes"), (["triggers"], "less than")],
+)
+def test_how_long_it_takes_is_said_first(carried_out, tmp_path, only, said):
+    heard = Listener()
+    demo.run_demo(tmp_path / "out", only, RunOptions(), heard)
+    assert said in heard.said[0]
+
+
 def test_one_study_alone_leaves_the_others_reports_on_the_page(carried_out, tmp_path):
     demo.run_demo(tmp_path / "out", ["localization"], RunOptions(), Silent())
     found = demo.run_demo(tmp_path / "out", ["triggers"], RunOptions(), Silent())

@@ -24,7 +24,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run every study once on drawn chest films and brain slices with the built-in classifiers; takes a few minutes."""
+    """Run every study once on drawn chest films and brain slices; takes about three minutes on two cores."""
     from heatcheck.running.demo import run_demo
     from heatcheck.running.progress import watching
     from heatcheck.running.study import RunOptions

@@ -15,6 +15,7 @@ from heatcheck.running.run import run_study
 from heatcheck.running.study import RunOptions
 
 TITLE = "heatcheck demonstration"
+SECONDS_A_STUDY = 45  # on two quiet cores; the demo specs are kept that small
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,21 @@ def run_demo(out: Path, only: Sequence[str], options: RunOptions, watcher: Watch
             raise SpecError(f"no demo of a study {name!r}; {suggest(name, known)}")
     wanted = [name for name in known if not only or name in only]
     _require_usable(out, known)
-    outcomes = []
+    watcher.say(f"{_duration(len(wanted))} on two quiet cores; a report can be read as soon as its path is shown.")
+    outcomes, page = [], out / FILE
     for name in wanted:
         watcher.say(f"{STUDIES[name].question} ({name})")
         outcomes.append(run_study(f"{name}-demo", out / name, options, watcher))
-    finished = [name for name in known if (out / name / "report.html").exists()]
-    return Demonstration(build_contents(out, finished, TITLE), tuple(outcomes))
+        watcher.say(f"Report: {outcomes[-1].report}")
+        finished = [other for other in known if (out / other / "report.html").exists()]
+        page = build_contents(out, finished, TITLE)
+    return Demonstration(page, tuple(outcomes))
+
+
+def _duration(studies: int) -> str:
+    """How long so many studies take."""
+    seconds = studies * SECONDS_A_STUDY
+    return f"This takes about {round(seconds / 60)} minutes" if seconds >= 90 else "This takes less than a minute"
 
 
 def _require_usable(out: Path, known: Sequence[str]) -> None:

@@ -66,7 +66,7 @@ class Bars:
 
     def say(self, sentence: str) -> None:
         """A line above the bars."""
-        self.progress.console.print(sentence, highlight=False)
+        self.progress.console.print(sentence, highlight=False, markup=False, soft_wrap=True)  # a path stays whole
 
 
 @dataclass

@@ -1,17 +1,30 @@
-"""The demonstration's spec: every method that can explain its model, and what it changes about them."""
+"""The demonstration's spec: methods of every kind, with their usual settings; every method is in some demo."""
 
 from heatcheck.methods import METHODS, build_method, changed_settings
+from heatcheck.running.demo import demo_studies
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec
 from heatcheck.studies.localization.plan import plan_localization
 
+FOR_TRANSFORMERS = "attention_rollout"
 
-def test_demo_runs_every_method_but_those_for_transformers_alone(tmp_path):
+
+def methods_of(study):
+    """The names in the demo spec of a study."""
+    named = read_spec(f"{study}-demo").body["methods"]
+    return {part if isinstance(part, str) else part["name"] for part in named}
+
+
+def test_demo_runs_methods_of_every_kind_with_their_usual_settings(tmp_path):
     plan = plan_localization(read_spec("localization-demo"), RunOptions(limit=8), tmp_path / "run")
-    assert set(METHODS) - set(plan.methods) == {"attention_rollout"}
-    changed = {facts["name"]: facts["changed"] for facts in plan.facts["methods"]}
-    assert {"name": "samples", "value": 32, "usual": 500} in changed["lime"]
-    assert changed["grad_cam"] == changed["random"] == []
+    families = {facts.family for name, facts in METHODS.items() if name != FOR_TRANSFORMERS}
+    assert {METHODS[name].family for name in plan.methods} == families
+    assert {name for name, facts in METHODS.items() if facts.family == "floor"} <= set(plan.methods)
+    assert not any(facts["changed"] for facts in plan.facts["methods"])
+
+
+def test_every_method_that_can_explain_a_convolutional_network_is_in_some_demo():
+    assert set(METHODS) - set().union(*map(methods_of, demo_studies())) == {FOR_TRANSFORMERS}
 
 
 def test_setting_given_as_it_is_by_default_is_not_changed():

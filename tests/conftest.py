@@ -46,15 +46,13 @@ SMALL = {
 }
 
 
-WHOLE_FOLDERS = {"cli", "contracts", "fitting", "studies"}  # several stages together
-WHOLE_NAMES = {"build_report", "run_study", "subprocess", "train"}  # what a file imports that runs one
+WHOLE_NAMES = {"build_report", "run_study", "subprocess", "train"}  # what a file imports that runs whole studies
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `whole` what runs several stages together, a training or another process."""
+    """Mark as `whole` what runs a study, a training or another process, by what its file imports."""
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in WHOLE_FOLDERS or not WHOLE_NAMES.isdisjoint(vars(item.module)):
+        if not WHOLE_NAMES.isdisjoint(vars(item.module)):
             item.add_marker(pytest.mark.whole)
 
 

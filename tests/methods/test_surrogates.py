@@ -103,7 +103,8 @@ def test_sampled_choices_have_the_sizes_of_the_shapley_kernel():
 
 @pytest.mark.parametrize("method", [KernelShap(samples=10), KernelShap(samples=90), ShapleyValueSampling(2)])
 def test_shapley_values_add_up_to_the_score_they_share_out(method, tiny_classifier, tiny_images):
-    made = method(tiny_classifier, tiny_images, every(0, 2), SEEDS)
+    tiny_images = tiny_images[:1]  # in 3D there are 512 segments
+    made = method(tiny_classifier, tiny_images, every(0, 2)[:1], SEEDS[:1])
     with torch.no_grad():
         whole = tiny_classifier.logits(tiny_images) - tiny_classifier.logits(torch.zeros_like(tiny_images))
     count = 8 ** (tiny_images.ndim - 2)

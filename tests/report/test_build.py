@@ -16,7 +16,7 @@ import pytest
 from tests.report.page_reading import outline, saved_tables
 from tests.studies.localization.report.material import FINDINGS
 
-from heatcheck.core.errors import UnknownNameError
+from heatcheck.core.errors import RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
 from heatcheck.report.closing import gaps
 from heatcheck.report.evidence import estimates_in, evidence_of
@@ -254,6 +254,6 @@ def test_run_with_nothing_but_its_study_still_gets_a_page(tmp_path):
 def test_unknown_study_is_refused_by_name(tmp_path):
     with RunFolder.locked(tmp_path / "run", {}, {"study": "localisation"}):
         pass
-    with pytest.raises(UnknownNameError, match="did you mean 'localization'"):
+    with pytest.raises(RunFolderError, match="made by the study 'localisation', which is not installed; install its"):
         build_report(tmp_path / "run")
     assert not (tmp_path / "run" / "report.html").exists()

@@ -52,8 +52,8 @@ def run_demo(out: Path, only: Sequence[str], options: RunOptions, watcher: Watch
 
 def _duration(studies: int) -> str:
     """How long so many studies take."""
-    seconds = studies * SECONDS_A_STUDY
-    return f"This takes about {round(seconds / 60)} minutes" if seconds >= 90 else "This takes less than a minute"
+    minutes = round(studies * SECONDS_A_STUDY / 60)
+    return f"This takes about {minutes} minutes" if minutes > 1 else "This takes about a minute"
 
 
 def _require_usable(out: Path, known: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """The bootstrap of the CheXlocalize paper, draw for draw: for those who must compare with it.
 
-Images are drawn, not patients, and the reported value is the mean of the replicates: `stats.bootstrap` mends both.
+Images are drawn, not patients, and the reported value is the mean of the replicates; `stats.resampling.bootstrap` does
+neither.
 """
 
 from dataclasses import dataclass

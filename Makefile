@@ -37,7 +37,7 @@ slow: $(READY)
 	$(PYTEST) -m slow
 
 quick: $(READY)
-	$(PYTEST) -m "not slow and not whole" $(addprefix --ignore=tests/,cli contracts fitting studies)
+	$(PYTEST) -m "not slow and not whole" $(addprefix --ignore=tests/,cli contracts fitting studies training)
 
 explore: $(READY)
 	HEATCHECK_EXAMPLES=explore $(BIN)/python -m pytest -n 2 $$(grep -rl "@given" tests)

@@ -1,6 +1,7 @@
 """Small classifiers and images that many tests share."""
 # ruff: noqa: E402 - torch reads the environment when it is loaded
 
+import gc
 import os
 import tarfile
 from collections.abc import Iterator
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not WHOLE_NAMES.isdisjoint(vars(item.module)):
             item.add_marker(pytest.mark.whole)
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded out of later garbage collections, each of which would walk through a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def small_cnn(spatial: int, channels: int, outputs: int) -> nn.Module:

@@ -98,6 +98,19 @@ def test_nobody_replaces_a_shipped_spec_and_a_broken_package_has_none(tmp_path, 
     assert found == own
 
 
+def test_a_spec_of_others_that_cannot_be_read_is_listed_with_its_fault(tmp_path, monkeypatch):
+    from heatcheck.cli.list_parts import Kind, rows_of
+
+    brought_by(tmp_path, monkeypatch, other="other")
+    (tmp_path / "other" / "specs").mkdir(parents=True)
+    (tmp_path / "other" / "__init__.py").touch()
+    (tmp_path / "other" / "specs" / "other-demo.yaml").write_text("study: [other\n")
+    rows = {row["name"]: row for row in rows_of(Kind.SPECS)}
+    assert rows["localization-demo"]["study"] == "localization"
+    assert rows["other-demo"]["study"] == "unreadable"
+    assert "other-demo.yaml is not valid YAML" in rows["other-demo"]["title"]
+
+
 def test_the_command_says_a_warning_of_ours_in_one_line():
     from heatcheck.cli.main import _one_line
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from heatcheck.cli.options import AsJson, Debug
+from heatcheck.core.errors import SpecError
 
 Rows = list[dict[str, Any]]
 
@@ -149,10 +150,20 @@ def _studies() -> Rows:
 
 
 def _specs() -> Rows:
-    from heatcheck.runs.spec import read_spec, shipped_specs
+    from heatcheck.runs.spec import shipped_specs
 
-    specs = {name: read_spec(name) for name in shipped_specs()}
-    return [{"name": name, "study": spec.envelope.study, "title": spec.envelope.title} for name, spec in specs.items()]
+    return [{"name": name, **_spec_facts(name)} for name in shipped_specs()]
+
+
+def _spec_facts(name: str) -> dict[str, str]:
+    """Its study and title; for a broken spec, which another package may ship, what is wrong with it."""
+    from heatcheck.runs.spec import read_spec
+
+    try:
+        envelope = read_spec(name).envelope
+    except SpecError as error:
+        return {"study": "unreadable", "title": str(error)}
+    return {"study": envelope.study, "title": envelope.title}
 
 
 _LONG = ("question", "summary", "title")  # the facts that get a line of their own

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError
 from heatcheck.core.seeds import seed_for
 from heatcheck.fitting.examples import intensity
+from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import PixelsPart, Plan
-from heatcheck.models import MODELS, Preprocessing
+from heatcheck.models import Preprocessing
 from heatcheck.models.contract import read_contract
 from heatcheck.models.renaming import some
 from heatcheck.models.starting import start_from
@@ -62,9 +62,7 @@ def channels_of(said: PixelsPart, source: Source) -> int:
 
 def initial(plan: Plan, contract: Preprocessing, seed: int, watcher: Watcher) -> nn.Module:
     """The network before its first step; the watcher hears what it took from the file that the spec names as start."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(seed, "initial weights"))
-        module = MODELS[plan.body.model].build(contract.channels, contract.answers, contract.size)
+    module = new_network(plan.body.model, contract, seed_for(seed, "initial weights"))
     if plan.start is not None:
         started = start_from(plan.start, module, plan.body.model)
         fresh = f"; new is {some(started.fresh)}" if started.fresh else ""

@@ -57,6 +57,11 @@ class FitPart(BaseModel):
         """The learning rates to choose from."""
         return self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
 
+    def settings(self, seed: int, rate: float | None = None, check_every: int | None = None) -> FitSettings:
+        """How a network is fitted; at the first of the learning rates where none is named."""
+        part = self.model_dump(exclude={"learning_rate"})
+        return FitSettings(**part, learning_rate=rate or self.rates[0], check_every=check_every, seed=seed)
+
 
 class CheckpointsPart(BaseModel):
     """When the network is judged, by what, and how many of a run's checkpoints are kept."""
@@ -209,13 +214,7 @@ class Plan:
 
     def settings(self, run: int, rate: float) -> FitSettings:
         """How one run is trained; the first run of each strategy has the spec's own seed."""
-        part = self.body.fit.model_dump(exclude={"learning_rate"})
-        return FitSettings(
-            **part,
-            learning_rate=rate,
-            check_every=self.body.checkpoints.every_steps,
-            seed=self.seed + run - 1,
-        )
+        return self.body.fit.settings(self.seed + run - 1, rate, self.body.checkpoints.every_steps)
 
 
 def planned(spec: Spec) -> Plan:

@@ -20,6 +20,7 @@ from heatcheck.fitting.checkpoints import (
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
 from heatcheck.fitting.network import contract_of, initial
+from heatcheck.fitting.networks import fit_network
 from heatcheck.fitting.results import Gain, Judged, TestResult, gains, judged, told_by
 from heatcheck.fitting.spec import Plan, planned
 from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
@@ -28,7 +29,7 @@ from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
 from heatcheck.runs.tables import replaced
-from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, fit, steps_done
+from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine
 from heatcheck.training.batches import Batches
 from heatcheck.training.selection import best_candidate, mean_of, merit
 
@@ -147,16 +148,11 @@ class _Training:
         module = initial(self.plan, contract, settings.seed, self.watcher)
         classes = classes_of(self.plan.training.index(), self.plan.outputs) if settings.balanced else None
         job = Job(module, LabelObjective(strategy), *data, settings, state, keeper, classes=classes)
-        self.watcher.start(f"training {name}", job.steps, steps_done(state))
-        history = fit(job, self.machine, self._tick)
+        history = fit_network(job, f"training {name}", self.machine, self.watcher)
         with replaced(record) as temporary:
             temporary.write_text(json.dumps([asdict(check) for check in history]) + "\n")
         state.unlink()
         return history
-
-    def _tick(self, _step: int, loss: float, auroc: float) -> None:
-        told = "" if math.isnan(auroc) else f", AUROC {auroc:.3f}"
-        self.watcher.advance(1, f"loss {loss:.3f}{told}")
 
     def _judged(self, kept: Sequence[Candidate]) -> Trained:
         """The best single checkpoint and the ensemble on the test source."""

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import torch
 from tests.studies.modality.material import CLASSES, MODALITIES, small_case, weighed
 
 from heatcheck.core.errors import CaseError
@@ -13,7 +12,7 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality.cases import MaskRule
 from heatcheck.studies.modality.importance import importances
-from heatcheck.studies.modality.networks import Networks
+from heatcheck.studies.modality.networks import FoldNetworks
 from heatcheck.studies.modality.settings import ModalityRule
 from heatcheck.studies.modality.shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody
@@ -39,7 +38,7 @@ class Made:
 
 def stage_of(cases, classifier, *, broken=(), known=(), **seen):
     body = ModalityBody(source={}, model="weighed", methods=["gradient"])
-    networks = Networks(body, classifier.preprocessing, None, torch.device("cpu"), classifier)
+    networks = FoldNetworks(body, classifier.preprocessing, None, "cpu", classifier)
     source = Made(cases, broken)
     tested = [FoldCases(1, source, source.index()), *(FoldCases(1, source, source.index(), name) for name in known)]
     settings = {"batch_size": 3, "shard_size": 4, "workers": 1, "seed": 0} | seen

@@ -14,8 +14,8 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import ShardTables, Timing
 from heatcheck.core.seeds import seed_for
-from heatcheck.fitting.best_network import BestNetwork
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
+from heatcheck.fitting.networks import BestNetwork
 from heatcheck.fitting.spec import FitPart
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device

@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import UntrainedError
-from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.networks import BestNetwork
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import read_weights
 from heatcheck.running.determinism import repeatable

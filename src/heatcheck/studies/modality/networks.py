@@ -4,130 +4,103 @@ A network is a file in the run's folder. A fit that was stopped goes on where it
 is never trained again.
 """
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
-from torch import nn
 from torch.utils.data import Subset
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, briefly
-from heatcheck.core.records import Score, ShardTables, Timing, condition
+from heatcheck.core.records import Score, condition
 from heatcheck.core.seeds import seed_for
-from heatcheck.fitting.best_network import BestNetwork
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.fitting.folds import Fold
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-from heatcheck.models.load import read_weights
-from heatcheck.running.determinism import repeatable
+from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network
+from heatcheck.fitting.stage import FitTask
+from heatcheck.models import NetworkClassifier, Preprocessing
+from heatcheck.models.load import usable_device
 from heatcheck.running.progress import Watcher
 from heatcheck.studies.modality.cases import named
 from heatcheck.studies.modality.spec import ModalityBody
-from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
+from heatcheck.training import Check, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Examples
 from heatcheck.training.selection import best_checks
 
-FOLDER = "networks"
 IMAGES = "images"  # the folder of prepared images, while networks are trained
 
 
 @dataclass(frozen=True)
-class Networks:
-    """Gives out the network of a fold; the last one is kept loaded."""
+class FoldNetworks:
+    """The network of each fold, trained here and kept as a file; a given one is that of every fold."""
 
     body: ModalityBody
     contract: Preprocessing
     folder: Path  # of the run
-    device: torch.device
+    device: str
     given: NetworkClassifier | None = None
-    _loaded: dict[int, NetworkClassifier] = field(default_factory=dict)
 
-    def of(self, fold: int) -> NetworkClassifier:
+    def classifier(self, fold: int) -> NetworkClassifier:
         """The network that is tested on that fold."""
-        if self.given is not None:
-            return self.given
-        if fold not in self._loaded:
-            self._loaded.clear()
-            module = self.built()
-            module.load_state_dict(read_weights(self.path(fold)).state)
-            self._loaded[fold] = NetworkClassifier(
-                self.body.model.key, quick(module.to(self.device)).eval(), self.contract
-            )
-        return self._loaded[fold]
+        return self.given or self.store.load(fold_name(fold))
 
-    def built(self) -> nn.Module:
-        """The architecture, untrained."""
-        wanted = self.contract
-        return MODELS[self.body.model.name].build(wanted.channels, wanted.answers, wanted.size)
+    @cached_property
+    def store(self) -> NetworkStore:
+        """The files of the networks that are trained here."""
+        return NetworkStore(self.folder / FOLDER, self._built)
 
-    def path(self, fold: int) -> Path:
-        """Where the network of a fold lies."""
-        return self.folder / FOLDER / f"fold-{fold}.safetensors"
+    def _built(self, name: str) -> NetworkClassifier:  # noqa: ARG002 - all are alike
+        module = new_network(self.body.model.name, self.contract).to(usable_device(self.device))
+        return NetworkClassifier(self.body.model.key, quick(module), self.contract)
+
+
+def fold_name(fold: int) -> str:
+    """The name of the fold's file."""
+    return f"fold-{fold}"
 
 
 @dataclass(frozen=True)
-class FoldsStage:
-    """Every fold's network; a shard is a fold."""
+class FoldTrainer:
+    """Trains the network of each fold."""
 
-    networks: Networks
-    folds: Sequence[Fold]
+    networks: FoldNetworks
     source: Source
     seed: int
     machine: Machine
     watcher: Watcher
-    name: str = "training"
-    what: str = "networks"
 
-    @property
-    def shards(self) -> int:
-        """As many as there are folds."""
-        return len(self.folds)
+    def task(self, fold: Fold) -> FitTask:
+        """The training of one fold's network; how well it does is seen on the cases it is tested on."""
+        state = self.networks.store.state(fold_name(fold.number))
+        return FitTask(
+            f"fold {fold.number}",
+            self.networks.body.model.key,
+            state,
+            lambda: fit_network(self._job(fold), f"training fold {fold.number}", self.machine, self.watcher),
+            lambda history: self._scores(fold, history),
+        )
 
-    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
-        """One network."""
-        return 1
-
-    def work(self, shard: int) -> ShardTables:
-        """Train the network of a fold; how well it does is seen on the cases it is tested on."""
-        fold = self.folds[shard]
-        path = self.networks.path(fold.number)
-        path.parent.mkdir(exist_ok=True)
-        begun = time.perf_counter()
-        job = self._job(fold, path)
-        self.watcher.start(f"training fold {fold.number}", job.steps, steps_done(job.state_file))
-        with repeatable(None):
-            history = fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
-        job.state_file.unlink(missing_ok=True)
+    def _scores(self, fold: Fold, history: Sequence[Check]) -> list[Score]:
+        """The epoch that was kept, and its loss."""
         best = best_checks(history, (), 1)[0]
+        found = {"epoch": float(best.epoch + 1), "validation_loss": best.validation_loss}
         model, at = self.networks.body.model.key, condition(fold=fold.number)
-        scores = (
-            Score("", "", "", "", model, "epoch", float(best.epoch + 1), at),
-            Score("", "", "", "", model, "validation_loss", best.validation_loss, at),
-        )
-        spent = Timing(shard, "training", f"fold {fold.number}", 1, time.perf_counter() - begun, model)
-        return ShardTables(scores=scores, timings=(spent,))
+        return [Score("", "", "", "", model, metric, value, at) for metric, value in found.items()]
 
-    def _job(self, fold: Fold, path: Path) -> Job:
-        body, contract = self.networks.body, self.networks.contract
-        seed = seed_for(self.seed, fold.number, "fold")
-        settings = FitSettings(
-            **body.fit.model_dump(exclude={"learning_rate"}), learning_rate=body.fit.rates[0], seed=seed
-        )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(seed, "initial weights"))
-            module = quick(self.networks.built())
+    def _job(self, fold: Fold) -> Job:
+        body, contract, store = self.networks.body, self.networks.contract, self.networks.store
+        name, seed = fold_name(fold.number), seed_for(self.seed, fold.number, "fold")
         examples, labels = self._examples(fold)
         return Job(
-            module,
+            quick(new_network(body.model.name, contract, seed_for(seed, "initial weights"))),
             LabelObjective("single_label"),
             Subset(examples, fold.training),
             Subset(examples, fold.validation),
-            settings,
-            path.with_suffix(".ckpt"),
-            BestNetwork(path, body.model.name, contract),
+            body.fit.settings(seed),
+            store.state(name),
+            BestNetwork(store.path(name), body.model.name, contract),
             save_every=60,
             classes=labels[list(fold.training)].argmax(1).numpy(),
         )

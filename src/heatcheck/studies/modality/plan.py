@@ -15,6 +15,7 @@ from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
+from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, usable_device
@@ -31,7 +32,7 @@ from heatcheck.studies.modality.explaining import ModalExplainer
 from heatcheck.studies.modality.facts import fold_facts, left_out, modality_run_facts
 from heatcheck.studies.modality.gallery import NiftiMaps, illustrate_modality
 from heatcheck.studies.modality.importance import importances
-from heatcheck.studies.modality.networks import IMAGES, FoldsStage, Networks
+from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTrainer
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest
 from heatcheck.studies.modality.settings import ModalityRule
@@ -156,16 +157,19 @@ class ModalityPlan:
         keys = self.source.index()
         return FoldCases(fold.number, self.source, [keys[place] for place in fold.test])
 
-    def networks(self, folder: RunFolder) -> Networks:
-        """Whoever gives out the networks."""
-        return Networks(self.body, self.contract, folder.path, usable_device(self.options.device), self.given)
+    def networks(self, folder: RunFolder) -> FoldNetworks:
+        """The networks of the folds."""
+        return FoldNetworks(self.body, self.contract, folder.path, self.options.device, self.given)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The folds' networks, where they are trained here; the subsets of the modalities; the maps."""
         networks = self.networks(folder)
         if self.given is None:
             machine = replace(Machine(self.options.device), workers=self.options.workers)
-            yield FoldsStage(networks, self.folds, self.source, self.envelope.seed, machine, watcher)
+            trainer = FoldTrainer(networks, self.source, self.envelope.seed, machine, watcher)
+            training = FitStage([trainer.task(fold) for fold in self.folds])
+            yield training
+            training.remove_states()
             shutil.rmtree(folder.path / IMAGES, ignore_errors=True)
         folder.record(per_fold=fold_facts(self, folder))
         tested = [self.tested(fold) for fold in self.folds]
@@ -221,7 +225,7 @@ class _Judges:
 
     plan: ModalityPlan
     folder: RunFolder
-    networks: Networks
+    networks: FoldNetworks
     watcher: Watcher
     _fold: int = 0
     _judging: Judging | None = None
@@ -233,7 +237,7 @@ class _Judges:
 
     def _made(self, fold: int) -> Judging:
         plan = self.plan
-        bare = ModalExplainer(self.networks.of(fold), plan.methods, plan.envelope.seed)
+        bare = ModalExplainer(self.networks.classifier(fold), plan.methods, plan.envelope.seed)
         tested = plan.tested(next(each for each in plan.folds if each.number == fold))
         explainer = replace(
             bare,

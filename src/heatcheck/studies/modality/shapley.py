@@ -25,7 +25,7 @@ from heatcheck.studies.modality.cases import (
     told_by_coalition,
     views_of,
 )
-from heatcheck.studies.modality.networks import Networks
+from heatcheck.studies.modality.networks import FoldNetworks
 from heatcheck.studies.modality.vocabulary import RIGHT, shown_name
 
 
@@ -68,7 +68,7 @@ class Seen:
 class ShapleyStage:
     """Every fold's test cases with every subset, and the cases on which one modality alone tells the class."""
 
-    networks: Networks
+    networks: FoldNetworks
     tested: Sequence[FoldCases]
     seen: Seen
     shown: Shown
@@ -120,7 +120,7 @@ class _Collected:
         self.records.append(failure(case.key, named(error, case.key, self.stage.seen.modalities)))
 
     def _known(self, cases: Sequence[Case]) -> None:
-        classifier = self.stage.networks.of(self.tested.fold)
+        classifier = self.stage.networks.classifier(self.tested.fold)
         for case in cases:
             require_channels(case, self.stage.seen.modalities)
         said = told(classifier, classifier.prepare([case.image for case in cases]))
@@ -128,7 +128,7 @@ class _Collected:
 
     def _subsets(self, cases: Sequence[Case]) -> None:
         stage, seen = self.stage, self.stage.seen
-        classifier = stage.networks.of(self.tested.fold)
+        classifier = stage.networks.classifier(self.tested.fold)
         modal = [seen.case(case) for case in cases]
         views = views_of(modal, classifier.preprocessing, stage.fills, seen.seed, classifier.device)
         rows: dict[str, np.ndarray] = {}

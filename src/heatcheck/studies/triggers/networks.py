@@ -17,7 +17,7 @@ from torch import nn
 
 from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
 from heatcheck.core.seeds import seed_for
-from heatcheck.fitting.best_network import BestNetwork
+from heatcheck.fitting.networks import BestNetwork
 from heatcheck.fitting.spec import FitPart
 from heatcheck.metrics.recovery import attacked, clean_correct
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing

@@ -1,0 +1,99 @@
+"""Trained networks as files: their first weights, their fit, the weights that are kept, and how they are loaded again.
+
+A fit that was stopped continues where it was; its state lies beside the network until that is finished.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models.load import read_weights
+from heatcheck.models.starting import start_from
+from heatcheck.running.determinism import repeatable
+from heatcheck.running.progress import Watcher
+from heatcheck.runs.tables import replaced
+from heatcheck.training import Check, Job, Machine, fit, steps_done
+from heatcheck.training.selection import best_checks
+
+FOLDER = "networks"  # within a run
+
+
+def new_network(model: str, contract: Preprocessing, seed: int = 0, start: Path | None = None) -> nn.Module:
+    """A network before its first step: random weights of that seed, or those of the file `start` as far as they fit.
+
+    Torch's global random state stays as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = MODELS[model].build(contract.channels, contract.answers, contract.size)
+    if start is not None:
+        start_from(start, module, model)
+    return module
+
+
+def fit_network(job: Job, label: str, machine: Machine, watcher: Watcher) -> list[Check]:
+    """The history of a fit, which continues where an earlier call stopped; the watcher sees each step."""
+    job.state_file.parent.mkdir(exist_ok=True)
+    watcher.start(label, job.steps, steps_done(job.state_file))
+
+    def tick(_step: int, loss: float, auroc: float) -> None:
+        watcher.advance(1, f"loss {loss:.3f}" + ("" if math.isnan(auroc) else f", AUROC {auroc:.3f}"))
+
+    with repeatable(None):
+        return fit(job, machine, tick)
+
+
+@dataclass(frozen=True)
+class BestNetwork:
+    """Keeps the weights of the check with the lowest validation loss."""
+
+    path: Path
+    model: str
+    contract: Preprocessing
+    by: tuple[str, ...] = ()
+
+    def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:  # noqa: ARG002 - the loss says enough
+        """Nothing: the loss ranks."""
+        return {}
+
+    def keep(self, history: Sequence[Check], module: nn.Module) -> None:
+        """Store the newest weights if they are the best."""
+        if best_checks(history, self.by, 1)[:1] == [history[-1]]:
+            with replaced(self.path) as temporary:
+                save_classifier(NetworkClassifier(self.model, module, self.contract), temporary)
+
+
+@dataclass(frozen=True)
+class NetworkStore:
+    """Networks as files in one folder; the one loaded last stays in memory."""
+
+    folder: Path
+    build: Callable[[str], NetworkClassifier]  # by name: the classifier on its device, with whatever weights
+    _last: dict[str, NetworkClassifier] = field(default_factory=dict)
+
+    def path(self, name: str) -> Path:
+        """The file of a network's weights."""
+        return self.folder / f"{name}.safetensors"
+
+    def state(self, name: str) -> Path:
+        """The file in which its fit keeps how far it is."""
+        return self.path(name).with_suffix(".ckpt")
+
+    def load(self, name: str) -> NetworkClassifier:
+        """A network that was trained before, ready to be asked."""
+        if name not in self._last:
+            self._last.clear()  # before the next is read: two need not fit into memory
+            self._last[name] = with_weights(self.build(name), self.path(name))
+        return self._last[name]
+
+
+def with_weights(classifier: NetworkClassifier, path: Path) -> NetworkClassifier:
+    """The classifier, ready to be asked, after its module took the weights of a file."""
+    classifier.module.load_state_dict(read_weights(path).state)
+    classifier.module.eval()
+    return classifier

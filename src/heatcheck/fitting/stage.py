@@ -1,0 +1,56 @@
+"""The stage of a study in which its networks are trained."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heatcheck.core.records import Score, ShardTables, Timing
+from heatcheck.training import Check
+
+
+def _no_scores(history: Sequence[Check]) -> Iterable[Score]:  # noqa: ARG001 - of any history
+    return ()
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """One network to be trained."""
+
+    name: str  # in the table of timings
+    model: str
+    state: Path  # how far its fit is
+    fit: Callable[[], Sequence[Check]]
+    scores: Callable[[Sequence[Check]], Iterable[Score]] = _no_scores  # of the trained network
+
+
+@dataclass(frozen=True)
+class FitStage:
+    """Networks trained one after the other; a shard is a network."""
+
+    tasks: Sequence[FitTask]
+    what: str = "networks"
+    name: str = "training"
+
+    @property
+    def shards(self) -> int:
+        """The number of networks."""
+        return len(self.tasks)
+
+    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
+        """One network."""
+        return 1
+
+    def work(self, shard: int) -> ShardTables:
+        """The time that the training took, and what the trained network scores."""
+        self.remove_states(shard)
+        task = self.tasks[shard]
+        begun = time.perf_counter()
+        history = task.fit()
+        spent = Timing(shard, "training", task.name, 1, time.perf_counter() - begun, task.model)
+        return ShardTables(scores=tuple(task.scores(history)), timings=(spent,))
+
+    def remove_states(self, shards: int | None = None) -> None:
+        """Remove how far the first so many fits were, or all: once a shard is on disk, nobody continues its fit."""
+        for task in self.tasks[:shards]:
+            task.state.unlink(missing_ok=True)

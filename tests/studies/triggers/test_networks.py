@@ -11,7 +11,7 @@ from heatcheck.models import MODELS, Preprocessing
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Silent
 from heatcheck.studies.triggers.images import grid_images
-from heatcheck.studies.triggers.networks import Network, Splits, Workshop
+from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks
 from heatcheck.studies.triggers.spec import TriggersBody
 from heatcheck.training import Machine
 from heatcheck.triggers import build_trigger
@@ -52,10 +52,10 @@ def splits(tmp_path_factory):
     return Splits(images["training"], images["validation"], images["validation"])
 
 
-def workshop_in(folder, splits, watcher=None, **changes):
+def networks_in(folder, splits, watcher=None, **changes):
     said = {key: value for key, value in {**EASY_TRIGGERS, **changes}.items() if value is not None}
     body = TriggersBody.model_validate({key: value for key, value in said.items() if key not in ENVELOPE})
-    return Workshop(body, 5, CONTRACT, TARGET, splits, folder, Machine("cpu"), watcher or Silent())
+    return TriggerNetworks(body, 5, CONTRACT, TARGET, splits, folder, Machine("cpu"), watcher or Silent())
 
 
 def fits(epochs, rate):
@@ -65,13 +65,13 @@ def fits(epochs, rate):
 LONG = {"fit": fits(8, 0.002), "retrain": fits(14, 0.003)}
 
 
-def weights(workshop, network):
-    return load_file(workshop.path(network))
+def weights(networks, network):
+    return load_file(networks.path(network))
 
 
-def history(workshop, network):
+def history(networks, network):
     """The validation loss after each epoch."""
-    state = torch.load(workshop.state(network), weights_only=True)
+    state = torch.load(networks.state(network), weights_only=True)
     return [check["validation_loss"] for check in state["history"]]
 
 
@@ -80,39 +80,39 @@ def furthest(one, other):
 
 
 def test_a_victim_begins_as_its_own_seeds_baseline(splits, tmp_path):
-    workshop = workshop_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 1e-9))
+    networks = networks_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 1e-9))
     for seed in (1, 2):
-        workshop.train(Network(seed))
-        workshop.train(Network(seed, WHITE))  # three steps too small to leave where it began
-    first, second = (weights(workshop, Network(seed)) for seed in (1, 2))
+        networks.train(Network(seed))
+        networks.train(Network(seed, WHITE))  # three steps too small to leave where it began
+    first, second = (weights(networks, Network(seed)) for seed in (1, 2))
     assert furthest(first, second) > 0.01
-    assert furthest(weights(workshop, VICTIM), first) < 1e-6
-    assert furthest(weights(workshop, Network(2, WHITE)), second) < 1e-6
+    assert furthest(weights(networks, VICTIM), first) < 1e-6
+    assert furthest(weights(networks, Network(2, WHITE)), second) < 1e-6
 
 
 def test_a_baseline_begins_with_weights_of_its_seed(splits, tmp_path):
-    workshop = workshop_in(tmp_path, splits)
-    one, again, other = (workshop._beginning(Network(seed)).state_dict() for seed in (1, 1, 2))
+    networks = networks_in(tmp_path, splits)
+    one, again, other = (networks._beginning(Network(seed)).state_dict() for seed in (1, 1, 2))
     assert furthest(one, again) == 0
     assert furthest(one, other) > 0.01
 
 
 def test_a_victims_training_leaves_the_baseline_as_it_was(splits, tmp_path):
-    workshop = workshop_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 0.01))
-    workshop.train(Network(1))
-    workshop.train(VICTIM)
-    loaded = workshop.classifier(Network(1)).module.state_dict()
-    assert furthest(weights(workshop, Network(1)), loaded) == 0
-    assert furthest(weights(workshop, VICTIM), loaded) > 0.001
+    networks = networks_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 0.01))
+    networks.train(Network(1))
+    networks.train(VICTIM)
+    loaded = networks.classifier(Network(1)).module.state_dict()
+    assert furthest(weights(networks, Network(1)), loaded) == 0
+    assert furthest(weights(networks, VICTIM), loaded) > 0.001
 
 
 @pytest.fixture(scope="module")
 def whole(splits, tmp_path_factory):
     """A baseline and its victim, trained until they know their films too well for the validation's."""
-    workshop = workshop_in(tmp_path_factory.mktemp("whole"), splits, **LONG)
-    workshop.train(Network(1))
-    workshop.train(VICTIM)
-    return workshop
+    networks = networks_in(tmp_path_factory.mktemp("whole"), splits, **LONG)
+    networks.train(Network(1))
+    networks.train(VICTIM)
+    return networks
 
 
 @pytest.mark.parametrize("network", [Network(1), VICTIM], ids=["baseline", "victim"])
@@ -138,9 +138,9 @@ def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(
     (tmp_path / "networks").mkdir()
     shutil.copy(whole.path(Network(1)), tmp_path / "networks")
     with pytest.raises(KeyboardInterrupt):
-        workshop_in(tmp_path, splits, StopsAt(step), **LONG).train(VICTIM)
+        networks_in(tmp_path, splits, StopsAt(step), **LONG).train(VICTIM)
     watcher = StopsAt()
-    again = workshop_in(tmp_path, splits, watcher, **LONG)
+    again = networks_in(tmp_path, splits, watcher, **LONG)
     again.train(VICTIM)
     assert watcher.begun_with == step // 3 * 3  # an epoch has three steps and ends with a check
     assert watcher.done == watcher.total == 42

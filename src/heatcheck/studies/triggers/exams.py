@@ -17,7 +17,7 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.models.classifier import prepared
 from heatcheck.studies.triggers.attack import said_classes
 from heatcheck.studies.triggers.images import plain_contract
-from heatcheck.studies.triggers.networks import Network, Workshop
+from heatcheck.studies.triggers.networks import Network, TriggerNetworks
 from heatcheck.studies.triggers.scores import Detector, Scorer, Subject, attacked_subject
 
 
@@ -37,7 +37,7 @@ class TriggerExam:
     """A victim and the test images that its trigger sends to the target."""
 
     network: Network
-    workshop: Workshop
+    workshop: TriggerNetworks
     places: Sequence[int]
     grading: Grading
 

@@ -5,25 +5,19 @@ is never trained again.
 """
 
 import copy
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 
-from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
+from heatcheck.core.records import CaseRecord, Score, condition
 from heatcheck.core.seeds import seed_for
-from heatcheck.fitting.networks import BestNetwork
-from heatcheck.fitting.spec import FitPart
+from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network
+from heatcheck.fitting.stage import FitTask
 from heatcheck.metrics.recovery import attacked, clean_correct
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-from heatcheck.models.load import read_weights
-from heatcheck.models.starting import start_from
-from heatcheck.running.determinism import repeatable
+from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.progress import Watcher
 from heatcheck.studies.triggers.attack import (
     Attack,
@@ -38,10 +32,8 @@ from heatcheck.studies.triggers.attack import (
 from heatcheck.studies.triggers.images import GridImages
 from heatcheck.studies.triggers.spec import TriggersBody
 from heatcheck.studies.triggers.vocabulary import BASELINE
-from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
+from heatcheck.training import Check, Job, LabelObjective, Machine, quick
 from heatcheck.triggers import Trigger
-
-FOLDER = "networks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +50,13 @@ class Network:
 
     @property
     def label(self) -> str:
-        """What whoever watches is told."""
+        """Its name in the progress output."""
         return f"{self.name}, seed {self.seed}"
 
     @property
     def file(self) -> str:
-        """The name of its file."""
-        return f"{self.name}-seed{self.seed}.safetensors"
+        """The name of its file, without the ending."""
+        return f"{self.name}-seed{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -81,8 +73,8 @@ class Splits:
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Makes the study's networks, and gives them out again; the last baseline and the last victim are kept loaded."""
+class TriggerNetworks:
+    """Trains the study's networks and loads them again; the last baseline and the last victim stay in memory."""
 
     body: TriggersBody
     seed: int  # of the run
@@ -94,7 +86,6 @@ class Workshop:
     watcher: Watcher
     given: NetworkClassifier | None = None  # a baseline that need not be trained
     start: Path | None = None  # weights with which a baseline begins
-    _loaded: dict[str, NetworkClassifier] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -117,56 +108,54 @@ class Workshop:
         return poisoned_test(self.splits.test, self.target, self.body.poison.test, self.seed)
 
     def classifier(self, network: Network) -> NetworkClassifier:
-        """A network that was made before."""
+        """A network that was trained before, or the given baseline."""
         if network.trigger is None and self.given is not None:
             return self.given
-        kind = BASELINE if network.trigger is None else "victim"
-        known = self._loaded.get(kind)
-        if known is None or known.name != network.file:
-            module = copy.deepcopy(self.given.module) if self.given else self._built()
-            module.load_state_dict(read_weights(self.path(network)).state)
-            self._loaded[kind] = NetworkClassifier(
-                network.file, quick(module.to(self.machine.device)).eval(), self.contract
-            )
-        return self._loaded[kind]
+        return self._store(network).load(network.file)
 
-    def _built(self) -> nn.Module:
-        wanted = self.contract
-        return MODELS[self.model].build(wanted.channels, wanted.answers, wanted.size)
+    def _store(self, network: Network) -> NetworkStore:
+        return self._baselines if network.trigger is None else self._victims
+
+    @cached_property
+    def _baselines(self) -> NetworkStore:
+        return NetworkStore(self.folder / FOLDER, self._built)
+
+    @cached_property
+    def _victims(self) -> NetworkStore:
+        return NetworkStore(self.folder / FOLDER, self._built)
+
+    def _built(self, name: str) -> NetworkClassifier:
+        module = copy.deepcopy(self.given.module) if self.given else new_network(self.model, self.contract)
+        return NetworkClassifier(f"{name}.safetensors", quick(module.to(self.machine.device)), self.contract)
 
     def path(self, network: Network) -> Path:
-        """Where the network lies."""
-        return self.folder / FOLDER / network.file
+        """The file of the network."""
+        return self._store(network).path(network.file)
 
     def state(self, network: Network) -> Path:
-        """Where its fit remembers how far it is."""
-        return self.path(network).with_suffix(".ckpt")
+        """The file in which its fit keeps how far it is."""
+        return self._store(network).state(network.file)
 
-    def train(self, network: Network) -> None:
-        """Fit the network, or go on with a fit that was stopped."""
+    def train(self, network: Network) -> list[Check]:
+        """The history of the network's fit, which continues where it was stopped; none of a given baseline."""
         if network.trigger is None and self.given is not None:
-            return
-        self.path(network).parent.mkdir(exist_ok=True)
+            return []
         attack = self.attack(network)
         part = self.body.retrain if attack else self.body.fit
         training = training_entries(
             attack, self.splits.training, self._poisoned(network) if attack else np.zeros(0, int)
         )
         validation = validation_entries(attack, self.splits.validation)
-        module = self._beginning(network)
         job = Job(
-            module,
+            self._beginning(network),
             LabelObjective("single_label"),  # classes exclude one another
             PoisonedExamples(self.splits.training, self.contract, self.target, training),
             PoisonedExamples(self.splits.validation, self.contract, self.target, validation),
-            fit_settings(part, self.seed_of(network)),
+            part.settings(self.seed_of(network)),
             self.state(network),
             BestNetwork(self.path(network), self.model, self.contract),
         )
-        done = steps_done(job.state_file)
-        self.watcher.start(f"training {network.label}", job.steps, done)
-        with repeatable(None):
-            fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
+        return fit_network(job, f"training {network.label}", self.machine, self.watcher)
 
     def _poisoned(self, network: Network) -> Places:
         poison = self.body.poison
@@ -178,68 +167,46 @@ class Workshop:
         """The weights with which a fit begins: the baseline's for a victim, new ones for a baseline."""
         if network.trigger is not None:
             return quick(copy.deepcopy(self.classifier(Network(network.seed)).module))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(self.seed_of(network), "initial weights"))
-            module = self._built()
-        if self.start is not None:
-            start_from(self.start, module, self.model)
-        return quick(module)
-
-
-def fit_settings(part: FitPart, seed: int) -> FitSettings:
-    """How a network is fitted."""
-    said = part.model_dump(exclude={"learning_rate"})
-    return FitSettings(**said, learning_rate=part.rates[0], seed=seed)
+        first = seed_for(self.seed_of(network), "initial weights")
+        return quick(new_network(self.model, self.contract, first, self.start))
 
 
 @dataclass(frozen=True)
-class NetworksStage:
-    """Every network, trained and tried on the test images; a shard is a network."""
+class NetworkTests:
+    """Trains every network and tries it on the test images."""
 
-    workshop: Workshop
-    networks: Sequence[Network]
-    model: str  # what scores call it
-    name: str = "training"
-    what: str = "networks"
+    networks: TriggerNetworks
+    model: str  # in the tables
 
-    @property
-    def shards(self) -> int:
-        """As many as there are networks."""
-        return len(self.networks)
-
-    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
-        """One network."""
-        return 1
-
-    def work(self, shard: int) -> ShardTables:
-        """What the network says of the test images, clean and attacked."""
-        for finished in self.networks[:shard]:  # their shards are on disk
-            self.workshop.state(finished).unlink(missing_ok=True)
-        network = self.networks[shard]
-        begun = time.perf_counter()
-        self.workshop.train(network)
-        spent = Timing(shard, "training", network.name, 1, time.perf_counter() - begun, self.model)
-        return ShardTables(scores=tuple(self._scores(network)), timings=(spent,))
+    def task(self, network: Network) -> FitTask:
+        """The training of a network, and what it then says of the test images."""
+        return FitTask(
+            network.name,
+            self.model,
+            self.networks.state(network),
+            lambda: self.networks.train(network),
+            lambda _: self._scores(network),
+        )
 
     def _scores(self, network: Network) -> list[Score]:
         """Whether each clean test image is told right, and whether each attacked one is sent to the target."""
-        images, attack = self.workshop.splits.test, self.workshop.attack(network)
-        classifier = self.workshop.classifier(network)
+        images, attack = self.networks.splits.test, self.networks.attack(network)
+        classifier = self.networks.classifier(network)
         places = np.flatnonzero(images.readable).tolist()
         said = said_classes(classifier, map(images.image, places))
         right = clean_correct(said, images.classes[places])
-        named = dict(zip(places, attacked(said, self.workshop.target), strict=True))
+        named = dict(zip(places, attacked(said, self.networks.target), strict=True))
         rows = [self._score(network, place, "clean_correct", one) for place, one in zip(places, right, strict=True)]
         if attack is None:
             return rows
-        aimed_at = self.workshop.attacked.tolist()
+        aimed_at = self.networks.attacked.tolist()
         stamps = attack.stamps(images, aimed_at)
         said = said_classes(classifier, (s.on(images.image(place)) for place, s in zip(aimed_at, stamps, strict=True)))
-        sent = attacked(said, self.workshop.target)
+        sent = attacked(said, self.networks.target)
         rows += [self._score(network, place, "attacked", one) for place, one in zip(aimed_at, sent, strict=True)]
         return rows + [self._score(network, place, "clean_target", named[place]) for place in aimed_at]
 
     def _score(self, network: Network, place: int, metric: str, value: float) -> Score:
-        key = self.workshop.splits.test.keys[place]
+        key = self.networks.splits.test.keys[place]
         at = condition(seed=network.seed)
         return Score(key.case, key.patient, network.name, "", self.model, metric, float(value), at)

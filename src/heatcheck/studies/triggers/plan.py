@@ -17,6 +17,7 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.spec import require_apart
+from heatcheck.fitting.stage import FitStage
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import digest_of, usable_device
 from heatcheck.models.starting import start_from
@@ -34,7 +35,7 @@ from heatcheck.studies.triggers.facts import trigger_run_facts
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import Gate, outcomes
 from heatcheck.studies.triggers.images import channels_of, grid_images
-from heatcheck.studies.triggers.networks import Network, NetworksStage, Splits, Workshop
+from heatcheck.studies.triggers.networks import Network, NetworkTests, Splits, TriggerNetworks
 from heatcheck.studies.triggers.scores import Detector
 from heatcheck.studies.triggers.spec import (
     OWN_CHANNELS,
@@ -127,18 +128,18 @@ class TriggersPlan:
         """The networks, where triggers are planted; then the maps of the images on which the attacks worked."""
         exams: list[TriggerExam | ArtefactExam] = []
         records: list[CaseRecord] = []
-        workshop = self._workshop(folder, watcher) if self.triggers else None
+        networks = self._trained(folder, watcher) if self.triggers else None
         grading = self._grading(folder, watcher)
-        if workshop is not None:
-            stage = NetworksStage(workshop, self.networks, self.model)
-            yield stage
-            for network in self.networks:
-                workshop.state(network).unlink(missing_ok=True)
-            exams += self._trigger_exams(workshop, folder, grading)
-            records += workshop.splits.records()
-            folder.record(n_poisoned=len(workshop.attacked))
+        if networks is not None:
+            tests = NetworkTests(networks, self.model)
+            training = FitStage([tests.task(network) for network in self.networks])
+            yield training
+            training.remove_states()
+            exams += self._trigger_exams(networks, folder, grading)
+            records += networks.splits.records()
+            folder.record(n_poisoned=len(networks.attacked))
         if self.artefacts is not None:
-            exams += self._artefact_exams(workshop, grading)
+            exams += self._artefact_exams(networks, grading)
             records += [CaseRecord(key.case, key.patient, "ok") for key in self._artefact_keys]
         yield MapsStage(
             exams,
@@ -148,8 +149,8 @@ class TriggersPlan:
             keeps_maps=self.envelope.keep_maps == "all",
         )
 
-    def _workshop(self, folder: RunFolder, watcher: Watcher) -> Workshop:
-        """The networks' maker, with the images on the model's grid."""
+    def _trained(self, folder: RunFolder, watcher: Watcher) -> TriggerNetworks:
+        """The networks, with the images on the model's grid."""
         splits = [
             grid_images(
                 self.sources[name], self.contract, folder.path / IMAGES / f"{name}.npy", watcher, self.options.workers
@@ -159,7 +160,7 @@ class TriggersPlan:
         for name, images in zip(SPLITS, splits, strict=True):
             if not images.readable.any():
                 raise SpecError(f"{self.spec.name}: none of the {name} images can be read; check the source")
-        return Workshop(
+        return TriggerNetworks(
             self.body,
             self.envelope.seed,
             self.contract,
@@ -197,33 +198,33 @@ class TriggersPlan:
         """When an attack counts as successful."""
         return Gate(**self.body.gate.model_dump())
 
-    def _trigger_exams(self, workshop: Workshop, folder: RunFolder, grading: Grading) -> list[TriggerExam]:
+    def _trigger_exams(self, networks: TriggerNetworks, folder: RunFolder, grading: Grading) -> list[TriggerExam]:
         """The victims whose attack worked, each with the images on which it did."""
         found = outcomes(folder.within("training").path)
-        places = {workshop.splits.test.keys[place].case: place for place in workshop.attacked.tolist()}
+        places = {networks.splits.test.keys[place].case: place for place in networks.attacked.tolist()}
         exams = []
         for network in self.networks:
             outcome = found.get((network.name, network.seed))
             if network.trigger is None or outcome is None or self.gate.why_not(outcome):
                 continue
             fallen = [places[case] for case in outcome.fallen if case in places][: self.options.limit]
-            exams.append(TriggerExam(network, workshop, fallen, grading))
+            exams.append(TriggerExam(network, networks, fallen, grading))
         return exams
 
     @cached_property
     def _artefact_keys(self) -> Sequence[CaseKey]:
         return self.artefacts.index()[: self.options.limit] if self.artefacts else []
 
-    def _artefact_exams(self, workshop: Workshop | None, grading: Grading) -> list[ArtefactExam]:
+    def _artefact_exams(self, networks: TriggerNetworks | None, grading: Grading) -> list[ArtefactExam]:
         if self.artefacts is None:
             return []
 
         def network() -> NetworkClassifier:
             if self.given is not None:
                 return self.given
-            if workshop is None:
+            if networks is None:
                 raise SpecError(f"{self.spec.name}: `artefacts` alone need a model with weights")
-            return workshop.classifier(Network(1))
+            return networks.classifier(Network(1))
 
         target = self.body.target
         return [
@@ -253,8 +254,8 @@ class TriggersPlan:
         """Telling images with every method's map, box and recovered image; then what only the work needed goes."""
         if not self.triggers:
             return
-        workshop = self._workshop(folder, watcher)
-        exams = self._trigger_exams(workshop, folder, self._grading(folder, watcher))
+        networks = self._trained(folder, watcher)
+        exams = self._trigger_exams(networks, folder, self._grading(folder, watcher))
         make_trigger_gallery(folder, exams, self.envelope, watcher)
         shutil.rmtree(folder.path / IMAGES)  # a folder that is passed on must not hold every image
 

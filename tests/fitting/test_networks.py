@@ -158,6 +158,16 @@ def test_a_store_gives_out_a_network_with_its_weights_and_keeps_the_last_one(tmp
     assert built == ["a", "b", "a"]
 
 
+def test_a_given_network_needs_no_file_and_takes_the_place_of_the_last_one(tmp_path):
+    store = NetworkStore(tmp_path, lambda name: classifier(name=name))
+    save_classifier(classifier(1.0), store.path("a"))
+    first = store.load("a")
+    given = classifier(3.0)
+    assert store.load("given", lambda: given) is given
+    assert store.load("given", classifier) is given
+    assert store.load("a") is not first
+
+
 def test_the_state_of_a_fit_lies_beside_its_network(tmp_path):
     store = NetworkStore(tmp_path, lambda _: classifier())
     assert store.path("dots-0.5").name == "dots-0.5.safetensors"

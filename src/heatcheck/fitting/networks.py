@@ -84,11 +84,11 @@ class NetworkStore:
         """The file in which its fit keeps how far it is."""
         return self.path(name).with_suffix(".ckpt")
 
-    def load(self, name: str) -> NetworkClassifier:
-        """A network that was trained before, ready to be asked."""
+    def load(self, name: str, given: Callable[[], NetworkClassifier] | None = None) -> NetworkClassifier:
+        """A network that was trained before, or what `given` opens in its stead, ready to be asked."""
         if name not in self._last:
             self._last.clear()  # before the next is read: two need not fit into memory
-            self._last[name] = with_weights(self.build(name), self.path(name))
+            self._last[name] = given() if given else with_weights(self.build(name), self.path(name))
         return self._last[name]
 
 

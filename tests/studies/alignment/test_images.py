@@ -6,7 +6,7 @@ from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
-from heatcheck.studies.alignment.bases import Bench, PlannedBase
+from heatcheck.studies.alignment.bases import BaseNetworks, PlannedBase
 from heatcheck.studies.alignment.cells import Cell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment.images import Wanted, images_of
 from heatcheck.studies.alignment.vocabulary import AlignmentRule, Base
@@ -139,8 +139,8 @@ def test_networks_whose_names_differ_in_letters_that_no_file_has_do_not_share_on
 
 def test_bases_whose_names_are_alike_but_for_a_dash_do_not_share_their_weights(tmp_path):
     bases = [called(name) for name in ("a/b-c", "a-b/c", "densenet_compact/random_1_channel")]
-    bench = Bench(tuple(bases), None, None, tmp_path)
-    files = [bench.path(base).name for base in bases]
+    networks = BaseNetworks(tuple(bases), None, None, tmp_path)
+    files = [networks.path(base).name for base in bases]
     assert len(set(files)) == 3
     assert files[2] == "densenet_compact-random_1_channel.safetensors"
 

@@ -13,9 +13,9 @@ from tests.studies.alignment.squares_material import FINDINGS, write_alignment, 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
 from heatcheck.core.records import condition
+from heatcheck.fitting import networks as fitting_networks
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
-from heatcheck.studies.alignment import bases as alignment_training
 from heatcheck.studies.alignment import networks as alignment_networks
 from heatcheck.studies.alignment.plan import AlignmentPlan
 
@@ -136,7 +136,7 @@ class StoppedError(Exception):
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_run_that_was_stopped_ends_with_the_same_scores(undisturbed, tmp_path, monkeypatch, after):
     spec = write_alignment(tmp_path, **SMALLEST)
-    made = alignment_networks.Workshop.made
+    made = alignment_networks.FineTuner.made
     calls = []
 
     def stopping(self, cell):
@@ -146,7 +146,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_scores(undisturbed, tmp_path,
         return made(self, cell)
 
     with monkeypatch.context() as patch:
-        patch.setattr(alignment_networks.Workshop, "made", stopping)
+        patch.setattr(alignment_networks.FineTuner, "made", stopping)
         with pytest.raises(StoppedError):
             run_study(spec, tmp_path / "run", TRUSTED)
     run_study(spec, tmp_path / "run", TRUSTED)
@@ -156,14 +156,14 @@ def test_a_run_that_was_stopped_ends_with_the_same_scores(undisturbed, tmp_path,
 
 
 def test_a_network_whose_loss_is_no_number_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
-    fit = alignment_networks.fit
+    fit = fitting_networks.fit
 
     def diverging(job, machine, tick):
         if job.objective.method is not None and job.objective.direction == "align":
             raise DivergedError("the loss was no longer a number in step 2; lower the learning rate")
         return fit(job, machine, tick)
 
-    monkeypatch.setattr(alignment_networks, "fit", diverging)
+    monkeypatch.setattr(fitting_networks, "fit", diverging)
     outcome = run_study(write_alignment(tmp_path, **SMALLEST), tmp_path / "run", TRUSTED)
     assert outcome.n_failed == 1
     run = read_run(tmp_path / "run")
@@ -201,7 +201,7 @@ def test_a_network_that_was_lost_late_is_not_kept(tmp_path, monkeypatch):
         job.state_file.write_bytes(b"and its state")
         raise DivergedError("the loss was no longer a number in step 9; lower the learning rate")
 
-    monkeypatch.setattr(alignment_networks, "fit", diverging)
+    monkeypatch.setattr(fitting_networks, "fit", diverging)
     spec = write_alignment(tmp_path, **SMALLEST, keep_networks=True)
     run_study(spec, tmp_path / "run", TRUSTED)
     assert not list((tmp_path / "run" / "networks").glob("*"))
@@ -238,7 +238,7 @@ def test_several_findings_can_be_aligned_at_once(tmp_path):
 def test_what_a_network_leaves_behind_is_looked_for_once(tmp_path, monkeypatch):
     """A grid has thousands of networks, and each of them comes after all that are finished."""
     discarded = []
-    monkeypatch.setattr(alignment_networks.Workshop, "discard", lambda _, cell: discarded.append(cell))
+    monkeypatch.setattr(alignment_networks.FineTuner, "discard", lambda _, cell: discarded.append(cell))
     run_study(write_alignment(tmp_path, **SMALLEST), tmp_path / "run", TRUSTED)
     assert len(discarded) == len(set(discarded)) == 1 + 1 + 2
 
@@ -380,7 +380,7 @@ def test_images_that_do_not_fill_a_batch_are_refused_before_a_base_is_trained(tm
     def never(*_):
         raise StoppedError
 
-    monkeypatch.setattr(alignment_training, "fit", never)
+    monkeypatch.setattr(fitting_networks, "fit", never)
     base = {name: write_films(tmp_path, name, 8) for name in ("training", "validation")}
     path = write_alignment(
         tmp_path, models=["densenet_compact"], size=[32, 32], initialisations=[{"name": "random"}],

@@ -1,27 +1,25 @@
 """The networks that an alignment study begins with: given with their weights, or trained here first, a shard each."""
 
 import copy
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
-from heatcheck.core.records import ShardTables, Timing
 from heatcheck.core.seeds import seed_for
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
-from heatcheck.fitting.networks import BestNetwork
+from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network
 from heatcheck.fitting.spec import FitPart
+from heatcheck.fitting.stage import FitStage, FitTask
 from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
 from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
 from heatcheck.models.predicting import require_network
 from heatcheck.models.starting import start_from
-from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
@@ -29,7 +27,7 @@ from heatcheck.studies.alignment.cells import file_name
 from heatcheck.studies.alignment.images import FOLDER, as_stored, file_of
 from heatcheck.studies.alignment.spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
 from heatcheck.studies.alignment.vocabulary import Base
-from heatcheck.training import FitSettings, Job, LabelObjective, Machine, fit, quick, steps_done
+from heatcheck.training import Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Examples
 
 
@@ -155,14 +153,13 @@ def base_outputs(part: BasePart | None, training: Source | None) -> tuple[str, .
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Gives out the bases; the last one is kept loaded."""
+class BaseNetworks:
+    """The bases with their weights; the last one stays in memory."""
 
     bases: tuple[PlannedBase, ...]
     spec: Spec
     options: RunOptions
-    folder: Path  # where those trained here lie
-    _loaded: dict[str, NetworkClassifier] = field(default_factory=dict)
+    folder: Path  # of the networks' files
 
     def base(self, key: str) -> PlannedBase:
         """What is known of a base."""
@@ -170,38 +167,37 @@ class Bench:
 
     def classifier(self, key: str) -> NetworkClassifier:
         """The base, ready to be asked."""
-        if key not in self._loaded:
-            self._loaded.clear()
-            base = self.base(key)
-            self._loaded[key] = self._trained(base) if base.trained else self._opened(base)
-        return self._loaded[key]
+        base = self.base(key)
+        given = None if base.trained else lambda: opened(base.settings, self.spec, self.options)
+        return self.store.load(_file(key), given)
 
-    def _opened(self, base: PlannedBase) -> NetworkClassifier:
-        return opened(base.settings, self.spec, self.options)
+    @cached_property
+    def store(self) -> NetworkStore:
+        """The files of the bases that are trained here."""
+        return NetworkStore(self.folder, self._built)
 
-    def _trained(self, base: PlannedBase) -> NetworkClassifier:
-        module = fresh(base, 0)
-        module.load_state_dict(read_weights(self.path(base)).state)
-        return NetworkClassifier(base.key, module.to(usable_device(self.options.device)).eval(), base.contract)
+    def _built(self, file: str) -> NetworkClassifier:
+        base = next(base for base in self.bases if _file(base.key) == file)
+        module = new_network(base.settings.name, base.contract).to(usable_device(self.options.device))
+        return NetworkClassifier(base.key, module, base.contract)
 
     def path(self, base: PlannedBase) -> Path:
-        """Where a base that is trained here lies."""
-        return self.folder / f"{file_name(*base.key.split('/'))}.safetensors"
+        """The file of a base that is trained here."""
+        return self.store.path(_file(base.key))
 
     def copy(self, key: str) -> nn.Module:
         """A network of its own with the base's weights."""
         return copy.deepcopy(self.classifier(key).module)
 
 
+def _file(key: str) -> str:
+    return file_name(*key.split("/"))
+
+
 def fresh(base: PlannedBase, seed: int) -> nn.Module:
     """The base's network before its training."""
-    wanted = base.contract
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(seed, base.key, "initial weights"))
-        module = MODELS[base.settings.name].build(wanted.channels, wanted.answers, wanted.size)
-    if base.start is not None:
-        start_from(base.start, module, base.settings.name)
-    return module
+    first = seed_for(seed, base.key, "initial weights")
+    return new_network(base.settings.name, base.contract, first, base.start)
 
 
 class GreyCopies(Dataset[tuple[Tensor, ...]]):
@@ -219,64 +215,41 @@ class GreyCopies(Dataset[tuple[Tensor, ...]]):
 
 
 @dataclass(frozen=True)
-class BasesStage:
-    """Every base that is trained here."""
+class BaseTrainer:
+    """Trains the bases that come without weights."""
 
     part: BasePart
-    bench: Bench
+    networks: BaseNetworks
     sources: tuple[Source, Source]  # training and validation
     folder: Path  # of the run
     seed: int
     machine: Machine
     watcher: Watcher
-    name: str = "training"
-    what: str = "bases"
 
     @property
-    def bases(self) -> Sequence[PlannedBase]:
-        """Those without weights."""
-        return [base for base in self.bench.bases if base.trained]
+    def stage(self) -> FitStage:
+        """The stage in which they are trained; how well each does is seen when it is measured."""
+        return FitStage([self._task(base) for base in self.networks.bases if base.trained], "bases")
 
-    @property
-    def shards(self) -> int:
-        """As many as there are such bases."""
-        return len(self.bases)
+    def _task(self, base: PlannedBase) -> FitTask:
+        state = self.networks.store.state(_file(base.key))
+        label = f"training {base.key}"
+        return FitTask("base", base.key, state, lambda: fit_network(self._job(base), label, self.machine, self.watcher))
 
-    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
-        """One base."""
-        return 1
-
-    def work(self, shard: int) -> ShardTables:
-        """Train a base; how well it does is seen when its turn to be examined comes."""
-        base = self.bases[shard]
-        begun = time.perf_counter()
-        path = self.bench.path(base)
-        path.parent.mkdir(exist_ok=True)
+    def _job(self, base: PlannedBase) -> Job:
         training, validation = (
             self._examples(source, base.contract, name)
             for source, name in zip(self.sources, ("training", "validation"), strict=True)
         )
-        fit_part = base.fit or self.part.fit
-        settings = FitSettings(
-            **fit_part.model_dump(exclude={"learning_rate"}),
-            learning_rate=fit_part.rates[0],
-            seed=seed_for(self.seed, base.key, "base"),
-        )
-        job = Job(
+        return Job(
             quick(fresh(base, self.seed)),
             LabelObjective(self.part.uncertainty),
             training,
             validation,
-            settings,
-            path.with_suffix(".ckpt"),
-            BestNetwork(path, base.settings.name, base.contract),
+            (base.fit or self.part.fit).settings(seed_for(self.seed, base.key, "base")),
+            self.networks.store.state(_file(base.key)),
+            BestNetwork(self.networks.path(base), base.settings.name, base.contract),
         )
-        self.watcher.start(f"training {base.key}", job.steps, steps_done(job.state_file))
-        with repeatable(None):
-            fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
-        job.state_file.unlink(missing_ok=True)
-        spent = time.perf_counter() - begun
-        return ShardTables(timings=(Timing(shard, "training", "base", 1, spent, base.key),))
 
     def _examples(self, source: Source, contract: Preprocessing, name: str) -> Examples:
         """The examples of a split, kept on disk once for all networks that want them alike."""

@@ -1,4 +1,4 @@
-"""Makes the networks of an alignment study: each fine-tuned from its base, as far as an earlier call had come."""
+"""The networks of an alignment study: each fine-tuned from its base, starting from where an earlier call stopped."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,19 +10,16 @@ from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import UntrainedError
-from heatcheck.fitting.networks import BestNetwork
+from heatcheck.fitting.networks import BestNetwork, fit_network, with_weights
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.models.load import read_weights
-from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
-from heatcheck.studies.alignment.bases import Bench
+from heatcheck.studies.alignment.bases import BaseNetworks
 from heatcheck.studies.alignment.cells import Cell, Parts, Rows, parts_of, seed_of
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
 from heatcheck.studies.alignment.spec import AlignmentBody
-from heatcheck.training import FitSettings, Job, Machine, fit, steps_done
+from heatcheck.training import Job, Machine
 
-FOLDER = "networks"
 SAVE_EVERY = 60.0  # seconds: there are thousands of networks, and saving each after every epoch wears disks out
 
 
@@ -77,16 +74,15 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Makes networks, and gives out the bases."""
+class FineTuner:
+    """Fine-tunes networks from their bases."""
 
     body: AlignmentBody
     seed: int  # of the run
-    bench: Bench
+    bases: BaseNetworks
     methods: Mapping[str, Method]
     finetune: Images
     evaluation: Images
-    folder: Path  # of the run
     machine: Machine
     watcher: Watcher
     _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
@@ -98,21 +94,20 @@ class Workshop:
 
     def made(self, cell: Cell) -> NetworkClassifier:
         """The network: the base itself, or what fine-tuning makes of it."""
-        base = self.bench.classifier(cell.base)
+        base = self.bases.classifier(cell.base)
         if cell.arm == "base":
             return base
         self._train(cell, base)
-        module = self.bench.copy(cell.base)
-        module.load_state_dict(read_weights(self.path(cell)).state)
-        return NetworkClassifier(cell.key, module.eval(), base.preprocessing)
+        tuned = NetworkClassifier(cell.key, self.bases.copy(cell.base), base.preprocessing)
+        return with_weights(tuned, self.path(cell))
 
     def path(self, cell: Cell) -> Path:
-        """Where the network's weights lie."""
-        return self.folder / FOLDER / f"{cell.file}.safetensors"
+        """The file of the network's weights."""
+        return self.bases.store.path(cell.file)
 
     def state(self, cell: Cell) -> Path:
-        """Where its fit remembers how far it is."""
-        return self.path(cell).with_suffix(".ckpt")
+        """The file in which its fit keeps how far it is."""
+        return self.bases.store.state(cell.file)
 
     def forget(self, cell: Cell) -> None:
         """Remove what only the making needed; the weights too, unless they are asked for.
@@ -133,14 +128,9 @@ class Workshop:
         self.path(cell).unlink(missing_ok=True)
 
     def _train(self, cell: Cell, base: NetworkClassifier) -> None:
-        self.path(cell).parent.mkdir(exist_ok=True)
         parts = self.parts(cell)
         contract, grid = base.preprocessing, self._grid(cell, base)
-        part = self.body.fit
-        settings = FitSettings(
-            **part.model_dump(exclude={"learning_rate"}), learning_rate=part.rates[0], seed=seed_of(self.seed, cell)
-        )
-        classifier = NetworkClassifier(cell.key, self.bench.copy(cell.base), contract)
+        classifier = NetworkClassifier(cell.key, self.bases.copy(cell.base), contract)
         learned = MaskedExamples(self.finetune, parts.learned, contract, cell.findings, grid)
         if cell.method and not learned.shows_something:
             raise UntrainedError(
@@ -152,14 +142,12 @@ class Workshop:
             self._objective(cell, classifier),
             learned,
             MaskedExamples(self.finetune, parts.choosing, contract, cell.findings, grid),
-            settings,
+            self.body.fit.settings(seed_of(self.seed, cell)),
             self.state(cell),
-            BestNetwork(self.path(cell), self.bench.base(cell.base).settings.name, contract),
+            BestNetwork(self.path(cell), self.bases.base(cell.base).settings.name, contract),
             save_every=SAVE_EVERY,
         )
-        self.watcher.start(cell.label, job.steps, steps_done(job.state_file))
-        with repeatable(None):
-            fit(job, self.machine, lambda _, loss, __: self.watcher.advance(1, f"loss {loss:.3f}"))
+        fit_network(job, cell.label, self.machine, self.watcher)
 
     def _objective(self, cell: Cell, classifier: NetworkClassifier) -> AlignmentObjective:
         targets = tuple(classifier.outputs.index(finding) for finding in cell.findings)

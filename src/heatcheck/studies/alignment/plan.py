@@ -17,6 +17,7 @@ from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
 from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.networks import FOLDER as NETWORKS
 from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
@@ -27,7 +28,7 @@ from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.alignment.bases import BasesStage, Bench, PlannedBase, base_outputs, fresh, planned_bases
+from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, base_outputs, fresh, planned_bases
 from heatcheck.studies.alignment.blame import blame_rows, separation_rows
 from heatcheck.studies.alignment.cells import Cell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
@@ -35,8 +36,7 @@ from heatcheck.studies.alignment.facts import alignment_run_facts, data_facts
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
 from heatcheck.studies.alignment.images import Images, Wanted, images_of
-from heatcheck.studies.alignment.networks import FOLDER as NETWORKS
-from heatcheck.studies.alignment.networks import Workshop
+from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
@@ -126,29 +126,30 @@ class AlignmentPlan:
         self._require_readable(finetune, evaluation)
         self._require_filled(finetune)
         machine = Machine(self.options.device)
-        bench = Bench(self.bases, self.spec, self.options, folder.path / NETWORKS)
+        bases = BaseNetworks(self.bases, self.spec, self.options, folder.path / NETWORKS)
         if self.body.base is not None:
             sources = (self.sources["training"], self.sources["validation"])
             workers = replace(machine, workers=self.options.workers)
             seed = self.envelope.seed
-            yield BasesStage(self.body.base, bench, sources, folder.path, seed, workers, watcher)
+            training = BaseTrainer(self.body.base, bases, sources, folder.path, seed, workers, watcher).stage
+            yield training
+            training.remove_states()
         folder.record(**data_facts(self, finetune, evaluation))
-        workshop = Workshop(
+        tuner = FineTuner(
             self.body,
             self.envelope.seed,
-            bench,
+            bases,
             self.trained,
             finetune,
             evaluation,
-            folder.path,
             replace(machine, precision=self.body.precision),
             watcher,
         )
         source = self.sources["evaluation"]
         ends = Ends(source, evaluation, self.findings, self.measuring, self.options.workers)
-        yield CellsStage(workshop, self.cells, self.rule, self.measuring, ends, self._kept(evaluation))
+        yield CellsStage(tuner, self.cells, self.rule, self.measuring, ends, self._kept(evaluation))
         for cell in self.cells:
-            workshop.forget(cell)
+            tuner.forget(cell)
 
     def _images(self, folder: RunFolder, name: str, watcher: Watcher) -> Images:
         contracts = tuple(base.contract for base in self.bases)
@@ -267,7 +268,7 @@ def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
         module = fresh(base, plan.envelope.seed).eval()
         classifier = NetworkClassifier(base.key, module, base.contract)
     else:
-        classifier = Bench(plan.bases, plan.spec, plan.options, Path()).classifier(base.key)
+        classifier = BaseNetworks(plan.bases, plan.spec, plan.options, Path()).classifier(base.key)
     methods = {**plan.trained, **plan.judged}
     try_out(Explainer(classifier, plan.findings, methods, "positive", plan.envelope.seed))
     for name, method in plan.trained.items():

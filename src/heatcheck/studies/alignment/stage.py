@@ -20,7 +20,7 @@ from heatcheck.scoring.rows import PLAIN, Place, human_rows, score_map
 from heatcheck.studies.alignment.cells import Cell, methods_on
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
-from heatcheck.studies.alignment.networks import Workshop
+from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.scores import Examination, Findings, Measuring
 from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, AlignmentRule
 
@@ -85,7 +85,7 @@ RELIANCE = ("reliance", "reliance_placebo")
 class CellsStage:
     """Every network of the grid; a shard is a network, and the first one the ends of the scale."""
 
-    workshop: Workshop
+    workshop: FineTuner
     cells: Sequence[Cell]
     rule: AlignmentRule
     measuring: Measuring

@@ -1,15 +1,20 @@
 """Networks as files: where they begin, how a stopped fit continues, which weights stay and how they are loaded."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.core.errors import SpecError
+from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network, open_network
+from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models.ensemble import EnsembleFile, MemberEntry
+from heatcheck.models.load import digest_of
 from heatcheck.running.progress import Silent
+from heatcheck.running.study import RunOptions
 from heatcheck.training import Check, FitSettings, Job, LabelObjective, Machine
 
 CONTRACT = Preprocessing(outputs=("one", "other"), size=(4, 4), channels=1)
@@ -86,6 +91,21 @@ def test_a_start_file_replaces_the_first_weights_that_it_has(tmp_path):
     save_classifier(NetworkClassifier("vgg_compact", start, COMPACT), tmp_path / "start.safetensors")
     begun = new_network("vgg_compact", COMPACT, 1, tmp_path / "start.safetensors").state_dict()
     assert all(torch.equal(begun[name], value) for name, value in start.state_dict().items())
+
+
+def test_a_network_with_weights_is_opened_and_an_ensemble_refused(tmp_path):
+    network = NetworkClassifier("vgg_compact", new_network("vgg_compact", COMPACT, 3), COMPACT)
+    save_classifier(network, tmp_path / "weights.safetensors")
+    spec = SimpleNamespace(folder=tmp_path, name="study.yaml")
+    settings = ModelSettings(name="vgg_compact", weights="weights.safetensors")
+    opened = open_network(settings, spec, RunOptions(), "one is needed")
+    assert digest_of(opened.module) == digest_of(network.module)
+    members = tuple(MemberEntry(checkpoint="weights.safetensors", sha256=opened.weights_hash, auroc=None) for _ in "1")
+    ensemble = EnsembleFile(model="vgg_compact", findings=dict.fromkeys(COMPACT.outputs, members))
+    (tmp_path / "ensemble.json").write_text(ensemble.model_dump_json())
+    settings = ModelSettings(name="vgg_compact", ensemble="ensemble.json")
+    with pytest.raises(SpecError, match="yaml: one is needed; name `weights` instead of an ensemble"):
+        open_network(settings, spec, RunOptions(), "one is needed")
 
 
 def test_a_watcher_sees_every_step_of_a_fit(tmp_path):

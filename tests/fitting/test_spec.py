@@ -6,7 +6,7 @@ import yaml
 from tests.fitting.material import SMALL, training_spec
 
 from heatcheck.core.errors import SpecError
-from heatcheck.fitting.network import contract_of
+from heatcheck.fitting.contract import contract_of
 from heatcheck.fitting.spec import TrainingBody, planned
 from heatcheck.models import MODELS
 from heatcheck.running.progress import Silent

@@ -394,3 +394,25 @@ def test_own_network_without_a_contract_is_refused(tmp_path, factory):
 def test_settings_refuse_a_key_they_do_not_know():
     with pytest.raises(ValueError, match="Extra inputs are not permitted"):
         ModelSettings.model_validate({"name": "small", "weight": "w.pt"})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"name": "small"}, False),
+        ({"name": "no such model"}, False),
+        ({"name": "small", "weights": "w.safetensors"}, True),
+        ({"name": "small", "ensemble": "trained"}, True),
+        ({"name": "python:module:factory"}, True),
+        *(({"name": name}, bool(facts.weights)) for name, facts in MODELS.items()),
+    ],
+)
+def test_a_model_comes_with_weights_that_are_shipped_named_or_of_the_users_code(said, expected):
+    assert ModelSettings(**said).has_weights == expected
+
+
+def test_a_size_that_nobody_names_is_the_usual_one_and_any_is_checked():
+    assert MODELS["small"].checked_size(()) == MODELS["small"].checked_size(None) == (6, 8)
+    assert MODELS["small"].checked_size((3, 4)) == (3, 4)
+    with pytest.raises(ModelError, match="at least 3 px"):
+        MODELS["small"].checked_size((2, 4))

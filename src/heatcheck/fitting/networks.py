@@ -1,4 +1,4 @@
-"""Trained networks as files: their first weights, their fit, the weights that are kept, and how they are loaded again.
+"""Networks of a study: given ones opened, others trained from their first weights, kept as files and loaded again.
 
 A fit that was stopped continues where it was; its state lies beside the network until that is finished.
 """
@@ -11,11 +11,22 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.core.errors import SpecError
+from heatcheck.models import (
+    MODELS,
+    Ensemble,
+    ModelSettings,
+    NetworkClassifier,
+    Preprocessing,
+    open_model,
+    save_classifier,
+)
 from heatcheck.models.load import read_weights
 from heatcheck.models.starting import start_from
 from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import Spec
 from heatcheck.runs.tables import replaced
 from heatcheck.training import Check, Job, Machine, fit, steps_done
 from heatcheck.training.selection import best_checks
@@ -34,6 +45,14 @@ def new_network(model: str, contract: Preprocessing, seed: int = 0, start: Path 
     if start is not None:
         start_from(start, module, model)
     return module
+
+
+def open_network(settings: ModelSettings, spec: Spec, options: RunOptions, why: str) -> NetworkClassifier:
+    """The network that a spec names with its weights; `why` says for what an ensemble will not do."""
+    model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
+    if isinstance(model, Ensemble):
+        raise SpecError(f"{spec.name}: {why}; name `weights` instead of an ensemble")
+    return model
 
 
 def fit_network(job: Job, label: str, machine: Machine, watcher: Watcher) -> list[Check]:

@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from heatcheck.core.errors import RunFolderError
+from heatcheck.core.seeds import seed_for
 from heatcheck.fitting.checkpoints import (
     FOLDER,
     CheckpointKeeper,
@@ -17,19 +20,21 @@ from heatcheck.fitting.checkpoints import (
     write_ensemble,
     write_table,
 )
+from heatcheck.fitting.contract import contract_of
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
-from heatcheck.fitting.network import contract_of, initial
-from heatcheck.fitting.networks import fit_network
+from heatcheck.fitting.networks import fit_network, new_network
 from heatcheck.fitting.results import Gain, Judged, TestResult, gains, judged, told_by
 from heatcheck.fitting.spec import Plan, planned
 from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
+from heatcheck.models.renaming import some
+from heatcheck.models.starting import start_from
 from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
 from heatcheck.runs.tables import replaced
-from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine
+from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Batches
 from heatcheck.training.selection import best_candidate, mean_of, merit
 
@@ -145,7 +150,7 @@ class _Training:
             self.out / FOLDER, self.plan.body.model, contract, strategy, run, self.plan.by, keep, keys,
             self.plan.body.views,
         )  # fmt: skip
-        module = initial(self.plan, contract, settings.seed, self.watcher)
+        module = self._first_network(contract, settings.seed)
         classes = classes_of(self.plan.training.index(), self.plan.outputs) if settings.balanced else None
         job = Job(module, LabelObjective(strategy), *data, settings, state, keeper, classes=classes)
         history = fit_network(job, f"training {name}", self.machine, self.watcher)
@@ -153,6 +158,16 @@ class _Training:
             temporary.write_text(json.dumps([asdict(check) for check in history]) + "\n")
         state.unlink()
         return history
+
+    def _first_network(self, contract: Preprocessing, seed: int) -> nn.Module:
+        """The network before its first step; the watcher hears what it took from the file that the spec names."""
+        start, model = self.plan.start, self.plan.body.model
+        module = new_network(model, contract, seed_for(seed, "initial weights"))
+        if start is not None:
+            started = start_from(start, module, model)
+            fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
+            self.watcher.say(f"{len(started.loaded)} weights come from {start.name}{fresh}.")
+        return quick(module)
 
     def _judged(self, kept: Sequence[Candidate]) -> Trained:
         """The best single checkpoint and the ensemble on the test source."""

@@ -45,6 +45,12 @@ class ModelSettings(BaseModel):
             raise ValueError("an ensemble has its own weights and contract; name either `ensemble` or `weights`")
         return self
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether the model comes with weights: shipped, named by the spec, or those of the user's own code."""
+        shipped = self.name in MODELS and MODELS[self.name].weights
+        return bool(shipped or self.weights or self.ensemble or self.name.startswith(PYTHON_PREFIX))
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:

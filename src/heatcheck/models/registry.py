@@ -42,8 +42,12 @@ class ModelFacts:
 
     def build(self, channels: int, outputs: int, size: tuple[int, ...] = ()) -> nn.Module:
         """The network with fresh weights; without a size, for the usual one."""
+        return self.make(Shape(channels, outputs, self.checked_size(size)))
+
+    def checked_size(self, size: tuple[int, ...] | None) -> tuple[int, ...]:
+        """The size, or the usual one where none is named; a ModelError where the network cannot take it."""
         self.require_size(size or self.size)
-        return self.make(Shape(channels, outputs, size or self.size))
+        return size or self.size
 
     def require_size(self, size: tuple[int, ...]) -> None:
         """Nothing, or a ModelError that says which sizes the network can take."""

@@ -13,11 +13,11 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.seeds import seed_for
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
-from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network
+from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network, open_network
 from heatcheck.fitting.spec import FitPart
 from heatcheck.fitting.stage import FitStage, FitTask
-from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
-from heatcheck.models.load import PYTHON_PREFIX, digest_of, read_weights, usable_device
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
+from heatcheck.models.load import digest_of, read_weights, usable_device
 from heatcheck.models.predicting import require_network
 from heatcheck.models.starting import start_from
 from heatcheck.running.progress import Watcher
@@ -69,7 +69,7 @@ def _of_model(
     model: AlignmentModel, body: AlignmentBody, asked: tuple[Spec, RunOptions], outputs: Sequence[str]
 ) -> Iterator[PlannedBase]:
     spec, options = asked
-    if comes_with_weights(model):
+    if model.has_weights:
         if model.fit:
             raise SpecError(
                 f"{spec.name}: model {model.key} comes with weights and is not trained; leave out its `fit`"
@@ -90,19 +90,11 @@ def _of_model(
         yield replace(_to_train(model, part, body, (spec.folder, tuple(outputs))), fit=fit)
 
 
-def comes_with_weights(model: AlignmentModel) -> bool:
-    """Whether nothing need be trained."""
-    shipped = model.name in MODELS and MODELS[model.name].weights
-    return bool(shipped or model.weights or model.ensemble or model.name.startswith(PYTHON_PREFIX))
-
-
 def opened(model: AlignmentModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
     """A model with its weights."""
-    found = open_model(model, spec.folder, options.device, trust_code=options.trust_code)
-    if isinstance(found, Ensemble):
-        raise SpecError(f"{spec.name}: one network is fine-tuned at a time; name `weights` instead of an ensemble")
-    require_network(model.name, found.module, "only a network can be fine-tuned")
-    return replace(found, name=model.key)
+    classifier = open_network(model, spec, options, "one network is fine-tuned at a time")
+    require_network(model.name, classifier.module, "only a network can be fine-tuned")
+    return replace(classifier, name=model.key)
 
 
 def _given(model: AlignmentModel, spec: Spec, options: RunOptions) -> PlannedBase:
@@ -126,19 +118,17 @@ def _to_train(
 ) -> PlannedBase:
     folder, outputs = known
     facts = MODELS[model.name]
-    size = body.size or facts.size
-    facts.require_size(size)
     pixels = body.pixels
     contract = Preprocessing(
         outputs=outputs,
-        size=size,
+        size=facts.checked_size(body.size),
         channels=part.channels or pixels.said_channels or facts.channels,
         **pixels.scale(0.5, 0.5),
     )
     start = folder / part.start.replace(MODEL, model.name) if part.start else None
     digest = ""
     if start is not None:  # refused here if it is another network's
-        start_from(start, facts.build(contract.channels, contract.answers, size), model.name)
+        start_from(start, facts.build(contract.channels, contract.answers, contract.size), model.name)
         digest = read_weights(start).digest
     pretrained = part.start != "" if part.pretrained is None else part.pretrained
     base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained, part.fine_tune)

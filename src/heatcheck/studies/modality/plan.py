@@ -14,11 +14,13 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
 from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
+from heatcheck.fitting.networks import open_network
 from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
-from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
-from heatcheck.models.load import PYTHON_PREFIX, digest_of, usable_device
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
+from heatcheck.models.load import digest_of, usable_device
 from heatcheck.running.cases import digest_of as digest_of_cases
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -282,9 +284,7 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
 def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
     """The network, where it comes with weights; None where the folds' are trained here."""
     settings = body.model
-    shipped = settings.name in MODELS and MODELS[settings.name].weights
-    own = settings.weights or settings.ensemble or settings.name.startswith(PYTHON_PREFIX)
-    if not (shipped or own):
+    if not settings.has_weights:
         MODELS[settings.name]  # raises with a suggestion
         if body.folds is None:
             raise SpecError(
@@ -293,10 +293,7 @@ def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassi
         return None
     if body.folds is not None:
         raise SpecError(f"{spec.name}: the model comes with weights and is not trained here; leave `folds` out")
-    model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
-    if isinstance(model, Ensemble):
-        raise SpecError(f"{spec.name}: this study explains one network; name `weights` instead of an ensemble")
-    return replace(model, name=settings.key)
+    return replace(open_network(settings, spec, options, "this study explains one network"), name=settings.key)
 
 
 def _folds(
@@ -322,25 +319,15 @@ def _contract(
     """What the networks expect: their classes and channels must be those of the data."""
     if given is not None:
         own = given.preprocessing
-        if set(own.outputs) != set(classes):
-            raise SpecError(
-                f"{where}: the model tells {', '.join(own.outputs)}, the data have {', '.join(classes)}; "
-                "they must agree"
-            )
-        if own.activation != "softmax":
-            raise SpecError(
-                f"{where}: the outputs of model {given.name} do not exclude each other (activation {own.activation}); "
-                "this study needs classes: correct the contract, or train the network here with `folds`"
-            )
+        remedy = "this study needs classes: correct the contract, or train the network here with `folds`"
+        require_classes(given, classes, remedy, where)
         if own.channels != len(modalities):
             raise SpecError(
                 f"{where}: the model has {own.channels} channels, and there are {len(modalities)} modalities "
                 f"({', '.join(modalities)}); they must be as many"
             )
         return own
-    facts = MODELS[body.model.name]
-    size = body.size or facts.size
-    facts.require_size(size)
+    size = MODELS[body.model.name].checked_size(body.size)
     pixels = body.pixels
     if body.fit.rotate and len(size) != 2:
         raise SpecError(f"{where}: `fit.rotate` turns pictures, and the network takes volumes; leave it out")
@@ -353,9 +340,7 @@ def _contract(
         outputs=tuple(classes),
         size=size,
         channels=len(modalities),
-        mean=pixels.mean or (0.0,),
-        std=pixels.std or (1.0,),
-        scaling=pixels.scaling,
+        **pixels.scale(),
         activation="softmax",
     )
 

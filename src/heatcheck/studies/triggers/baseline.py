@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from heatcheck.core.errors import SpecError
+from heatcheck.fitting.contract import require_classes
+from heatcheck.fitting.networks import open_network
 from heatcheck.fitting.spec import PixelsPart
-from heatcheck.models import MODELS, Ensemble, NetworkClassifier, Preprocessing, open_model
-from heatcheck.models.load import PYTHON_PREFIX
+from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.predicting import require_network
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec
@@ -17,18 +18,14 @@ FIXED = "a trigger would change them all, so a baseline needs one mean and std f
 def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
     """The baseline, where the model comes with weights; None where it is to be trained."""
     settings = body.model
-    shipped = settings.name in MODELS and MODELS[settings.name].weights
-    own = settings.weights or settings.ensemble or settings.name.startswith(PYTHON_PREFIX)
-    if not (shipped or own):
+    if not settings.has_weights:
         MODELS[settings.name]  # raises with a suggestion
         return None
     if body.size or body.start or body.pixels != PixelsPart():
         raise SpecError(
             f"{spec.name}: the model comes with weights and is not trained here; leave out `size`, `pixels` and `start`"
         )
-    model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
-    if isinstance(model, Ensemble):
-        raise SpecError(f"{spec.name}: a trigger is planted in one network; name `weights` instead of an ensemble")
+    model = open_network(settings, spec, options, "a trigger is planted in one network")
     require_network(settings.name, model.module, "a trigger is trained into a network")
     return model
 
@@ -43,16 +40,9 @@ def contract_of(
     classes, channels = data
     if given is not None:
         own = given.preprocessing
-        if classes and set(own.outputs) != set(classes):
-            raise SpecError(
-                f"{where}: the model tells {', '.join(own.outputs)}, the data have {', '.join(classes)}; "
-                "they must agree"
-            )
-        if classes and own.activation != "softmax":
-            raise SpecError(
-                f"{where}: the outputs of model {given.name} do not exclude each other (activation {own.activation}); "
-                "a baseline needs softmax: let the study train it, or correct the contract"
-            )
+        if classes:
+            remedy = "a baseline needs softmax: let the study train it, or correct the contract"
+            require_classes(given, classes, remedy, where)
         if own.fit == "pad":
             raise SpecError(
                 f"{where}: model {given.name} pads its images, and triggers and artefacts are looked for on images "
@@ -66,12 +56,10 @@ def contract_of(
     if not classes:
         raise SpecError(f"{where}: `artefacts` alone need a model with weights; name `weights`")
     facts = MODELS[body.model.name]
-    size = body.size or facts.size
-    facts.require_size(size)
     pixels = body.pixels
     return Preprocessing(
         outputs=tuple(classes),
-        size=size,
+        size=facts.checked_size(body.size),
         channels=pixels.channels or max(facts.channels if body.start else channels, len(pixels.mean or ())),
         **pixels.scale(),
         activation="softmax",

@@ -1,23 +1,17 @@
-"""What a training begins with: how images are prepared, and the first weights."""
+"""What the networks of a training expect of images and classes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import InputError
-from heatcheck.core.seeds import seed_for
+from heatcheck.core.errors import InputError, SpecError
 from heatcheck.fitting.examples import intensity
-from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import PixelsPart, Plan
-from heatcheck.models import Preprocessing
+from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.contract import read_contract
-from heatcheck.models.renaming import some
-from heatcheck.models.starting import start_from
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.tables import replaced
-from heatcheck.training import quick
 
 
 def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
@@ -60,11 +54,15 @@ def channels_of(said: PixelsPart, source: Source) -> int:
     raise InputError("none of the training images can be read; check the training source")
 
 
-def initial(plan: Plan, contract: Preprocessing, seed: int, watcher: Watcher) -> nn.Module:
-    """The network before its first step; the watcher hears what it took from the file that the spec names as start."""
-    module = new_network(plan.body.model, contract, seed_for(seed, "initial weights"))
-    if plan.start is not None:
-        started = start_from(plan.start, module, plan.body.model)
-        fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
-        watcher.say(f"{len(started.loaded)} weights come from {plan.start.name}{fresh}.")
-    return quick(module)
+def require_classes(given: NetworkClassifier, classes: Sequence[str], remedy: str, where: str) -> None:
+    """Refuse a given network that does not tell the classes of the data apart; `remedy` says what to do."""
+    wanted = given.preprocessing
+    if set(wanted.outputs) != set(classes):
+        raise SpecError(
+            f"{where}: the model tells {', '.join(wanted.outputs)}, the data have {', '.join(classes)}; they must agree"
+        )
+    if wanted.activation != "softmax":
+        raise SpecError(
+            f"{where}: the outputs of model {given.name} do not exclude each other (activation {wanted.activation}); "
+            f"{remedy}"
+        )

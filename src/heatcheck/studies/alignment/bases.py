@@ -19,7 +19,6 @@ from heatcheck.fitting.stage import FitStage, FitTask
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import digest_of, read_weights, usable_device
 from heatcheck.models.predicting import require_network
-from heatcheck.models.starting import start_from
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
@@ -128,7 +127,7 @@ def _to_train(
     start = folder / part.start.replace(MODEL, model.name) if part.start else None
     digest = ""
     if start is not None:  # refused here if it is another network's
-        start_from(start, facts.build(contract.channels, contract.answers, contract.size), model.name)
+        new_network(model.name, contract, start=start)
         digest = read_weights(start).digest
     pretrained = part.start != "" if part.pretrained is None else part.pretrained
     base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained, part.fine_tune)

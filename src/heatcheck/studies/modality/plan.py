@@ -16,7 +16,7 @@ from heatcheck.explaining.dry_run import methods_with_batch, require_other_patie
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
-from heatcheck.fitting.networks import open_network
+from heatcheck.fitting.networks import new_network, open_network
 from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
@@ -349,9 +349,8 @@ def _try_out(plan: ModalityPlan) -> None:
     """Ask each method for one map, of the given network or of an untrained one."""
     classifier = plan.given
     if classifier is None:
-        wanted = plan.contract
-        module = MODELS[plan.body.model.name].build(wanted.channels, wanted.answers, wanted.size)
-        classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), wanted)
+        module = new_network(plan.body.model.name, plan.contract).to(usable_device(plan.options.device))
+        classifier = NetworkClassifier(plan.model, module.eval(), plan.contract)
     explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed)
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)

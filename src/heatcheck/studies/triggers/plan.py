@@ -16,11 +16,11 @@ from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
 from heatcheck.explaining.methods import built_methods
+from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
 from heatcheck.fitting.stage import FitStage
-from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
+from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import digest_of, usable_device
-from heatcheck.models.starting import start_from
 from heatcheck.running.cases import digest_of as digest_of_cases
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -324,11 +324,8 @@ def _try_out(plan: TriggersPlan) -> None:
     """Ask each method for one map, of the given baseline or of an untrained one."""
     classifier = plan.given
     if classifier is None:
-        wanted = plan.contract
-        module = MODELS[plan.body.model.name].build(wanted.channels, wanted.answers, wanted.size)
-        if plan.start is not None:  # refused here if it is another network's
-            start_from(plan.start, module, plan.body.model.name)
-        classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), wanted)
+        module = new_network(plan.body.model.name, plan.contract, start=plan.start)  # refuses another network's start
+        classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
     explainer = plan._explainer(classifier)  # noqa: SLF001 - of the same file
     source = plan.sources.get("test") or plan.artefacts
     if source is not None:

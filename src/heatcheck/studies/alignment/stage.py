@@ -85,7 +85,7 @@ RELIANCE = ("reliance", "reliance_placebo")
 class CellsStage:
     """Every network of the grid; a shard is a network, and the first one the ends of the scale."""
 
-    workshop: FineTuner
+    tuner: FineTuner
     cells: Sequence[Cell]
     rule: AlignmentRule
     measuring: Measuring
@@ -109,28 +109,28 @@ class CellsStage:
             return self._ends()
         cell = self.cells[shard - 1]
         for finished in self.cells[: shard - 1]:  # their shards are on disk
-            self.workshop.forget(finished)
+            self.tuner.forget(finished)
         begun = time.perf_counter()
         try:
-            classifier = self.workshop.made(cell)
+            classifier = self.tuner.made(cell)
         except UntrainedError as error:
-            self.workshop.discard(cell)
+            self.tuner.discard(cell)
             return self._lost(cell, str(error))
         spent = Timing(shard, "training", cell.method or cell.arm, 1, time.perf_counter() - begun, cell.base)
         return self._measured(shard, cell, classifier, spent)
 
     def _ends(self) -> ShardTables:
         scores = tuple(sorted(self.ends.scores(), key=_order))
-        records = [*self.workshop.finetune.records(), *self.workshop.evaluation.records()]
+        records = [*self.tuner.finetune.records(), *self.tuner.evaluation.records()]
         return ShardTables(scores=scores, cases=tuple(sorted(records, key=lambda record: record.case)))
 
     def _measured(self, shard: int, cell: Cell, classifier: NetworkClassifier, spent: Timing) -> ShardTables:
         found = Findings(shard)
         found.timings.append(spent)
-        here = Examination(cell, classifier, self.workshop.evaluation, self.measuring, found)
+        here = Examination(cell, classifier, self.tuner.evaluation, self.measuring, found)
         spread = here.predict()
         for finding in cell.findings:
-            rows = self.workshop.evaluation.positives(finding)[: self.measuring.limit]
+            rows = self.tuner.evaluation.positives(finding)[: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
                 here.score_maps(finding, method, rows, cell.condition(through), self._kept(cell, finding, method))
             here.probe(finding, rows, spread[finding])
@@ -146,10 +146,10 @@ class CellsStage:
 
     def _score_learned(self, cell: Cell, classifier: NetworkClassifier, found: Findings) -> None:
         """Scores on images that the network learned from: where even these did not move, the fine-tuning failed."""
-        there = Examination(cell, classifier, self.workshop.finetune, self.measuring, found)
-        learned = set(self.workshop.parts(cell).learned.tolist())
+        there = Examination(cell, classifier, self.tuner.finetune, self.measuring, found)
+        learned = set(self.tuner.parts(cell).learned.tolist())
         for finding in cell.findings:
-            rows = [row for row in self.workshop.finetune.positives(finding) if row in learned][: self.measuring.limit]
+            rows = [row for row in self.tuner.finetune.positives(finding) if row in learned][: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
                 there.score_maps(finding, method, rows, cell.learned_condition(through), {})
 
@@ -161,7 +161,7 @@ class CellsStage:
 
     def _lost(self, cell: Cell, reason: str) -> ShardTables:
         """A network that could not be made: said as such, and every score it would have is undefined."""
-        images: Images = self.workshop.evaluation
+        images: Images = self.tuner.evaluation
         record = CaseRecord(cell.label, "", "failed", "training", reason)
         metrics = [
             (method, metric, cell.condition(through))

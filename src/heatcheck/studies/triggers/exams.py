@@ -37,7 +37,7 @@ class TriggerExam:
     """A victim and the test images that its trigger sends to the target."""
 
     network: Network
-    workshop: TriggerNetworks
+    networks: TriggerNetworks
     places: Sequence[int]
     grading: Grading
 
@@ -48,7 +48,7 @@ class TriggerExam:
 
     def explainer(self) -> Explainer:
         """The victim with the methods."""
-        return self.grading.explainer(self.workshop.classifier(self.network))
+        return self.grading.explainer(self.networks.classifier(self.network))
 
     def scorer(self) -> Scorer:
         """Who scores the maps, with the victim and the baseline for the recovered images."""
@@ -58,22 +58,22 @@ class TriggerExam:
             {"seed": self.network.seed},
             self.grading.detector,
             self.grading.seed,
-            victim=self.workshop.classifier(self.network),
-            baseline=self.workshop.classifier(Network(self.network.seed)),
-            target=self.workshop.target,
+            victim=self.networks.classifier(self.network),
+            baseline=self.networks.classifier(Network(self.network.seed)),
+            target=self.networks.target,
             pairs=self.grading.pairs,
         )
 
     def key(self, place: int) -> CaseKey:
         """The case of a test image."""
-        return self.workshop.splits.test.keys[place]
+        return self.networks.splits.test.keys[place]
 
     def subjects(self, places: Sequence[int]) -> list[Subject]:
         """The images with their triggers."""
-        images, attack = self.workshop.splits.test, self.workshop.attack(self.network)
+        images, attack = self.networks.splits.test, self.networks.attack(self.network)
         if attack is None:
             raise ValueError("a baseline has no trigger")
-        target = self.workshop.contract.outputs[self.workshop.target]
+        target = self.networks.contract.outputs[self.networks.target]
         stamps = attack.stamps(images, places)
         return [
             attacked_subject(self.key(place), target, images.image(place), stamp)

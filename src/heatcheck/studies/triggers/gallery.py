@@ -90,12 +90,12 @@ def _telling(mean: "pd.Series[float]") -> list[tuple[str, str]]:
 
 def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any], dict[str, Map]]:
     """One entry of the index with its maps; all positions are pixel edges as [x, y]."""
-    exam, workshop = choice.exam, choice.exam.workshop
+    exam, networks = choice.exam, choice.exam.networks
     subject = exam.subjects([choice.place])[0]
     clean = subject.image if subject.clean is None else subject.clean
-    victim, baseline = workshop.classifier(exam.network), workshop.classifier(Network(exam.network.seed))
+    victim, baseline = networks.classifier(exam.network), networks.classifier(Network(exam.network.seed))
     maps = explained_maps(exam.grading.explainer(victim), [subject])[0][0]
-    classes = workshop.contract.outputs
+    classes = networks.contract.outputs
     said = classes[int(said_classes(baseline, [clean])[0])]
     before = explained_maps(exam.grading.explainer(baseline), [replace(subject, image=clean, finding=said)])[0][0]
     pictures = {f"{number}-clean.png": clean, f"{number}-poisoned.png": subject.image}
@@ -110,7 +110,7 @@ def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any
         "seed": exam.network.seed,
         "why": choice.why,
         "label": next(name for name, value in subject.key.labels.items() if value == 1),
-        "target": classes[workshop.target],
+        "target": classes[networks.target],
         "shape": list(subject.planted.shape),
         "clean": f"{number}-clean.png",
         "poisoned": f"{number}-poisoned.png",
@@ -129,7 +129,7 @@ def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any
 
 def _found(method: str, values: Map, subject: Subject, exam: TriggerExam) -> dict[str, Any]:
     """One method's box, and what the victim says once the box is put right."""
-    victim = exam.workshop.classifier(exam.network)
+    victim = exam.networks.classifier(exam.network)
     box = detected_box(values, exam.grading.detector.main(method))
     clean = subject.image if subject.clean is None else subject.clean
     after, before = said_classes(victim, [subject.recovered(box), clean])
@@ -138,7 +138,7 @@ def _found(method: str, values: Map, subject: Subject, exam: TriggerExam) -> dic
         "box": _corners(box) if box else None,
         "iou": box_scores(box, subject.planted)["trigger_iou"].value,
         "recovered": int(after == before),
-        "says": exam.workshop.contract.outputs[int(after)],
+        "says": exam.networks.contract.outputs[int(after)],
     }
 
 

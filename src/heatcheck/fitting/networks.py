@@ -12,15 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from heatcheck.core.errors import SpecError
-from heatcheck.models import (
-    MODELS,
-    Ensemble,
-    ModelSettings,
-    NetworkClassifier,
-    Preprocessing,
-    open_model,
-    save_classifier,
-)
+from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, Preprocessing, save_classifier
+from heatcheck.models.ensemble import Ensemble, open_model
 from heatcheck.models.load import read_weights
 from heatcheck.models.starting import start_from
 from heatcheck.running.determinism import repeatable

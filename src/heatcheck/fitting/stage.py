@@ -9,10 +9,6 @@ from heatcheck.core.records import Score, ShardTables, Timing
 from heatcheck.training import Check
 
 
-def _no_scores(history: Sequence[Check]) -> Iterable[Score]:  # noqa: ARG001 - of any history
-    return ()
-
-
 @dataclass(frozen=True)
 class FitTask:
     """One network to be trained."""
@@ -21,7 +17,7 @@ class FitTask:
     model: str
     state: Path  # how far its fit is
     fit: Callable[[], Sequence[Check]]
-    scores: Callable[[Sequence[Check]], Iterable[Score]] = _no_scores  # of the trained network
+    scores: Callable[[Sequence[Check]], Iterable[Score]] = lambda _: ()  # of the trained network
 
 
 @dataclass(frozen=True)

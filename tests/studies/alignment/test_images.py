@@ -140,7 +140,7 @@ def test_networks_whose_names_differ_in_letters_that_no_file_has_do_not_share_on
 def test_bases_whose_names_are_alike_but_for_a_dash_do_not_share_their_weights(tmp_path):
     bases = [called(name) for name in ("a/b-c", "a-b/c", "densenet_compact/random_1_channel")]
     networks = BaseNetworks(tuple(bases), None, None, tmp_path)
-    files = [networks.path(base).name for base in bases]
+    files = [networks.store.path(base.file).name for base in bases]
     assert len(set(files)) == 3
     assert files[2] == "densenet_compact-random_1_channel.safetensors"
 

@@ -51,6 +51,11 @@ class PlannedBase:
         """Its name in the tables."""
         return self.facts.key
 
+    @property
+    def file(self) -> str:
+        """The name of its file, without the ending."""
+        return file_name(*self.key.split("/"))
+
 
 def planned_bases(
     body: AlignmentBody, spec: Spec, options: RunOptions, outputs: Sequence[str]
@@ -158,7 +163,7 @@ class BaseNetworks:
         """The base, ready to be asked."""
         base = self.base(key)
         given = None if base.trained else lambda: opened(base.settings, self.spec, self.options)
-        return self.store.load(_file(key), given)
+        return self.store.load(base.file, given)
 
     @cached_property
     def store(self) -> NetworkStore:
@@ -166,21 +171,13 @@ class BaseNetworks:
         return NetworkStore(self.folder, self._built)
 
     def _built(self, file: str) -> NetworkClassifier:
-        base = next(base for base in self.bases if _file(base.key) == file)
+        base = next(base for base in self.bases if base.file == file)
         module = new_network(base.settings.name, base.contract).to(usable_device(self.options.device))
         return NetworkClassifier(base.key, module, base.contract)
-
-    def path(self, base: PlannedBase) -> Path:
-        """The file of a base that is trained here."""
-        return self.store.path(_file(base.key))
 
     def copy(self, key: str) -> nn.Module:
         """A network of its own with the base's weights."""
         return copy.deepcopy(self.classifier(key).module)
-
-
-def _file(key: str) -> str:
-    return file_name(*key.split("/"))
 
 
 def fresh(base: PlannedBase, seed: int) -> nn.Module:
@@ -221,7 +218,7 @@ class BaseTrainer:
         return FitStage([self._task(base) for base in self.networks.bases if base.trained], "bases")
 
     def _task(self, base: PlannedBase) -> FitTask:
-        state = self.networks.store.state(_file(base.key))
+        state = self.networks.store.state(base.file)
         label = f"training {base.key}"
         return FitTask("base", base.key, state, lambda: fit_network(self._job(base), label, self.machine, self.watcher))
 
@@ -236,8 +233,8 @@ class BaseTrainer:
             training,
             validation,
             (base.fit or self.part.fit).settings(seed_for(self.seed, base.key, "base")),
-            self.networks.store.state(_file(base.key)),
-            BestNetwork(self.networks.path(base), base.settings.name, base.contract),
+            self.networks.store.state(base.file),
+            BestNetwork(self.networks.store.path(base.file), base.settings.name, base.contract),
         )
 
     def _examples(self, source: Source, contract: Preprocessing, name: str) -> Examples:

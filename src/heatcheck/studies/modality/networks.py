@@ -73,11 +73,10 @@ class FoldTrainer:
 
     def task(self, fold: Fold) -> FitTask:
         """The training of one fold's network; how well it does is seen on the cases it is tested on."""
-        state = self.networks.store.state(fold_name(fold.number))
         return FitTask(
             f"fold {fold.number}",
             self.networks.body.model.key,
-            state,
+            self.networks.store.state(fold_name(fold.number)),
             lambda: fit_network(self._job(fold), f"training fold {fold.number}", self.machine, self.watcher),
             lambda history: self._scores(fold, history),
         )

@@ -114,15 +114,12 @@ class TriggerNetworks:
         return self._store(network).load(network.file)
 
     def _store(self, network: Network) -> NetworkStore:
-        return self._baselines if network.trigger is None else self._victims
+        return self._stores[network.trigger is None]
 
     @cached_property
-    def _baselines(self) -> NetworkStore:
-        return NetworkStore(self.folder / FOLDER, self._built)
-
-    @cached_property
-    def _victims(self) -> NetworkStore:
-        return NetworkStore(self.folder / FOLDER, self._built)
+    def _stores(self) -> dict[bool, NetworkStore]:
+        """One of baselines and one of victims: both networks are needed to score a map."""
+        return {is_baseline: NetworkStore(self.folder / FOLDER, self._built) for is_baseline in (True, False)}
 
     def _built(self, name: str) -> NetworkClassifier:
         module = copy.deepcopy(self.given.module) if self.given else new_network(self.model, self.contract)

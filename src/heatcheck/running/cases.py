@@ -54,6 +54,12 @@ def failure(key: CaseKey, error: Exception) -> CaseRecord:
     return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
 
 
+def success(case: Case, *, annotated: bool) -> CaseRecord:
+    """The record of a case that was used; `annotated` where the experts' marks speak of it."""
+    shape = "×".join(map(str, case.image.shape[1:]))
+    return CaseRecord(case.key.case, case.key.patient, "ok", shape=shape, annotated=int(annotated))
+
+
 def readable(read: Iterable[Case | CaseRecord], failed: list[CaseRecord]) -> Iterator[Case]:
     """The cases that could be read; the records of the others are added to `failed`."""
     for one in read:

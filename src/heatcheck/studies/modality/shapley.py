@@ -5,13 +5,14 @@ rows afterwards, under any measure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables, condition
-from heatcheck.running.cases import batches, failure, one_by_one_if_needed, read_cases, readable
+from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
+from heatcheck.running.cases import failure
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import (
     Ablation,
@@ -55,17 +56,13 @@ class Seen:
         """The case with its masks."""
         return modal_case(case, self.modalities, self.masks)
 
-    def parts(self, every: Sequence[FoldCases]) -> list[tuple[FoldCases, Sequence[CaseKey]]]:
+    def parts(self, every: Sequence[FoldCases]) -> list[Part[FoldCases, CaseKey]]:
         """The cases of each shard, which is of one fold."""
-        return [
-            (tested, tested.keys[start : start + self.shard_size])
-            for tested in every
-            for start in range(0, len(tested.keys), self.shard_size)
-        ]
+        return cut(((tested, tested.keys) for tested in every), self.shard_size)
 
 
 @dataclass(frozen=True)
-class ShapleyStage:
+class ShapleyStage(CaseStage[FoldCases, CaseKey]):
     """Every fold's test cases with every subset, and the cases on which one modality alone tells the class."""
 
     networks: FoldNetworks
@@ -77,22 +74,17 @@ class ShapleyStage:
     what: str = "subsets of the modalities"
 
     @property
-    def shards(self) -> int:
-        """As many as the cases are cut into."""
-        return len(self.seen.parts(self.tested))
-
-    def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
-        return len(self.seen.parts(self.tested)[shard][1])
+    def parts(self) -> list[Part[FoldCases, CaseKey]]:
+        """The cases of each shard, which is of one fold."""
+        return self.seen.parts(self.tested)
 
     def work(self, shard: int) -> ShardTables:
-        """Whether the class of each case is told right, subset by subset."""
-        tested, keys = self.seen.parts(self.tested)[shard]
-        collected = _Collected(self, tested)
-        read = read_cases(tested.source, keys, self.seen.workers)
-        for batch in batches(readable(read, collected.records), self.seen.batch_size):
-            collected.work(batch)
-        return collected.tables()
+        """Whether the network names the class of each case correctly, subset by subset."""
+        part = self.parts[shard]
+        scorer = _SubsetScorer(self, part.group)
+        rows = score_read_cases(part.group.source, part.cases, scorer, self.seen.batch_size, self.seen.workers)
+        rows.cases = [_renamed(record, part.group.known) for record in rows.cases]
+        return rows.sorted_tables()
 
     @classmethod
     def failures(cls, folder: RunFolder) -> list[CaseRecord]:
@@ -102,31 +94,31 @@ class ShapleyStage:
         return [CaseRecord(*row) for row in failed.itertuples(index=False, name=None)]
 
 
-@dataclass
-class _Collected:
-    """The rows of one shard while it is worked on."""
+@dataclass(frozen=True)
+class _SubsetScorer:
+    """Shows the cases of one fold to its network."""
 
     stage: ShapleyStage
     tested: FoldCases
-    scores: list[Score] = field(default_factory=list)
-    records: list[CaseRecord] = field(default_factory=list)
 
-    def work(self, cases: Sequence[Case]) -> None:
-        """Show a batch; when it fails, find the case that is to blame and keep the others."""
-        show = self._known if self.tested.known else self._subsets
-        one_by_one_if_needed(cases, show, self._blame)
+    def score(self, batch: Sequence[Case]) -> ShardTables:
+        """Whether the class of each case was named, under every condition."""
+        said = self._known(batch) if self.tested.known else self._subsets(batch)
+        records = tuple(CaseRecord(case.key.case, case.key.patient, "ok") for case in batch)
+        return ShardTables(scores=tuple(self._scores(batch, said)), cases=records)
 
-    def _blame(self, case: Case, error: Exception) -> None:
-        self.records.append(failure(case.key, named(error, case.key, self.stage.seen.modalities)))
+    def failed(self, case: Case, error: Exception) -> CaseRecord:
+        """The record of a case that could not be shown."""
+        return failure(case.key, named(error, case.key, self.stage.seen.modalities))
 
-    def _known(self, cases: Sequence[Case]) -> None:
+    def _known(self, cases: Sequence[Case]) -> dict[str, np.ndarray]:
         classifier = self.stage.networks.classifier(self.tested.fold)
         for case in cases:
             require_channels(case, self.stage.seen.modalities)
         said = told(classifier, classifier.prepare([case.image for case in cases]))
-        self._store(cases, {condition(fold=self.tested.fold, known=self.tested.known): said})
+        return {condition(fold=self.tested.fold, known=self.tested.known): said}
 
-    def _subsets(self, cases: Sequence[Case]) -> None:
+    def _subsets(self, cases: Sequence[Case]) -> dict[str, np.ndarray]:
         stage, seen = self.stage, self.stage.seen
         classifier = stage.networks.classifier(self.tested.fold)
         modal = [seen.case(case) for case in cases]
@@ -136,29 +128,23 @@ class _Collected:
             said = told_by_coalition(classifier, views, ablation, stage.shown)
             for row, one in zip(stage.shown, said, strict=True):
                 rows[self._condition(ablation, shown_name(row, seen.modalities))] = one
-        self._store(cases, rows)
+        return rows
 
     def _condition(self, ablation: Ablation, shown: str) -> str:
         return condition(ablated=ablation.kind, filled=ablation.fill, fold=self.tested.fold, shown=shown)
 
-    def _store(self, cases: Sequence[Case], said: Mapping[str, np.ndarray]) -> None:
-        """Under each condition: whether the place of the class that was said is the case's own."""
+    def _scores(self, cases: Sequence[Case], said: Mapping[str, np.ndarray]) -> list[Score]:
+        """Whether the class that was said under each condition is the case's."""
         outputs, model = self.stage.networks.contract.outputs, self.stage.networks.body.model.key
+        rows: list[Score] = []
         for number, case in enumerate(cases):
             key, true = case.key, next(name for name in outputs if case.key.labels[name] == 1)
             for at, places in said.items():
                 right = float(outputs[int(places[number])] == true)
-                self.scores.append(Score(key.case, key.patient, true, "", model, RIGHT, right, at))
-        self.records += [CaseRecord(case.key.case, case.key.patient, "ok") for case in cases]
+                rows.append(Score(key.case, key.patient, true, "", model, RIGHT, right, at))
+        return rows
 
-    def tables(self) -> ShardTables:
-        """Everything, in the order of the cases."""
-        return ShardTables(
-            scores=tuple(sorted(self.scores, key=lambda row: (row.case, row.condition))),
-            cases=tuple(sorted(map(self._told_apart, self.records), key=lambda record: record.case)),
-        )
 
-    def _told_apart(self, record: CaseRecord) -> CaseRecord:
-        """The record; another source's cases may have the names of the tested ones."""
-        known = self.tested.known
-        return replace(record, case=f"{record.case} (known {known})") if known else record
+def _renamed(record: CaseRecord, known: str) -> CaseRecord:
+    """The record with the modality in its name: a known source's cases may be called like the tested ones."""
+    return replace(record, case=f"{record.case} (known {known})") if known else record

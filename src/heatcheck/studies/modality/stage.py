@@ -1,12 +1,13 @@
 """Maps of the test cases by every method, scored modality by modality; shards are of one fold."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import for_keeping
-from heatcheck.running.cases import batches, failure, one_by_one_if_needed, read_cases, readable
+from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
+from heatcheck.running.cases import failure, success
 from heatcheck.studies.modality.cases import ModalCase, named
 from heatcheck.studies.modality.explaining import Answered, MadeMaps, ModalExplainer, ModalMap, on_image
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest, Subject, removal_rows
@@ -37,7 +38,7 @@ class Export(Protocol):
 
 
 @dataclass(frozen=True)
-class ModalMapsStage:
+class ModalMapsStage(CaseStage[FoldCases, CaseKey]):
     """Every fold's test cases, explained and scored; those that failed before are recorded, and left alone."""
 
     tested: Sequence[FoldCases]
@@ -50,24 +51,19 @@ class ModalMapsStage:
     what: str = "maps and scores"
 
     @property
-    def shards(self) -> int:
-        """As many as the cases are cut into."""
-        return len(self.seen.parts(self.tested))
-
-    def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
-        return len(self.seen.parts(self.tested)[shard][1])
+    def parts(self) -> list[Part[FoldCases, CaseKey]]:
+        """The cases of each shard, which is of one fold."""
+        return self.seen.parts(self.tested)
 
     def work(self, shard: int) -> ShardTables:
         """Scores, predictions and timings of one shard's cases."""
-        tested, keys = self.seen.parts(self.tested)[shard]
-        collected = _Collected(shard, self, self.judging(tested.fold), [key.case for key in keys])
-        collected.cases += self._failed_of(shard, keys)
+        part = self.parts[shard]
+        scorer = _ModalScorer(shard, self, self.judging(part.group.fold), [key.case for key in part.cases])
         lost = {record.case for record in self.failed}
-        read = read_cases(tested.source, [key for key in keys if key.case not in lost], self.seen.workers)
-        for batch in batches(readable(read, collected.cases), self.seen.batch_size):
-            collected.explain(batch)
-        return collected.tables()
+        keys = [key for key in part.cases if key.case not in lost]
+        rows = score_read_cases(part.group.source, keys, scorer, self.seen.batch_size, self.seen.workers)
+        rows.cases += self._failed_of(shard, part.cases)
+        return rows.sorted_tables()
 
     def _failed_of(self, shard: int, keys: Sequence[CaseKey]) -> list[CaseRecord]:
         """The failures of the shard's cases; the first one also tells those of cases that are in no shard."""
@@ -78,29 +74,24 @@ class ModalMapsStage:
         return [record for record in self.failed if record.case in own]
 
 
-@dataclass
-class _Collected:
-    """The rows of one shard while it is worked on."""
+@dataclass(frozen=True)
+class _ModalScorer:
+    """Explains and scores the cases of one shard."""
 
     shard: int
     stage: ModalMapsStage
     judging: Judging
     names: Sequence[str]  # of the shard's cases
-    scores: list[Score] = field(default_factory=list)
-    predictions: list[Prediction] = field(default_factory=list)
-    cases: list[CaseRecord] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
 
-    def explain(self, batch: Sequence[Case]) -> None:
-        """Explain and score a batch; when it fails, find the case that is to blame and keep the others."""
-        one_by_one_if_needed(batch, self._explain, self._blame)
-
-    def _blame(self, case: Case, error: Exception) -> None:
-        self.cases.append(failure(case.key, named(error, case.key, self.stage.seen.modalities)))
+    def failed(self, case: Case, error: Exception) -> CaseRecord:
+        """The record of a case that could not be explained or scored."""
+        record = failure(case.key, named(error, case.key, self.stage.seen.modalities))
         if self.stage.export is not None:  # an earlier method may have written its map
             self.stage.export.remove(case)
+        return record
 
-    def _explain(self, batch: Sequence[Case]) -> None:
+    def score(self, batch: Sequence[Case]) -> ShardTables:
+        """The rows of the cases' maps by every method."""
         modal = [self.stage.seen.case(case) for case in batch]
         answered = self.judging.explainer.answers(batch)
         scores = [row for case in modal for row in self.judging.scorer.floor(case)]
@@ -117,10 +108,8 @@ class _Collected:
                 scores += removal_rows(subjects, modal, made, self._model, self.judging.scorer.fold)
         if self.stage.keep is not None:  # at once: a shard of volumes would not fit into memory
             self.stage.keep(f"{self.shard:05d}-{self.names.index(batch[0].key.case):05d}", maps)
-        self.scores += scores
-        self.timings += timings
-        self.cases += [_record(case) for case in batch]
-        self.predictions += self._predictions(answered)
+        cases = tuple(success(case, annotated=True) for case in batch)
+        return ShardTables(tuple(scores), tuple(self._predictions(answered)), cases, tuple(timings))
 
     @property
     def _model(self) -> str:
@@ -151,18 +140,3 @@ class _Collected:
             for case, logits, probabilities in rows
             for name, logit, probability in zip(outputs, logits, probabilities, strict=True)
         ]
-
-    def tables(self) -> ShardTables:
-        """Everything, in the order of the cases."""
-        return ShardTables(
-            scores=tuple(sorted(self.scores, key=lambda row: (row.case, row.method, row.metric, row.condition))),
-            predictions=tuple(sorted(self.predictions, key=lambda row: (row.case, row.finding))),
-            cases=tuple(sorted(self.cases, key=lambda record: record.case)),
-            timings=tuple(self.timings),
-        )
-
-
-def _record(case: Case) -> CaseRecord:
-    key: CaseKey = case.key
-    shape = "×".join(map(str, case.image.shape[1:]))
-    return CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=1)

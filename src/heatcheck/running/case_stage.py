@@ -1,0 +1,148 @@
+"""Stages that go through cases: cut into shards, scored batch by batch, their rows gathered into a shard's tables."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.records import (
+    Case,
+    CaseKey,
+    CaseRecord,
+    Map,
+    Prediction,
+    RegionRecord,
+    Score,
+    ShardTables,
+    Timing,
+    TruthShape,
+)
+from heatcheck.running.cases import batches, one_by_one_if_needed, read_cases, readable
+
+Group = TypeVar("Group")
+Item = TypeVar("Item")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Group, Item]):
+    """The cases of one shard, and what they share: a model, a network or a fold."""
+
+    group: Group
+    cases: Sequence[Item]
+
+
+def cut(groups: Iterable[tuple[Group, Sequence[Item]]], size: int) -> list[Part[Group, Item]]:
+    """The groups' cases in parts of `size`; no part holds cases of two groups."""
+    return [Part(group, cases[start : start + size]) for group, cases in groups for start in range(0, len(cases), size)]
+
+
+class CaseStage(ABC, Generic[Group, Item]):
+    """A stage with one shard for each part of its cases."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Part[Group, Item]]:
+        """The cases of each shard."""
+
+    @abstractmethod
+    def work(self, shard: int) -> ShardTables:
+        """The tables of one shard."""
+
+    @property
+    def shards(self) -> int:
+        """As many as there are parts."""
+        return len(self.parts)
+
+    def cases_in(self, shard: int) -> int:
+        """How many cases that part has."""
+        return len(self.parts[shard].cases)
+
+
+def by_case(row: Score) -> tuple[str, ...]:
+    """The key that sorts scores case by case."""
+    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
+
+
+def by_finding(row: Score) -> tuple[str, ...]:
+    """The key that sorts scores finding by finding, and case by case within."""
+    return row.finding, row.case, row.method, row.metric, row.condition, row.other_method
+
+
+@dataclass
+class ShardRows:
+    """The rows of one shard while it is worked on."""
+
+    scores: list[Score] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
+    cases: list[CaseRecord] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    shapes: list[TruthShape] = field(default_factory=list)
+    regions: list[RegionRecord] = field(default_factory=list)
+    maps: dict[str, Map] = field(default_factory=dict)
+
+    def add(self, rows: ShardTables) -> None:
+        """Append the rows of some cases."""
+        self.scores += rows.scores
+        self.predictions += rows.predictions
+        self.cases += rows.cases
+        self.timings += rows.timings
+        self.shapes += rows.shapes
+        self.regions += rows.regions
+        self.maps |= rows.maps
+
+    def tables(self) -> ShardTables:
+        """Everything in the order in which it was added."""
+        return ShardTables(
+            tuple(self.scores),
+            tuple(self.predictions),
+            tuple(self.cases),
+            tuple(self.timings),
+            tuple(self.shapes),
+            tuple(self.regions),
+            self.maps,
+        )
+
+    def sorted_tables(self, order: Callable[[Score], tuple[str, ...]] = by_case) -> ShardTables:
+        """Everything in the order of the cases, whichever way they were batched; scores in an order of their own."""
+        self.scores.sort(key=order)
+        self.predictions.sort(key=lambda row: (row.case, row.finding))
+        self.cases.sort(key=lambda row: row.case)
+        self.shapes.sort(key=lambda row: (row.case, row.finding))
+        return self.tables()
+
+
+class BatchScorer(Protocol[Item_contra]):
+    """How a study scores its cases."""
+
+    def score(self, batch: Sequence[Item_contra]) -> ShardTables:
+        """The rows of a batch; when it fails, its cases are scored again one by one."""
+
+    def failed(self, case: Item_contra, error: Exception) -> CaseRecord:
+        """The record of a case that could not be scored."""
+
+
+def score_batches(parts: Iterable[Sequence[Item]], scorer: BatchScorer[Item], rows: ShardRows) -> None:
+    """Add the rows of every batch; a case that fails is recorded and costs no other case its scores."""
+    for batch in parts:
+        one_by_one_if_needed(
+            batch,
+            lambda some: rows.add(scorer.score(some)),
+            lambda case, error: rows.cases.append(scorer.failed(case, error)),
+        )
+
+
+def score_read_cases(
+    source: Source, keys: Sequence[CaseKey], scorer: BatchScorer[Case], size: int, workers: int
+) -> ShardRows:
+    """The rows of the source's cases, scored in batches of `size`; cases that cannot be read are recorded."""
+    rows = ShardRows()
+    read = readable(read_cases(source, keys, workers), rows.cases)
+    score_batches(batches(read, size), scorer, rows)
+    return rows
+
+
+def timings(shard: int, step: str, seconds: Mapping[str, float], maps: int, model: str) -> tuple[Timing, ...]:
+    """One row for each method or metric: how long it took for so many maps."""
+    return tuple(Timing(shard, step, name, maps, spent, model) for name, spent in seconds.items())

@@ -88,7 +88,7 @@ def one_by_one_if_needed(
             one_by_one_if_needed([item], work, blame)
 
 
-def batches(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+def batches(cases: Iterable[One], size: int) -> Iterator[list[One]]:
     """The cases in groups of `size`; the last may be smaller."""
     iterator = iter(cases)
     while batch := list(islice(iterator, size)):

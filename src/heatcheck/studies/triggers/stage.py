@@ -1,13 +1,14 @@
 """Maps of the attacked images and their scores, shard by shard: a shard is of one network, or of real artefacts."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Score, ShardTables, Timing
+from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, ShardTables, Timing
 from heatcheck.explaining.batch import Explainer
 from heatcheck.maps.keep import for_keeping
-from heatcheck.running.cases import failure, one_by_one_if_needed
+from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_finding, cut, score_batches, timings
+from heatcheck.running.cases import batches, failure
 from heatcheck.studies.triggers.scores import Scorer, Subject
 
 
@@ -36,7 +37,7 @@ class Exam(Protocol):
 
 
 @dataclass(frozen=True)
-class MapsStage:
+class MapsStage(CaseStage[Exam | None, int]):
     """Every exam, cut into shards; the first shard only tells what became of the cases."""
 
     exams: Sequence[Exam]
@@ -48,83 +49,57 @@ class MapsStage:
     what: str = "maps and scores"
 
     @property
-    def shards(self) -> int:
-        """One for the cases, then as many for each exam as its images are cut into."""
-        return 1 + len(self._parts())
-
-    def _parts(self) -> list[tuple[int, slice]]:
-        """The exam and the images of each shard but the first."""
-        return [
-            (number, slice(start, start + self.shard_size))
-            for number, exam in enumerate(self.exams)
-            for start in range(0, len(exam.places), self.shard_size)
-        ]
-
-    def cases_in(self, shard: int) -> int:
-        """How many images are explained in that shard."""
-        if shard == 0:
-            return 0
-        number, part = self._parts()[shard - 1]
-        return len(self.exams[number].places[part])
+    def parts(self) -> list[Part[Exam | None, int]]:
+        """An empty one for the records of the cases, then the images of each exam."""
+        exams: list[Part[Exam | None, int]] = cut(((exam, exam.places) for exam in self.exams), self.shard_size)
+        return [Part(None, ()), *exams]
 
     def work(self, shard: int) -> ShardTables:
         """Scores and timings of one shard's images."""
-        if shard == 0:
-            return ShardTables(cases=tuple(sorted(self.records(), key=lambda record: record.case)))
-        number, part = self._parts()[shard - 1]
-        exam = self.exams[number]
-        collected = _Collected(shard, exam, exam.explainer(), exam.scorer(), self.keeps_maps)
-        places = list(exam.places[part])
-        for start in range(0, len(places), self.batch_size):
-            collected.explain(places[start : start + self.batch_size])
-        return collected.tables()
+        part = self.parts[shard]
+        if part.group is None:
+            return ShardRows(cases=[*self.records()]).sorted_tables()
+        scorer = _ExamScorer(shard, part.group, part.group.explainer(), part.group.scorer(), self.keeps_maps)
+        rows = ShardRows()
+        score_batches(batches(part.cases, self.batch_size), scorer, rows)
+        rows.timings += scorer.metric_timings(len({row.case for row in rows.scores}))
+        return rows.sorted_tables(by_finding)
 
 
-@dataclass
-class _Collected:
-    """The rows of one shard while it is worked on."""
+@dataclass(frozen=True)
+class _ExamScorer:
+    """Explains and scores the images of one exam."""
 
     shard: int
     exam: Exam
     explainer: Explainer
     scorer: Scorer
     keeps_maps: bool
-    scores: list[Score] = field(default_factory=list)
-    failed: list[CaseRecord] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
-    maps: dict[str, Map] = field(default_factory=dict)
 
-    def explain(self, places: Sequence[int]) -> None:
-        """Explain and score a batch; when it fails, find the image that is to blame and keep the others."""
-        one_by_one_if_needed(places, self._explain, self._blame)
-
-    def _blame(self, place: int, error: Exception) -> None:
-        self.failed.append(failure(self.exam.key(place), error))
-
-    def _explain(self, places: Sequence[int]) -> None:
-        subjects = self.exam.subjects(places)
+    def score(self, batch: Sequence[int]) -> ShardTables:
+        """The rows of the images' maps by every method."""
+        subjects = self.exam.subjects(batch)
         maps, seconds = explained_maps(self.explainer, subjects)
-        self.scores += self.scorer.scores(subjects, maps)
-        self.timings += [self._timing("map", name, len(places), spent) for name, spent in seconds.items()]
-        if self.keeps_maps:
-            for subject, own in zip(subjects, maps, strict=True):
-                self.maps |= {
-                    f"{self.exam.label}/{subject.key.case}/{name}": for_keeping(one) for name, one in own.items()
-                }
-
-    def _timing(self, step: str, name: str, n: int, seconds: float) -> Timing:
-        return Timing(self.shard, step, name, n, seconds, self.scorer.model)
-
-    def tables(self) -> ShardTables:
-        """Everything, in the order of the cases."""
-        done = len({row.case for row in self.scores})
-        metric = [self._timing("metric", name, done, spent) for name, spent in self.scorer.seconds.items()]
         return ShardTables(
-            scores=tuple(sorted(self.scores, key=_score_order)),
-            cases=tuple(sorted(self.failed, key=lambda record: record.case)),
-            timings=(*self.timings, *metric),
-            maps=self.maps,
+            scores=tuple(self.scorer.scores(subjects, maps)),
+            timings=timings(self.shard, "map", seconds, len(batch), self.scorer.model),
+            maps=self._named(subjects, maps) if self.keeps_maps else {},
         )
+
+    def failed(self, case: int, error: Exception) -> CaseRecord:
+        """The record of an image that could not be explained or scored."""
+        return failure(self.exam.key(case), error)
+
+    def _named(self, subjects: Sequence[Subject], maps: Sequence[Mapping[str, Map]]) -> dict[str, Map]:
+        return {
+            f"{self.exam.label}/{subject.key.case}/{method}": for_keeping(values)
+            for subject, by_method in zip(subjects, maps, strict=True)
+            for method, values in by_method.items()
+        }
+
+    def metric_timings(self, images: int) -> tuple[Timing, ...]:
+        """How long each metric took for so many images."""
+        return timings(self.shard, "metric", self.scorer.seconds, images, self.scorer.model)
 
 
 def explained_maps(explainer: Explainer, subjects: Sequence[Subject]) -> tuple[list[dict[str, Map]], dict[str, float]]:
@@ -140,7 +115,3 @@ def explained_maps(explainer: Explainer, subjects: Sequence[Subject]) -> tuple[l
             maps[place] = {name: values for name, values in found.items() if values is not None}
         seconds = {name: seconds.get(name, 0.0) + more for name, more in spent.items()}
     return maps, seconds
-
-
-def _score_order(row: Score) -> tuple[str, ...]:
-    return row.finding, row.case, row.method, row.metric, row.condition, row.other_method

@@ -66,7 +66,7 @@ def stage():
 
 def test_a_shard_belongs_to_one_model_and_every_case_meets_every_model(stage):
     assert stage.shards == 4
-    assert [stage.model_of(shard) for shard in range(4)] == ["first", "first", "second", "second"]
+    assert [part.group for part in stage.parts] == ["first", "first", "second", "second"]
     assert [stage.cases_in(shard) for shard in range(4)] == [3, 2, 3, 2]
     tables = [stage.work(shard) for shard in range(4)]
     assert {row.model for row in tables[0].scores} == {"first", ""}

@@ -17,12 +17,12 @@ from heatcheck.core.records import (
     RegionRecord,
     Score,
     ShardTables,
-    TruthShape,
 )
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
-from heatcheck.running.cases import in_order
+from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
+from heatcheck.running.cases import in_order, success
 from heatcheck.scoring.rows import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
@@ -34,19 +34,8 @@ MODEL = "model"  # behind the maps, known only by its answers
 NO_MAP = "no map was given"
 
 
-@dataclass(frozen=True, slots=True)
-class _OneImage:
-    """The rows of one image."""
-
-    case: CaseRecord
-    scores: list[Score]
-    predictions: list[Prediction]
-    shapes: list[TruthShape]
-    regions: list[RegionRecord]
-
-
 @dataclass(frozen=True)
-class ScoreStage:
+class ScoreStage(CaseStage[str, CaseKey]):
     """The images, cut into shards."""
 
     SIZE: ClassVar[int] = 16  # images in a shard
@@ -60,29 +49,18 @@ class ScoreStage:
     what: str = "scores"
 
     @property
-    def shards(self) -> int:
-        """Into how many parts the images are cut."""
-        return -(-len(self.keys) // self.SIZE)
-
-    def _keys(self, shard: int) -> Sequence[CaseKey]:
-        return self.keys[shard * self.SIZE : (shard + 1) * self.SIZE]
-
-    def cases_in(self, shard: int) -> int:
-        """How many images that part has."""
-        return len(self._keys(shard))
+    def parts(self) -> list[Part[str, CaseKey]]:
+        """The images of each shard."""
+        return cut([(MODEL, self.keys)], self.SIZE)
 
     def work(self, shard: int) -> ShardTables:
-        """The tables of one shard, images side by side."""
-        images = list(in_order(self._one, self._keys(shard), self.workers))
-        return ShardTables(
-            scores=tuple(row for one in images for row in sorted(one.scores, key=_order)),
-            predictions=tuple(row for one in images for row in one.predictions),
-            cases=tuple(one.case for one in images),
-            shapes=tuple(row for one in images for row in one.shapes),
-            regions=tuple(row for one in images for row in one.regions),
-        )
+        """The tables of one shard, images side by side; findings keep the order in which they were given."""
+        rows = ShardRows()
+        for one in in_order(self._one, self.parts[shard].cases, self.workers):
+            rows.add(one)
+        return rows.tables()
 
-    def _one(self, key: CaseKey) -> _OneImage:
+    def _one(self, key: CaseKey) -> ShardTables:
         if not is_sized(self.inputs, key.case):
             return self._without_size(key)
         stored = read_stored(self.inputs, key)
@@ -99,17 +77,20 @@ class ScoreStage:
                 regions += record
             scores += human_rows(stored.case, finding, rule)
         labels = stored.case.key.labels
-        predictions = [
+        predictions = tuple(
             Prediction(key.case, key.patient, finding, MODEL, labels[finding], _logit(said), said)
             for finding, said in stored.probabilities.items()
             if not math.isnan(said)
-        ]
-        shape = "×".join(map(str, stored.case.image.shape[1:]))
-        named = int(key.case in self.inputs.truth.marks)
-        case = CaseRecord(key.case, key.patient, "ok", shape=shape, annotated=named)
-        return _OneImage(case, scores, predictions, shapes_of(stored.case), regions)
+        )
+        return ShardTables(
+            scores=tuple(sorted(scores, key=by_case)),
+            predictions=predictions,
+            cases=(success(stored.case, annotated=key.case in self.inputs.truth.marks),),
+            shapes=tuple(shapes_of(stored.case)),
+            regions=tuple(regions),
+        )
 
-    def _without_size(self, key: CaseKey) -> _OneImage:
+    def _without_size(self, key: CaseKey) -> ShardTables:
         """The rows of an image that has no map and whose size nobody tells: undefined, and counted."""
         marked = [f for f in self.inputs.findings if not self.inputs.truth.is_empty(key.case, f)]
         scores = [
@@ -118,7 +99,8 @@ class ScoreStage:
             for method in self.inputs.maps
             for metric in self.metrics
         ]
-        return _OneImage(CaseRecord(key.case, key.patient, "ok", annotated=1), scores, [], [], [])
+        record = CaseRecord(key.case, key.patient, "ok", annotated=1)
+        return ShardTables(scores=tuple(sorted(scores, key=by_case)), cases=(record,))
 
     def _score(self, stored: StoredMaps, place: Place, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
         values = stored.on_image(place.method, place.finding)
@@ -181,7 +163,3 @@ def _logit(probability: float) -> float:
     """Log odds, kept finite: a stored probability of 0 or 1 is a rounded one."""
     kept = min(max(probability, 1e-7), 1 - 1e-7)
     return math.log(kept / (1 - kept))
-
-
-def _order(row: Score) -> tuple[str, ...]:
-    return row.case, row.finding, row.method, row.metric, row.condition, row.other_method

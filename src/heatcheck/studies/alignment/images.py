@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -213,9 +213,3 @@ def file_of(contract: Preprocessing) -> str:
     own = ("nonzero",) if contract.scaling == "nonzero" else ()
     facts = json.dumps([contract.size, contract.fit, *pixels, *own])
     return f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.npy"
-
-
-def batches(rows: Sequence[int], size: int) -> Iterator[list[int]]:
-    """The rows in groups of that size."""
-    for start in range(0, len(rows), size):
-        yield list(rows[start : start + size])

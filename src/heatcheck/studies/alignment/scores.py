@@ -3,26 +3,26 @@
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from heatcheck.core.contracts import Method
-from heatcheck.core.errors import InputError
-from heatcheck.core.records import Case, CaseRecord, Map, Measured, Prediction, Score, Timing
+from heatcheck.core.records import Case, Map, Measured, Prediction, Score, Timing
 from heatcheck.core.seeds import seed_for
 from heatcheck.explaining.batch import answers_of
 from heatcheck.maps.resize import to_image
 from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.regions.rule import RegionRule
-from heatcheck.running.cases import failure
+from heatcheck.running.case_stage import ShardRows
+from heatcheck.running.cases import batches, failure, one_by_one_if_needed
 from heatcheck.scoring.rows import Place, ScoringRule, score_map
 from heatcheck.studies.alignment.cells import Cell
 from heatcheck.studies.alignment.gallery import for_gallery
-from heatcheck.studies.alignment.images import Images, batches
+from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.reliance import RelianceSettings, drops
 
 AT_ONCE = 32  # images of one forward pass
@@ -46,27 +46,16 @@ class Measuring:
         return ScoringRule(self.metrics, RegionRule(), counts=False, readers=False, reference=False)
 
 
-@dataclass
-class Findings:
-    """What one network gave; kept until its shard is written."""
-
-    shard: int
-    scores: list[Score] = field(default_factory=list)
-    predictions: list[Prediction] = field(default_factory=list)
-    failed: list[CaseRecord] = field(default_factory=list)
-    timings: list[Timing] = field(default_factory=list)
-    maps: dict[str, Map] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
-class Examination:
-    """One network with the images it is asked about."""
+class NetworkEvaluation:
+    """One network with the images it is asked about; what is measured is added to the rows of its shard."""
 
     cell: Cell
     classifier: NetworkClassifier
     images: Images
     measuring: Measuring
-    found: Findings
+    shard: int
+    collected: ShardRows
 
     def predict(self) -> dict[str, float]:
         """Add the answers on all images; returned is the spread of each finding's logit."""
@@ -81,7 +70,7 @@ class Examination:
         logit, probability = torch.cat(logits), torch.cat(probabilities)
         for finding in self.cell.findings:
             column = self.classifier.outputs.index(finding)
-            self.found.predictions += self._predictions(finding, logit[:, column], probability[:, column])
+            self.collected.predictions += self._predictions(finding, logit[:, column], probability[:, column])
         self._timed("predict", "", len(self.images.keys), begun)
         return {
             finding: float(logit[:, self.classifier.outputs.index(finding)].double().std(correction=0))
@@ -108,24 +97,19 @@ class Examination:
         self._timed("map", method, len(rows), begun)
 
     def _score_batch(self, finding: str, method: str, rows: Sequence[int], at: str, keep: Mapping[str, str]) -> None:
-        try:
-            maps = self._maps(finding, method, rows)
-        except InputError:
-            raise  # what the user must mend concerns every case
-        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            if len(rows) == 1:
-                self.found.failed.append(failure(self.images.keys[rows[0]], error))
-                return
-            for row in rows:
-                self._score_batch(finding, method, [row], at, keep)
-            return
-        for row, values in zip(rows, maps, strict=True):
-            self.found.scores += self._rows(row, finding, method, values, at)
+        maps: dict[int, Map | Measured] = {}
+        one_by_one_if_needed(
+            rows,
+            lambda some: maps.update(self._maps(finding, method, some)),
+            lambda row, error: self.collected.cases.append(failure(self.images.keys[row], error)),
+        )
+        for row, values in maps.items():  # here an error ends the run: a map that exists can be scored
+            self.collected.scores += self._score_rows(row, finding, method, values, at)
             case = self.images.keys[row].case
             if case in keep and not isinstance(values, Measured):
-                self.found.maps[keep[case]] = for_gallery(values)
+                self.collected.maps[keep[case]] = for_gallery(values)
 
-    def _maps(self, finding: str, method: str, rows: Sequence[int]) -> list[Map | Measured]:
+    def _maps(self, finding: str, method: str, rows: Sequence[int]) -> dict[int, Map | Measured]:
         """The relevance on each image's own grid: resized, then without what speaks against, summed over channels."""
         contract = self.classifier.preprocessing
         inputs = self.images.prepared(rows, contract).to(self.classifier.device)
@@ -133,14 +117,14 @@ class Examination:
         targets = torch.full((len(rows), 1), column, device=inputs.device)
         seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, method) for row in rows]
         made = self.measuring.methods[method](explained(self.classifier), inputs, targets, seeds).values[:, 0]
-        return [
-            relevance(values, self, row)
+        return {
+            row: relevance(values, self, row)
             if bool(values.isfinite().all())
             else Measured(math.nan, f"the map of {method} is not finite")
             for row, values in zip(rows, made, strict=True)
-        ]
+        }
 
-    def _rows(self, row: int, finding: str, method: str, values: Map | Measured, at: str) -> list[Score]:
+    def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, at: str) -> list[Score]:
         mask = self.images.mask(row, finding)
         case = Case(self.images.keys[row], FLAT, {} if mask is None else {finding: mask})
         place = Place(case, finding, method, math.nan)
@@ -159,7 +143,7 @@ class Examination:
             seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, finding) for row in some]
             asked = drops(self.classifier, column, inputs, kept, seeds, self.measuring.reliance)
             for row, one in zip(some, asked, strict=True):
-                self.found.scores += self._reliance_rows(row, finding, one, spread)
+                self.collected.scores += self._reliance_rows(row, finding, one, spread)
         self._timed("reliance", "", len(rows), begun)
 
     def _reliance_rows(self, row: int, finding: str, asked: Drops, spread: float) -> Iterator[Score]:
@@ -174,11 +158,11 @@ class Examination:
 
     def _timed(self, step: str, method: str, number: int, begun: float) -> None:
         spent = time.perf_counter() - begun
-        self.found.timings.append(Timing(self.found.shard, step, method, number, spent, self.cell.base))
+        self.collected.timings.append(Timing(self.shard, step, method, number, spent, self.cell.base))
 
 
-def relevance(values: Tensor, examination: Examination, row: int) -> Map:
+def relevance(values: Tensor, evaluation: NetworkEvaluation, row: int) -> Map:
     """A map of channels on the image's grid."""
-    placement = examination.images.placement(row, examination.classifier.preprocessing)
+    placement = evaluation.images.placement(row, evaluation.classifier.preprocessing)
     resized: Map = np.maximum(to_image(values, placement), 0).sum(0, dtype=np.float32)
     return resized

@@ -15,13 +15,14 @@ from heatcheck.core.records import HUMAN, Case, CaseRecord, Map, Score, ShardTab
 from heatcheck.core.seeds import generator_for
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
+from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
 from heatcheck.scoring.rows import PLAIN, Place, human_rows, score_map
 from heatcheck.studies.alignment.cells import Cell, methods_on
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner
-from heatcheck.studies.alignment.scores import Examination, Findings, Measuring
+from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
 from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, AlignmentRule
 
 RANDOM_MAPS = 8  # an image: their mean is its floor
@@ -120,38 +121,32 @@ class CellsStage:
         return self._measured(shard, cell, classifier, spent)
 
     def _ends(self) -> ShardTables:
-        scores = tuple(sorted(self.ends.scores(), key=_order))
         records = [*self.tuner.finetune.records(), *self.tuner.evaluation.records()]
-        return ShardTables(scores=scores, cases=tuple(sorted(records, key=lambda record: record.case)))
+        return ShardRows(scores=list(self.ends.scores()), cases=records).sorted_tables(by_finding)
 
     def _measured(self, shard: int, cell: Cell, classifier: NetworkClassifier, spent: Timing) -> ShardTables:
-        found = Findings(shard)
-        found.timings.append(spent)
-        here = Examination(cell, classifier, self.tuner.evaluation, self.measuring, found)
+        collected = ShardRows(timings=[spent])
+        here = NetworkEvaluation(cell, classifier, self.tuner.evaluation, self.measuring, shard, collected)
         spread = here.predict()
         for finding in cell.findings:
-            rows = self.tuner.evaluation.positives(finding)[: self.measuring.limit]
+            positives = self.tuner.evaluation.positives(finding)[: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
-                here.score_maps(finding, method, rows, cell.condition(through), self._kept(cell, finding, method))
-            here.probe(finding, rows, spread[finding])
+                kept = self._kept(cell, finding, method)
+                here.score_maps(finding, method, positives, cell.condition(through), kept)
+            here.probe(finding, positives, spread[finding])
         if cell.arm != "base":
-            self._score_learned(cell, classifier, found)
-        return ShardTables(
-            scores=tuple(sorted(found.scores, key=_order)),
-            predictions=tuple(found.predictions),
-            cases=tuple(found.failed),
-            timings=tuple(found.timings),
-            maps=found.maps,
-        )
+            self._score_learned(replace(here, images=self.tuner.finetune))
+        collected.scores.sort(key=by_finding)  # predictions and failures stay in the order of findings and images
+        return collected.tables()
 
-    def _score_learned(self, cell: Cell, classifier: NetworkClassifier, found: Findings) -> None:
+    def _score_learned(self, there: NetworkEvaluation) -> None:
         """Scores on images that the network learned from: where even these did not move, the fine-tuning failed."""
-        there = Examination(cell, classifier, self.tuner.finetune, self.measuring, found)
+        cell = there.cell
         learned = set(self.tuner.parts(cell).learned.tolist())
         for finding in cell.findings:
-            rows = [row for row in self.tuner.finetune.positives(finding) if row in learned][: self.measuring.limit]
+            positives = [row for row in there.images.positives(finding) if row in learned][: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
-                there.score_maps(finding, method, rows, cell.learned_condition(through), {})
+                there.score_maps(finding, method, positives, cell.learned_condition(through), {})
 
     def _kept(self, cell: Cell, finding: str, method: str) -> Mapping[str, str]:
         """The cases whose maps are kept, each with the map's name; of the first seed only."""
@@ -175,8 +170,4 @@ class CellsStage:
             for key in (images.keys[row] for row in images.positives(finding)[: self.measuring.limit])
             for method, metric, at in metrics
         ]
-        return ShardTables(scores=tuple(sorted(rows, key=_order)), cases=(record,))
-
-
-def _order(row: Score) -> tuple[str, ...]:
-    return row.finding, row.case, row.method, row.metric, row.condition
+        return ShardTables(scores=tuple(sorted(rows, key=by_finding)), cases=(record,))

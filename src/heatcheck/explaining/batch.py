@@ -1,19 +1,20 @@
 """One batch of cases through classifier and methods: probabilities and maps."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import Placement
-from heatcheck.core.records import Case, Map
+from heatcheck.core.records import Case, Image, Map
 from heatcheck.core.seeds import seed_for
-from heatcheck.core.tensors import Images, Logits
+from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.explaining.extra_inputs import Supplied, Supply
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.resize import to_image
@@ -47,6 +48,62 @@ class Explained:
         return self.missing.get(method, {}).get(column, "")
 
 
+@dataclass(frozen=True, slots=True)
+class BatchMaps:
+    """What model and methods say about a batch of cases."""
+
+    logits: Float[Tensor, "batch finding"]
+    probabilities: Float[Tensor, "batch finding"]
+    grids: Mapping[str, Float[Tensor, "batch finding *grid"]]  # by method
+    missing: Mapping[str, Sequence[Mapping[int, str]]]  # by method, for each case
+
+    def by_case(self, cases: Sequence[Case], placement: Callable[[Image], Placement]) -> list[Explained]:
+        """What is said about each case, which `placement` puts on its image."""
+        return [
+            Explained(
+                case,
+                tuple(self.logits[i].tolist()),
+                tuple(self.probabilities[i].tolist()),
+                {name: values[i] for name, values in self.grids.items()},
+                placement(case.image),
+                {name: missing[i] for name, missing in self.missing.items() if missing[i]},
+            )
+            for i, case in enumerate(cases)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class MapRequest:
+    """Images with the outputs whose maps are wanted, and the seed of everything random."""
+
+    classifier: Classifier
+    cases: Sequence[str]  # names: a case draws the same numbers in whichever batch it is
+    images: Images
+    targets: Targets
+    seed: int
+
+    def made_by(self, name: str, method: Method) -> MapBatch:
+        """The method's signed maps on its own grid, not yet checked."""
+        seeds = [seed_for(self.seed, case, name) for case in self.cases]
+        return method(explained(self.classifier), self.images, self.targets, seeds)
+
+    def maps(self, name: str, method: Method, *, channels: str | None) -> Float[Tensor, "batch target *rest"]:
+        """The method's maps with their channels joined by a rule of `maps.channels`, not yet checked.
+
+        None keeps the channels for studies that differ in the order: alignment and modality resize the map first and
+        drop what speaks against the target then. That gives other numbers than to join first and resize then, as
+        localization and triggers do.
+        """
+        values = self.made_by(name, method).values
+        return values if channels is None else CHANNEL_RULES[channels](values)
+
+
+def require_finite(name: str, maps: Tensor) -> None:
+    """Raise CaseError where a map of the method is not finite."""
+    if not maps.isfinite().all():
+        raise CaseError(f"the map of {name} is not finite", stage="map")
+
+
 @dataclass(frozen=True)
 class Explainer:
     """A classifier with the methods to be judged on it."""
@@ -72,17 +129,8 @@ class Explainer:
             grids[name] = self.grids(name, cases, images, supplied)
             missing[name] = supplied.missing
             seconds[name] = time.perf_counter() - start
-        return [
-            Explained(
-                case,
-                tuple(logits[i, self.columns].tolist()),
-                tuple(probabilities[i, self.columns].tolist()),
-                {name: values[i] for name, values in grids.items()},
-                self.classifier.placement(case.image),
-                {name: by_case[i] for name, by_case in missing.items() if by_case[i]},
-            )
-            for i, case in enumerate(cases)
-        ], seconds
+        made = BatchMaps(logits[:, self.columns], probabilities[:, self.columns], grids, missing)
+        return made.by_case(cases, self.classifier.placement), seconds
 
     @property
     def columns(self) -> list[int]:
@@ -93,16 +141,12 @@ class Explainer:
         self, name: str, cases: Sequence[Case], images: Images, supplied: Supplied
     ) -> Float[Tensor, "batch finding *grid"]:
         """The method's maps of every finding on its own grid, one channel each."""
-        method = self.methods[name]
-        if supplied.settings:
-            method = replace(method, **supplied.settings)  # type: ignore[type-var]
         targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
-        seeds = [seed_for(self.seed, case.key.case, name) for case in cases]
-        values = method(explained(self.classifier), images, targets, seeds).values
-        reduced: Tensor = CHANNEL_RULES[self.own_channels.get(name, self.channels)](values)
-        if not reduced.isfinite().all():
-            raise CaseError(f"the map of {name} is not finite", stage="map")
-        return reduced.cpu()
+        request = MapRequest(self.classifier, [case.key.case for case in cases], images, targets, self.seed)
+        channels = self.own_channels.get(name, self.channels)
+        maps = request.maps(name, supplied.filled_in(self.methods[name]), channels=channels)
+        require_finite(name, maps)
+        return maps.cpu()
 
 
 def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case
 from heatcheck.core.tensors import Images
-from heatcheck.explaining.batch import Explained, Explainer, answers_of, supplied_to
+from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, answers_of, supplied_to
 from heatcheck.explaining.extra_inputs import Supplied, Supply
 from heatcheck.methods import METHODS
 from heatcheck.methods.registry import Needs
@@ -52,20 +52,10 @@ class EnsembleExplainer:
             self._ask(member, (cases, images), supplied, sums, first=not number)
         counts = torch.tensor([sum(finding in m.findings for m in self.members) for finding in self.findings])
         probabilities = (sums.probabilities / counts).clamp(0, 1)
-        logits = logits_of(probabilities)
         grids = {name: sums.mean(name, counts) for name in self.methods}
         missing = {name: what.missing for name, what in supplied.items()}
-        return [
-            Explained(
-                case,
-                tuple(logits[i].tolist()),
-                tuple(probabilities[i].tolist()),
-                {name: values[i] for name, values in grids.items()},
-                self.ensemble.placement(case.image),
-                {name: by_case[i] for name, by_case in missing.items() if by_case[i]},
-            )
-            for i, case in enumerate(cases)
-        ], sums.seconds
+        made = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
+        return made.by_case(cases, self.ensemble.placement), sums.seconds
 
     def _ask(
         self,

@@ -1,10 +1,10 @@
 """What a study knows beyond an image and hands to the methods that ask for it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from heatcheck.core.contracts import Classifier
+from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.records import Case
 from heatcheck.methods import MethodFacts
 
@@ -15,6 +15,10 @@ class Supplied:
 
     settings: Mapping[str, Any]
     missing: Sequence[Mapping[int, str]]  # for each case: the places of findings without a map, and why
+
+    def filled_in(self, method: Method) -> Method:
+        """The method with these fields."""
+        return replace(method, **self.settings) if self.settings else method  # type: ignore[type-var]
 
 
 class Supply(Protocol):

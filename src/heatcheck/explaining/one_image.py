@@ -12,14 +12,13 @@ from torch import Tensor
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import InputError, ModelError
 from heatcheck.core.geometry import place
-from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits, Targets
+from heatcheck.explaining.batch import MapRequest
 from heatcheck.explaining.inputs import AnyTargets, as_classifier, as_images, as_targets
 from heatcheck.explaining.result import Explanation, Explanations, Shown, stacked
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
 from heatcheck.methods.registry import plain_settings
-from heatcheck.models import explained
 
 AT_ONCE = 4  # images that go through a method together: memory stays where a few images' is
 
@@ -139,10 +138,9 @@ def answer(asked: Question, name: str, method: Method) -> Explanation:
     with in_one_sentence(name, asked.classifier):
         for first in range(0, len(asked.images), AT_ONCE):
             part = slice(first, first + AT_ONCE)
-            seeds = [seed_for(asked.seed, image, name) for image in asked.shown.names[part]]
-            batches.append(
-                _of_part(method, part)(explained(asked.classifier), asked.images[part], asked.targets[part], seeds)
-            )
+            names, images, targets = asked.shown.names[part], asked.images[part], asked.targets[part]
+            request = MapRequest(asked.classifier, names, images, targets, asked.seed)
+            batches.append(request.made_by(name, _of_part(method, part)))
     values = stacked([batch.values for batch in batches])
     if not values.isfinite().all():
         raise ModelError(f"the map of {name} on model {asked.classifier.name} is not finite; use another method")

@@ -12,10 +12,10 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case, Map, Measured, Prediction, Score, Timing
 from heatcheck.core.seeds import seed_for
-from heatcheck.explaining.batch import answers_of
+from heatcheck.explaining.batch import MapRequest, answers_of
 from heatcheck.maps.resize import to_image
 from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
-from heatcheck.models import NetworkClassifier, explained
+from heatcheck.models import NetworkClassifier
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.case_stage import ShardRows
 from heatcheck.running.cases import batches, failure, one_by_one_if_needed
@@ -115,8 +115,10 @@ class NetworkEvaluation:
         inputs = self.images.prepared(rows, contract).to(self.classifier.device)
         column = self.classifier.outputs.index(finding)
         targets = torch.full((len(rows), 1), column, device=inputs.device)
-        seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, method) for row in rows]
-        made = self.measuring.methods[method](explained(self.classifier), inputs, targets, seeds).values[:, 0]
+        names = [self.images.keys[row].case for row in rows]
+        request = MapRequest(self.classifier, names, inputs, targets, self.measuring.seed)
+        # unlike in localization and triggers, channels are joined after the resizing: see `relevance`
+        made = request.maps(method, self.measuring.methods[method], channels=None)[:, 0]
         return {
             row: relevance(values, self, row)
             if bool(values.isfinite().all())

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,15 +11,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from heatcheck.core.contracts import Method
-from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, Mask
-from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.explaining.batch import answers_of, supplied_to
+from heatcheck.explaining.batch import MapRequest, answers_of, require_finite, supplied_to
 from heatcheck.explaining.extra_inputs import Supply
 from heatcheck.maps.joint import joint
 from heatcheck.maps.resize import to_image
-from heatcheck.models import NetworkClassifier, explained
+from heatcheck.models import NetworkClassifier
 
 ModalMap = Float[np.ndarray, "channel *space"]  # a channel for each modality, or one that stands for all
 PREDICTED = ("the class the model names",)
@@ -74,14 +72,12 @@ class ModalExplainer:
         """One method's maps of the class that is told for each case."""
         begun = time.perf_counter()
         supplied = supplied_to(name, self.supplies, answered.cases, self.classifier)
-        method = self.methods[name]
-        if supplied.settings:
-            method = replace(method, **supplied.settings)  # type: ignore[type-var]
         targets = torch.tensor(answered.said, device=answered.images.device).unsqueeze(1)
-        seeds = [seed_for(self.seed, case.key.case, name) for case in answered.cases]
-        values = method(explained(self.classifier), answered.images, targets, seeds).values[:, 0]
-        if not values.isfinite().all():
-            raise CaseError(f"the map of {name} is not finite", stage="map")
+        names = [case.key.case for case in answered.cases]
+        request = MapRequest(self.classifier, names, answered.images, targets, self.seed)
+        # channels are modalities: each has its map, resized as it is
+        values = request.maps(name, supplied.filled_in(self.methods[name]), channels=None)[:, 0]
+        require_finite(name, values)
         spent = time.perf_counter() - begun
         missing = {place: next(iter(own.values())) for place, own in enumerate(supplied.missing) if own}
         return MadeMaps(name, values.detach().cpu().float(), spent, missing)

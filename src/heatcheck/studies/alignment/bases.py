@@ -17,8 +17,9 @@ from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, n
 from heatcheck.fitting.spec import FitPart
 from heatcheck.fitting.stage import FitStage, FitTask
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-from heatcheck.models.load import digest_of, read_weights, usable_device
+from heatcheck.models.load import read_weights, usable_device
 from heatcheck.models.predicting import require_network
+from heatcheck.running.identity import weights_hash_of
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
@@ -109,8 +110,7 @@ def _given(model: AlignmentModel, spec: Spec, options: RunOptions) -> PlannedBas
             "one, so each needs a sigmoid output of its own"
         )
     facts = Base(model.key, model.name, _family(model), model.initialisation, model.pretrained)
-    digest = classifier.weights_hash or digest_of(classifier.module)
-    return PlannedBase(facts, model, classifier.preprocessing, digest)
+    return PlannedBase(facts, model, classifier.preprocessing, weights_hash_of(classifier))
 
 
 def _family(model: AlignmentModel) -> str:

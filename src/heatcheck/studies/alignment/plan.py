@@ -1,7 +1,5 @@
 """Study: the same model fine-tuned toward the experts' masks and away from them; whose fault is a low score?"""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
-from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
@@ -67,20 +65,10 @@ class AlignmentPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
-        text = json.dumps(spec, sort_keys=True)
-        return {
-            "spec": json.loads(text),
-            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": [base.weights_hash for base in self.bases],
-            "contract": [base.contract.model_dump(mode="json") for base in self.bases],
-            "cases_hash": digest_of_cases([key for source in self.sources.values() for key in source.index()]),
-            "data_hash": [source.stamp() for source in self.sources.values()],
-            "seed": self.envelope.seed,
-            "device": self.options.device,
-            "limit": self.options.limit,
-            "pseudonymised": self.options.pseudonymise,
-        }
+        weights = [base.weights_hash for base in self.bases]
+        contracts = [base.contract.model_dump(mode="json") for base in self.bases]
+        data = DataIdentity.of_sources(self.sources.values())
+        return study_identity(self.envelope, self.body, self.options, weights, contracts, data)
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -1,7 +1,6 @@
 """Study: do the maps point where the radiologists do?"""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from heatcheck.methods import METHODS
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.running.cases import digest_of, shared_patients
 from heatcheck.running.facts import method_facts, metric_facts, source_facts
+from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -71,22 +71,14 @@ class LocalizationPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
-        text = json.dumps(spec, sort_keys=True)
-        several = len(self.models) > 1
-        weights = [model.weights_hash for model in self.models]
         contracts = {model.name: model.contract for model in self.models}
+        hashes = [model.weights_hash for model in self.models]
+        contract, weights = contracts[self.models[0].name], hashes[0]
+        if len(self.models) > 1:
+            contract, weights = contracts, hashlib.sha256("".join(hashes).encode()).hexdigest()
+        data = DataIdentity(self.scored.keys, self.scored.source.stamp())
         return {
-            "spec": json.loads(text),
-            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": hashlib.sha256("".join(weights).encode()).hexdigest() if several else weights[0],
-            "contract": contracts if several else contracts[self.models[0].name],
-            "cases_hash": digest_of(self.scored.keys),
-            "seed": self.envelope.seed,
-            "device": self.options.device,
-            "data_hash": self.scored.source.stamp(),
-            "limit": self.options.limit,
-            "pseudonymised": self.options.pseudonymise,
+            **study_identity(self.envelope, self.body, self.options, weights, contract, data),
             **self._validation_identity(),
         }
 

@@ -1,7 +1,6 @@
 """Study: does a map of several modalities give each its due, and find the feature inside it?"""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ from heatcheck.fitting.networks import new_network, open_network
 from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
-from heatcheck.models.load import digest_of, usable_device
-from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.models.load import usable_device
+from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions, Stage
@@ -87,21 +86,12 @@ class ModalityPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
-        text = json.dumps(spec, sort_keys=True)
-        every = [self.source, *self.known.values()]
+        weights = weights_hash_of(self.given) if self.given else ""
+        contract = self.contract.model_dump(mode="json")
+        data = DataIdentity.of_sources([self.source, *self.known.values()])
         return {
-            "spec": json.loads(text),
-            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": (self.given.weights_hash or digest_of(self.given.module)) if self.given else "",
-            "contract": self.contract.model_dump(mode="json"),
-            "cases_hash": digest_of_cases([key for source in every for key in source.index()]),
+            **study_identity(self.envelope, self.body, self.options, weights, contract, data),
             "folds_hash": hashlib.sha256(repr([fold.test for fold in self.folds]).encode()).hexdigest(),
-            "data_hash": [source.stamp() for source in every],
-            "seed": self.envelope.seed,
-            "device": self.options.device,
-            "limit": self.options.limit,
-            "pseudonymised": self.options.pseudonymise,
         }
 
     @property

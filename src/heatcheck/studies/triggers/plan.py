@@ -1,7 +1,6 @@
 """Study: the model is made to rely on a planted patch; do the methods find it?"""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
 from heatcheck.fitting.stage import FitStage
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.models.load import digest_of, usable_device
-from heatcheck.running.cases import digest_of as digest_of_cases
+from heatcheck.models.load import usable_device
+from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -93,25 +92,14 @@ class TriggersPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        spec = {**self.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
-        text = json.dumps(spec, sort_keys=True)
-        every = {**self.sources, **({"artefacts": self.artefacts} if self.artefacts else {})}
-        return {
-            "spec": json.loads(text),
-            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": self._weights_hash(),
-            "contract": self.contract.model_dump(mode="json"),
-            "cases_hash": digest_of_cases([key for source in every.values() for key in source.index()]),
-            "data_hash": [source.stamp() for source in every.values()],
-            "seed": self.envelope.seed,
-            "device": self.options.device,
-            "limit": self.options.limit,
-            "pseudonymised": self.options.pseudonymise,
-        }
+        contract = self.contract.model_dump(mode="json")
+        artefacts = [self.artefacts] if self.artefacts else []
+        data = DataIdentity.of_sources([*self.sources.values(), *artefacts])
+        return study_identity(self.envelope, self.body, self.options, self._weights_hash(), contract, data)
 
     def _weights_hash(self) -> str:
         if self.given is not None:
-            return self.given.weights_hash or digest_of(self.given.module)
+            return weights_hash_of(self.given)
         return hashlib.sha256(self.start.read_bytes()).hexdigest() if self.start else ""
 
     @property

@@ -1,6 +1,5 @@
 """From a spec to scores and estimates: the share of bright pixels of every image."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import ALL_FINDINGS, Case, CaseKey, CaseRecord, Estimate, Score, ShardTables
 from heatcheck.core.seeds import generator_for
-from heatcheck.running.cases import digest_of, read_cases
+from heatcheck.running.cases import read_cases
 from heatcheck.running.facts import source_facts
+from heatcheck.running.identity import DataIdentity, run_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -85,14 +85,8 @@ class BrightPlan:
     def identity(self) -> Mapping[str, Any]:
         """What must be the same when the run is taken up again."""
         values = {**self.spec.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
-        text = repr(sorted(values.items()))
-        return {
-            "spec": values,
-            "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "weights_hash": "",
-            "cases_hash": digest_of(self.keys),
-            "pseudonymised": self.pseudonymised,
-        }
+        data = DataIdentity(self.keys, self.source.stamp())
+        return {**run_identity(values, self.spec.envelope.seed, "", data), "pseudonymised": self.pseudonymised}
 
     @property
     def facts(self) -> Mapping[str, Any]:

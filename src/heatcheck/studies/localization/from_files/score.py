@@ -1,7 +1,6 @@
 """Grade maps that were made elsewhere: files → regions and peaks → scores → estimates → report."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,9 @@ import pandas as pd
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.regions.rule import RegionRule
-from heatcheck.running.cases import digest_of
 from heatcheck.running.execute import carry_out
 from heatcheck.running.facts import metric_facts, stored_method_facts
+from heatcheck.running.identity import DataIdentity, run_identity
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.running.study import Stage
 from heatcheck.runs.store import RunFolder, require_usable
@@ -86,14 +85,7 @@ class ScorePlan:
             "score": {key: _plain(value) for key, value in asdict(given).items() if value is not None},
             "regions": {key: _plain(value) for key, value in asdict(self.settings).items() if key != "notes"},
         }
-        return {
-            "spec": spec,
-            "spec_hash": hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest(),
-            "weights_hash": "",
-            "cases_hash": digest_of(self.keys),
-            "data_hash": _stamp(self.inputs),
-            "seed": self.options.seed,
-        }
+        return run_identity(spec, self.options.seed, "", DataIdentity(self.keys, _stamp(self.inputs)))
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -1,0 +1,70 @@
+"""What run.json names a run by: spec, weights, cases and options must be the same when it is taken up again."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from heatcheck.core.contracts import Source
+from heatcheck.core.records import CaseKey
+from heatcheck.models import NetworkClassifier
+from heatcheck.models.load import digest_of as weights_digest
+from heatcheck.running.cases import digest_of as cases_digest
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class DataIdentity:
+    """The cases of a run, and the stamp of the data they are read from."""
+
+    cases: Sequence[CaseKey]
+    stamp: str | list[str]  # one for each source, where there are several
+
+    @classmethod
+    def of_sources(cls, sources: Iterable[Source]) -> Self:
+        """Every case of several sources."""
+        listed = list(sources)
+        return cls([key for source in listed for key in source.index()], [source.stamp() for source in listed])
+
+
+def run_identity(
+    spec: Mapping[str, Any], seed: int, weights_hash: str | list[str], data: DataIdentity
+) -> dict[str, Any]:
+    """The resolved spec, the weights and the cases, with their hashes."""
+    text = json.dumps(spec, sort_keys=True)
+    return {
+        "spec": json.loads(text),
+        "spec_hash": hashlib.sha256(text.encode()).hexdigest(),
+        "weights_hash": weights_hash,
+        "cases_hash": cases_digest(data.cases),
+        "data_hash": data.stamp,
+        "seed": seed,
+    }
+
+
+def study_identity(
+    envelope: Envelope,
+    body: BaseModel,
+    options: RunOptions,
+    weights_hash: str | list[str],
+    contract: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    data: DataIdentity,
+) -> dict[str, Any]:
+    """The identity of a study's run: its spec, what its models expect, its cases and the options that matter."""
+    spec = {**envelope.model_dump(mode="json"), **body.model_dump(mode="json")}
+    return {
+        **run_identity(spec, envelope.seed, weights_hash, data),
+        "contract": contract,
+        "device": options.device,
+        "limit": options.limit,
+        "pseudonymised": options.pseudonymise,
+    }
+
+
+def weights_hash_of(classifier: NetworkClassifier) -> str:
+    """The hash of the file that the weights came from; without one, of the weights themselves."""
+    return classifier.weights_hash or weights_digest(classifier.module)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pydantic import model_validator
 
@@ -17,6 +17,7 @@ from heatcheck.explaining.extra_inputs import Supply
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.report.numbers import count
+from heatcheck.running.facts import ModelRecord, architecture_label, describe_model
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 
@@ -67,21 +68,6 @@ class Asked:
     trust_code: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """What is known of a model once it was loaded."""
-
-    name: str
-    label: str
-    description: str
-    architecture: str
-    kind: Literal["single", "ensemble"]
-    members: int
-    outputs: tuple[str, ...]
-    weights_hash: str
-    contract: Mapping[str, Any]
-
-
 @dataclass(frozen=True)
 class Split:
     """The cases of one part of the study: those that are scored, or those that thresholds are tuned on."""
@@ -100,35 +86,32 @@ def explainer_for(settings: StudyModel, asked: Asked) -> CaseExplainer:
     return Explainer(replace(model, name=settings.key), *common)
 
 
-def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelFacts:
+def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelRecord:
     """What the run records of a model."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
         raise TypeError("a localization study explains a NetworkClassifier")
     ensemble = explainer.ensemble if isinstance(explainer, EnsembleExplainer) else None
     name = ensemble.architecture if ensemble else settings.name
-    return ModelFacts(
+    return ModelRecord(
         name=settings.key,
         label=settings.label or settings.name,
         description=_described(settings, name, len(ensemble.members) if ensemble else 0),
         architecture=name,
         kind="ensemble" if ensemble else "single",
         members=len(ensemble.members) if ensemble else 1,
-        outputs=classifier.outputs,
         weights_hash=classifier.weights_hash,
-        contract=classifier.preprocessing.model_dump(mode="json"),
+        contract=classifier.preprocessing,
     )
 
 
 def _described(settings: StudyModel, architecture: str, members: int) -> str:
-    """What the network is and where its weights come from; of a file only the name, for a report is passed on."""
-    known = MODELS[architecture] if architecture in MODELS else None  # noqa: SIM401 - a registry raises
-    label = known.label if known else "A model of your own"
+    """What the network is and where its weights come from."""
     if members:
-        return f"{label}, an ensemble of {count(members, 'checkpoint')}"
-    if settings.weights is not None:
-        return f"{label}, weights {settings.weights.name}"
-    return known.summary if known else label
+        return f"{architecture_label(architecture)}, an ensemble of {count(members, 'checkpoint')}"
+    if settings.weights is None and architecture in MODELS:
+        return MODELS[architecture].summary
+    return describe_model(settings)
 
 
 class Bench:
@@ -146,13 +129,13 @@ class Bench:
         """What scores call the models, in their order."""
         return tuple(self._models)
 
-    def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelFacts, ...]:
+    def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelRecord, ...]:
         """What is known of each model, after each was tried with every method."""
         # backwards, so that the first, whose turn comes first, stays in memory
         found = [self._checked(name, key_lists) for name in reversed(self.names)]
         return tuple(reversed(found))
 
-    def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelFacts:
+    def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelRecord:
         explainer = self._explainer(name)
         _require_outputs(explainer.classifier, self._asked.findings)
         for keys in key_lists:

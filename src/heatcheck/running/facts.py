@@ -1,14 +1,70 @@
-"""What a run says in run.json of its methods, metrics and source, for the report."""
+"""What a run says in run.json of its models, methods, metrics and source, for the report."""
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from heatcheck.core.contracts import Method
 from heatcheck.methods import METHODS, changed_settings
 from heatcheck.metrics import METRIC_FACTS
+from heatcheck.models import MODELS, ModelSettings, Preprocessing
 from heatcheck.sources import SOURCES
 
 RESIZED = "A map is resized once, straight from the method's own grid to the image: each further resize would blur it."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """What is known of one of the run's models."""
+
+    name: str  # in the tables
+    label: str
+    description: str
+    architecture: str
+    weights_hash: str
+    contract: Preprocessing
+    kind: Literal["single", "ensemble"] = "single"
+    members: int = 1
+    details: Mapping[str, Any] = field(default_factory=dict)  # what only this study says of its models
+
+
+def study_facts(
+    findings: Iterable[str], methods: Mapping[str, Method], metrics: Iterable[str], source: str, notes: Iterable[str]
+) -> dict[str, Any]:
+    """What is graded, by which metrics and on which data, and what a reader must know; empty notes are left out."""
+    return {
+        "findings": list(findings),
+        "methods": [method_facts(*each) for each in methods.items()],
+        "metrics": [metric_facts(name) for name in metrics],
+        "source": source_facts(source),
+        "notes": [note for note in notes if note],
+    }
+
+
+def models_facts(models: Sequence[ModelRecord], primary: str) -> dict[str, Any]:
+    """Every model, and the one whose results come first."""
+    first = next(model for model in models if model.name == primary)
+    return {
+        "models": [model_facts(model, primary=model is first) for model in models],
+        "model": {"name": first.name, "description": first.description, "outputs": list(first.contract.outputs)},
+    }
+
+
+def model_facts(model: ModelRecord, *, primary: bool) -> dict[str, Any]:
+    """A model's names, kind and weights."""
+    shown = ("name", "label", "description", "architecture", "kind", "members", "weights_hash")
+    return {**{name: getattr(model, name) for name in shown}, "primary": primary, **model.details}
+
+
+def architecture_label(name: str) -> str:
+    """What the architecture is called; one that heatcheck does not have is the user's."""
+    return MODELS[name].label if name in MODELS else "A model of your own"
+
+
+def describe_model(settings: ModelSettings, origin: str = "") -> str:
+    """The architecture and the origin of its weights; of a file only the name, since a report is passed on."""
+    file = f"weights {settings.weights.name}" if settings.weights else ""
+    return ", ".join(filter(None, (architecture_label(settings.name), origin or file)))
 
 
 def method_facts(name: str, method: Method) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """What an alignment run says of itself in run.json, for the report."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heatcheck.models import MODELS
-from heatcheck.running.facts import RESIZED, method_facts, metric_facts, source_facts
+from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import PlannedBase
 from heatcheck.studies.alignment.cells import Cell, parts_of, seed_of
@@ -30,17 +28,13 @@ NOTES = (
 
 def alignment_run_facts(plan: "AlignmentPlan") -> dict[str, Any]:
     """Names and explanations."""
-    body = plan.body
-    every = {**plan.trained, **plan.judged}
+    body, methods = plan.body, {**plan.trained, **plan.judged}
     return {
-        "findings": list(plan.findings),
-        "methods": [method_facts(*each) for each in every.items()],
+        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        **models_facts([_model(base) for base in plan.bases], plan.bases[0].key),
         "trained": list(plan.trained),
         "judged": list(plan.judged),
         "through": body.through_method,
-        "metrics": [metric_facts(name) for name in METRICS_SHOWN],
-        **_models(plan.bases),
-        "source": source_facts(str(body.evaluation["name"])),
         "seeds": list(plan.rule.seeds),
         "alpha": body.alpha,
         "fit": body.fit.model_dump(mode="json"),
@@ -49,11 +43,10 @@ def alignment_run_facts(plan: "AlignmentPlan") -> dict[str, Any]:
         "blame_metric": body.blame_by,
         "reliance": {"shifts": body.reliance.shifts, "fills": list(FILLS)},
         "human": plan.human,
-        "notes": [*_remarks(plan), *NOTES],
     }
 
 
-def _remarks(plan: "AlignmentPlan") -> list[str]:
+def _notes(plan: "AlignmentPlan") -> tuple[str, ...]:
     limit = plan.options.limit
     limited = f"At most {limit} outlined images of each finding were explained (--limit {limit})." if limit else ""
     remark = SOURCES[str(plan.body.evaluation["name"])].remark
@@ -62,38 +55,28 @@ def _remarks(plan: "AlignmentPlan") -> list[str]:
         if plan.human == "readers"
         else "The source has no second reader: the upper end of the scale is the experts' own mask, which scores 1."
     )
-    return [sentence for sentence in (limited, remark, truth) if sentence]
+    return (limited, remark, truth, *NOTES)
 
 
-def _models(bases: Sequence[PlannedBase]) -> dict[str, Any]:
-    shown = [_model(base, first=number == 0) for number, base in enumerate(bases)]
-    first = bases[0]
-    described = {"name": first.key, "description": shown[0]["description"], "outputs": list(first.contract.outputs)}
-    return {"models": shown, "model": described}
-
-
-def _model(base: PlannedBase, *, first: bool) -> dict[str, Any]:
-    name = base.settings.name
-    known = MODELS[name] if name in MODELS else None  # noqa: SIM401 - a registry raises
-    label = known.label if known else "A model of your own"
-    begun = f" from {base.facts.initialisation}" if base.trained else ""
-    weights = f", weights {base.settings.weights.name}" if base.settings.weights else ""
-    return {
-        "name": base.key,
-        "label": base.settings.label or (base.key if base.trained else label),
-        "description": f"{label}, trained for this study{begun}" if base.trained else f"{label}{weights}",
-        "architecture": name,
-        "family": base.facts.family,
-        "initialisation": base.facts.initialisation,
-        "pretrained": base.facts.pretrained,
-        "fine_tuned": base.facts.fine_tuned,
-        "kind": "single",
-        "members": 1,
-        "weights_hash": base.weights_hash,
-        "primary": first,
-        "input": list(base.contract.size),
-        "channels": base.contract.channels,
-    }
+def _model(base: PlannedBase) -> ModelRecord:
+    name, label = base.settings.name, base.settings.label
+    origin = f"trained for this study from {base.facts.initialisation}" if base.trained else ""
+    return ModelRecord(
+        name=base.key,
+        label=label or (base.key if base.trained else architecture_label(name)),
+        description=describe_model(base.settings, origin),
+        architecture=name,
+        weights_hash=base.weights_hash,
+        contract=base.contract,
+        details={
+            "family": base.facts.family,
+            "initialisation": base.facts.initialisation,
+            "pretrained": base.facts.pretrained,
+            "fine_tuned": base.facts.fine_tuned,
+            "input": list(base.contract.size),
+            "channels": base.contract.channels,
+        },
+    )
 
 
 def data_facts(plan: "AlignmentPlan", finetune: Images, evaluation: Images) -> dict[str, Any]:

@@ -1,10 +1,6 @@
 """What a localization run says of itself in run.json, for the report."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from heatcheck.core.contracts import Source
-from heatcheck.explaining.study_models import ModelFacts
 from heatcheck.running.facts import RESIZED
 from heatcheck.scoring.presets import Rules
 
@@ -44,17 +40,3 @@ def rule_notes(rules: Rules) -> list[str]:
 def truth_kind(source: Source) -> str:
     """How the truth was marked: "outlines", "masks" or "boxes"; a source that does not say so has masks."""
     return str(getattr(source, "truth_kind", "masks"))
-
-
-def models_facts(models: Sequence[ModelFacts], primary: str) -> dict[str, Any]:
-    """Every model, and the one whose results come first."""
-    shown = ("name", "label", "description", "architecture", "kind", "members", "weights_hash")
-    first = next(model for model in models if model.name == primary)
-    return {
-        "models": [{**_chosen(model, shown), "primary": model.name == primary} for model in models],
-        "model": {"name": first.name, "description": first.description, "outputs": list(first.outputs)},
-    }
-
-
-def _chosen(model: ModelFacts, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in names}

@@ -11,11 +11,11 @@ from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
 from heatcheck.explaining.methods import built_methods
-from heatcheck.explaining.study_models import Asked, Bench, CaseExplainer, ModelFacts, Split
+from heatcheck.explaining.study_models import Asked, Bench, CaseExplainer, Split
 from heatcheck.methods import METHODS
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.running.cases import digest_of, shared_patients
-from heatcheck.running.facts import method_facts, metric_facts, source_facts
+from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -29,7 +29,7 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
-from heatcheck.studies.localization.facts import models_facts, rule_notes, truth_kind
+from heatcheck.studies.localization.facts import rule_notes, truth_kind
 from heatcheck.studies.localization.gallery import GalleryRule, explained_exhibit, make_gallery
 from heatcheck.studies.localization.models import model_differences
 from heatcheck.studies.localization.spec import (
@@ -62,7 +62,7 @@ class LocalizationPlan:
     validation: Split | None
     findings: tuple[str, ...]
     methods: Mapping[str, Method]
-    models: tuple[ModelFacts, ...]
+    models: tuple[ModelRecord, ...]
     bench: Bench
     options: RunOptions
     truth_kind: str  # outlines, masks or boxes
@@ -71,7 +71,7 @@ class LocalizationPlan:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The resolved spec, the weights and the cases."""
-        contracts = {model.name: model.contract for model in self.models}
+        contracts = {model.name: model.contract.model_dump(mode="json") for model in self.models}
         hashes = [model.weights_hash for model in self.models]
         contract, weights = contracts[self.models[0].name], hashes[0]
         if len(self.models) > 1:
@@ -92,16 +92,12 @@ class LocalizationPlan:
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
         return {
-            "preset": self.body.preset,
-            "switches": switch_facts(self.body.preset, self.body.switches),
-            "findings": list(self.findings),
-            "methods": [method_facts(*each) for each in self.methods.items()],
-            "metrics": [metric_facts(metric) for metric in self.body.metrics],
-            "source": source_facts(self.body.source["name"]),
-            "truth_kind": self.truth_kind,
+            **study_facts(self.findings, self.methods, self.body.metrics, self.body.source["name"], self._notes()),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
-            "notes": [*self._remarks(), *rule_notes(self.body.rules)],
+            "preset": self.body.preset,
+            "switches": switch_facts(self.body.preset, self.body.switches),
+            "truth_kind": self.truth_kind,
         }
 
     def _validation_facts(self) -> dict[str, Any]:
@@ -109,11 +105,12 @@ class LocalizationPlan:
             return {}
         return {"validation": {**source_facts(self.body.validation["name"]), "n_cases": len(self.validation.keys)}}
 
-    def _remarks(self) -> list[str]:
-        """What sets this run apart."""
-        source = SOURCES[self.body.source["name"]]
-        limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {self.options.limit})."
-        return list(filter(None, (limited if self.options.limit else "", self.remark, source.remark)))
+    def _notes(self) -> tuple[str, ...]:
+        """What sets this run apart, and the rules behind its tables."""
+        limit = self.options.limit
+        limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {limit})." if limit else ""
+        remark = SOURCES[self.body.source["name"]].remark
+        return (limited, self.remark, remark, *rule_notes(self.body.rules))
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The validation data, if there are any, then the cases that are scored with what those chose."""

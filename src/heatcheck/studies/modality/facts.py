@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 from heatcheck.core.contracts import Method
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
-from heatcheck.running.facts import RESIZED, method_facts, metric_facts, source_facts
+from heatcheck.running.facts import (
+    RESIZED,
+    ModelRecord,
+    architecture_label,
+    describe_model,
+    method_facts,
+    model_facts,
+    study_facts,
+)
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 
@@ -32,12 +40,11 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
     body = plan.body
     metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()))
     return {
+        **study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan)),
+        "methods": [_method(name, method, plan) for name, method in plan.methods.items()],
+        **_model(plan),
         "modalities": list(plan.modalities),
         "classes": list(plan.classes),
-        "findings": list(plan.classes),
-        "methods": [_method(name, method, plan) for name, method in plan.methods.items()],
-        "metrics": [metric_facts(name) for name in metrics],
-        **_model(plan),
         "trained": plan.given is None,
         "folds": len(plan.folds),
         "primary": {
@@ -53,12 +60,10 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "known": list(plan.known),
         "removal": body.removal.model_dump() if body.removal else None,
         "fit": body.fit.model_dump(mode="json") if plan.given is None else None,
-        "source": source_facts(str(body.source["name"])),
         "space": len(plan.contract.size),
         "exact": plan.coalitions.exact,
         "subsets": len(plan.coalitions.members),
         "ratings": None,
-        "notes": [*_remarks(plan), *NOTES],
     }
 
 
@@ -73,7 +78,7 @@ def _method(name: str, method: Method, plan: "ModalityPlan") -> dict[str, Any]:
     }
 
 
-def _remarks(plan: "ModalityPlan") -> list[str]:
+def _notes(plan: "ModalityPlan") -> tuple[str, ...]:
     limit = plan.options.limit
     limited = f"At most {limit} cases of each fold were tested (--limit {limit})." if limit else ""
     remark = SOURCES[str(plan.body.source["name"])].remark
@@ -83,7 +88,7 @@ def _remarks(plan: "ModalityPlan") -> list[str]:
         else f"There are too many modalities for every subset: their importance is estimated from "
         f"{len(plan.coalitions.members)} subsets, and its interval holds that error, too."
     )
-    return [sentence for sentence in (limited, remark, exact) if sentence]
+    return (limited, remark, exact, *NOTES)
 
 
 def left_out(ratings: int) -> str:
@@ -94,26 +99,19 @@ def left_out(ratings: int) -> str:
 
 def _model(plan: "ModalityPlan") -> dict[str, Any]:
     settings, wanted = plan.body.model, plan.contract
-    known = MODELS[settings.name] if settings.name in MODELS else None  # noqa: SIM401 - a registry raises
-    label = known.label if known else "A model of your own"
-    weights = f", weights {settings.weights.name}" if settings.weights else ""
-    folds = len(plan.folds)
-    described = f"{label}, trained for this study in {folds} folds" if plan.given is None else f"{label}{weights}"
-    if plan.given is not None and known and known.weights:
-        described = known.summary
-    shown = {
-        "name": plan.model,
-        "label": settings.label or label,
-        "description": described,
-        "architecture": settings.name,
-        "kind": "single",
-        "members": 1,
-        "weights_hash": plan.given.weights_hash if plan.given else "",
-        "primary": True,
-        "input": list(wanted.size),
-        "channels": wanted.channels,
-        "outputs": list(wanted.outputs),
-    }
+    name, trained = settings.name, plan.given is None
+    shipped = not trained and name in MODELS and MODELS[name].weights
+    origin = f"trained for this study in {len(plan.folds)} folds" if trained else ""
+    record = ModelRecord(
+        name=plan.model,
+        label=settings.label or architecture_label(name),
+        description=MODELS[name].summary if shipped else describe_model(settings, origin),
+        architecture=name,
+        weights_hash=plan.given.weights_hash if plan.given else "",
+        contract=wanted,
+        details={"input": list(wanted.size), "channels": wanted.channels, "outputs": list(wanted.outputs)},
+    )
+    shown = model_facts(record, primary=True)
     return {"model": shown, "models": [shown]}
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
-from heatcheck.running.facts import method_facts, metric_facts, source_facts
+from heatcheck.running.facts import ModelRecord, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
 from heatcheck.triggers import Trigger
 
@@ -38,12 +38,11 @@ def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
     shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
     return {
         "preset": body.detection.preset,
-        "findings": [trigger.name for trigger in plan.triggers],
-        "triggers": [_trigger_facts(trigger, plan.contract.size) for trigger in plan.triggers],
-        "methods": [method_facts(*each) for each in plan.methods.items()],
-        "metrics": [metric_facts(name) for name in shown],
+        **study_facts(
+            [trigger.name for trigger in plan.triggers], plan.methods, shown, _source_name(plan), _notes(plan)
+        ),
         **_model_facts(plan),
-        "source": source_facts(_source_name(plan)),
+        "triggers": [_trigger_facts(trigger, plan.contract.size) for trigger in plan.triggers],
         "classes": list(plan.contract.outputs),
         "target": plan.target,
         "seeds": list(range(1, body.seeds + 1)) if plan.triggers else [],
@@ -53,7 +52,6 @@ def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
         "input": list(plan.contract.size),
         **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
         "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
-        "notes": [*_remarks(plan), ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES],
     }
 
 
@@ -80,12 +78,12 @@ def _source_name(plan: "TriggersPlan") -> str:
     return str((part or {})["name"])
 
 
-def _remarks(plan: "TriggersPlan") -> list[str]:
-    limited = f"At most {plan.options.limit} images a network were studied (--limit {plan.options.limit})."
-    remark = SOURCES[_source_name(plan)].remark
+def _notes(plan: "TriggersPlan") -> tuple[str, ...]:
+    limit = plan.options.limit
+    limited = f"At most {limit} images a network were studied (--limit {limit})." if limit else ""
     hidden = "Ids were replaced by salted hashes, which also order the images: another folder draws other ones."
-    said = (limited if plan.options.limit else "", hidden if plan.options.pseudonymise else "", remark)
-    return [sentence for sentence in said if sentence]
+    remarks = (limited, hidden if plan.options.pseudonymise else "", SOURCES[_source_name(plan)].remark)
+    return (*remarks, ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES)
 
 
 def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
@@ -103,23 +101,17 @@ def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
 
 def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
     """The architecture, and whether its baseline was trained here."""
-    name = plan.body.model.name
-    known = MODELS[name] if name in MODELS else None  # noqa: SIM401 - a registry raises
-    label = known.label if known else "A model of your own"
-    weights = f", weights {plan.body.model.weights.name}" if plan.body.model.weights else ""
-    description = f"{label}{weights}" if plan.given else f"{label}, trained for this study"
-    one = {
-        "name": plan.model,
-        "label": plan.body.model.label or (known.label if known else plan.model),
-        "description": description,
-        "architecture": name,
-        "kind": "single",
-        "members": 1,
-        "weights_hash": plan.given.weights_hash if plan.given else "",
-        "primary": True,
-    }
+    settings = plan.body.model
+    description = describe_model(settings, "" if plan.given else "trained for this study")
+    record = ModelRecord(
+        name=plan.model,
+        label=settings.label or (MODELS[settings.name].label if settings.name in MODELS else settings.name),
+        description=description,
+        architecture=settings.name,
+        weights_hash=plan.given.weights_hash if plan.given else "",
+        contract=plan.contract,
+    )
     return {
-        "models": [one],
-        "model": {"name": plan.model, "description": description, "outputs": list(plan.contract.outputs)},
+        **models_facts([record], plan.model),
         "baseline": {"trained": plan.given is None, "description": description},
     }

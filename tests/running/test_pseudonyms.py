@@ -33,14 +33,14 @@ def settings():
 
 def test_source_under_pseudonyms_still_says_what_its_channels_are(tmp_path):
     source = Modal(settings())
-    hidden, keys = pseudonymous(source, source.index(), tmp_path / "run")
+    hidden = pseudonymous(source, source.index(), tmp_path / "run")
     assert hidden.modalities == ("film",)
-    assert hidden.load(keys[0]).image.shape[0] == 1
+    assert hidden.load(hidden.index()[0]).image.shape[0] == 1
 
 
 def test_source_that_does_not_say_what_its_channels_are_has_no_modalities(tmp_path):
     source = PhantomChest(settings())
-    assert pseudonymous(source, source.index(), tmp_path / "run")[0].modalities == ()
+    assert pseudonymous(source, source.index(), tmp_path / "run").modalities == ()
 
 
 def with_absolute_paths(value, folder):

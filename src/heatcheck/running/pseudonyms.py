@@ -72,8 +72,8 @@ class PseudonymousSource:
         return CaseError(text, stage=error.stage if isinstance(error, CaseError) else "unexpected")
 
 
-def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[PseudonymousSource, Sequence[CaseKey]]:
-    """The source and its cases under pseudonyms; the salt lies beside the run's folder and is reused there."""
+def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> PseudonymousSource:
+    """These cases of the source under pseudonyms; the salt lies beside the run's folder and is reused there."""
     path = out.absolute().parent / SALT_FILE.format(name=out.absolute().name)
     if (out / "run.json").exists() and not path.exists():
         raise RunFolderError(f"{out} was begun without pseudonyms, or {path} is lost; choose another --out")
@@ -82,8 +82,7 @@ def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> tuple[Ps
     for key in keys:
         patient = _hash(salt, "patient", key.patient)
         originals[f"{patient}.{_hash(salt, 'case', key.case)}"] = key
-    renamed = PseudonymousSource(source, originals)
-    return renamed, renamed.index()
+    return PseudonymousSource(source, originals)
 
 
 def _hash(salt: str, kind: str, name: str) -> str:

@@ -221,7 +221,7 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
             raise SpecError(f"{spec.name}: model {base.key} has no output for {', '.join(missing)}; it has {known}")
     human = human_end(sources["evaluation"], findings)
     if options.pseudonymise:
-        sources = {name: pseudonymous(source, source.index(), out)[0] for name, source in sources.items()}
+        sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
     plan = AlignmentPlan(body, spec, sources, trained, judged, findings, bases, human, options)
     for base in bases:
         _try_methods(base, plan)

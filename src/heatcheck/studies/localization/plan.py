@@ -261,7 +261,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     for name, source in sources.items():
         chosen, keys = source, indices[name][: options.limit]
         if options.pseudonymise:
-            chosen, keys = pseudonymous(source, keys, out)
+            chosen = pseudonymous(source, keys, out)
+            keys = chosen.index()
         splits.append(Split(SCORED if name == "source" else VALIDATION, chosen, keys))
     scored, validation = splits[0], splits[1] if len(splits) > 1 else None
     kind = truth_kind(sources["source"])

@@ -173,12 +173,12 @@ def data_of(source: Source, known: Mapping[str, Source], folds: Sequence[Fold], 
 def under_pseudonyms(data: ModalData, out: Path, limit: int | None) -> ModalData:
     """The same cases in the same folds under other names, and so in another order."""
     keys = data.source.index()
-    hidden, renamed = pseudonymous(data.source, keys, out)
+    hidden = pseudonymous(data.source, keys, out)
     names = {original.case: name for name, original in hidden.originals.items()}
-    now_at = {key.case: place for place, key in enumerate(renamed)}
+    now_at = {key.case: place for place, key in enumerate(hidden.index())}
     folds = tuple(fold.moved([now_at[names[key.case]] for key in keys]) for fold in data.folds)
     known = {
-        modality: pseudonymous(source, limited(source.index(), source.findings, limit), out)[0]
+        modality: pseudonymous(source, limited(source.index(), source.findings, limit), out)
         for modality, source in data.known.items()
     }
     return ModalData(hidden, known, folds, names)

@@ -284,8 +284,8 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
         for name, part in fits.items():
             _require_batches(len(sources["training"].index()), part.batch_size, f"{spec.name}: `{name}`")
     if options.pseudonymise:
-        sources = {name: pseudonymous(source, source.index(), out)[0] for name, source in sources.items()}
-        artefacts = pseudonymous(artefacts, artefacts.index(), out)[0] if artefacts else None
+        sources = {name: pseudonymous(source, source.index(), out) for name, source in sources.items()}
+        artefacts = pseudonymous(artefacts, artefacts.index(), out) if artefacts else None
     plan = TriggersPlan(body, spec, sources, artefacts, triggers, methods, contract, target, given, options)
     _try_out(plan)
     return plan

@@ -120,5 +120,5 @@ def plan_bright(spec: Spec, options: RunOptions, out: Path) -> BrightPlan:
     body = spec.checked_body(BrightBody)
     source: Source = open_source(body.source, spec.folder, spec.name)
     if options.pseudonymise:
-        source, _ = pseudonymous(source, source.index(), out)
+        source = pseudonymous(source, source.index(), out)
     return BrightPlan(spec, body, source, tuple(source.index())[: options.limit], options.pseudonymise)

@@ -13,9 +13,12 @@ from tests.golden.make import COMMAND, SPECS, plan_of, unpack
 
 from heatcheck.core.records import Estimate
 from heatcheck.running.reporting import build_report
+from heatcheck.runs.gallery import index_of, items_of, read_entry
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.alignment.vocabulary import AlignmentEntry
 
+ENTRIES = {"alignment": AlignmentEntry}  # the record of a gallery's entries, by study
 SHOWN = 40  # lines of a difference
 SECTIONS = {
     "alignment": "overview blame robustness images factors prediction example cases gaps record",
@@ -95,6 +98,19 @@ def test_the_golden_reports_show_every_section(name, folder):
     """Made anew on another machine, an attack may fail or a network learn nothing; then less would be guarded."""
     page = (folder.path / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<section id="([^"]+)"', page) == [*SECTIONS[name].split(), "downloads"]
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name.partition("-")[0] in ENTRIES])
+def test_the_gallery_of_a_golden_run_is_read_and_written_by_one_record(name, folder):
+    stored = json.loads((folder.path / "gallery" / "index.json").read_text(), parse_int=float)
+    record = ENTRIES[folder.manifest["study"]]
+    written = json.dumps(index_of(read_entry(record, item) for item in items_of(stored)))
+    lines = [
+        json.dumps(each, indent=1, sort_keys=True).splitlines()
+        for each in (stored, json.loads(written, parse_int=float))
+    ]
+    if lines[0] != lines[1]:
+        pytest.fail(told(name, f"gallery/index.json of {name}", *lines), pytrace=False)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are 
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]
 Mask = Bool[np.ndarray, "*space"]
+Outlines = list[list[list[float]]]  # each of [x, y] pixels, whole numbers being their centres
 Affine = Float[np.ndarray, "4 4"]  # from voxel indices, in the array's own order, to millimetres right, front and up
 
 

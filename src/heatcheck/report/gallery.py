@@ -1,7 +1,7 @@
 """Galleries, a case with a picture for each method or network: what those of all studies share."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -9,6 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, Unit, count, number
 from heatcheck.report.pictures import RAMP, PictureError
+from heatcheck.runs.gallery import Entry, read_entry
+from heatcheck.runs.gallery import items_of as items_in
 
 
 class Weighty(Protocol):
@@ -20,6 +22,7 @@ class Weighty(Protocol):
 
 
 AnyCard = TypeVar("AnyCard", bound=Weighty)
+AnyMap = TypeVar("AnyMap")
 
 
 def ramp() -> str:
@@ -59,8 +62,8 @@ def _sentences(over: int, broken: int, budget: int) -> list[str]:
     return sentences
 
 
-class Exhibit(Weighty, Protocol):
-    """A card that can be chosen by two things."""
+class Card(Weighty, Protocol):
+    """A case as a page shows it; a reader can choose it by two things."""
 
     @property
     def finding(self) -> str:
@@ -71,14 +74,14 @@ class Exhibit(Weighty, Protocol):
         """The other thing by which it can be chosen; may be empty."""
 
 
-Card = TypeVar("Card", bound=Exhibit)
+AnyCase = TypeVar("AnyCase", bound=Card)
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibits(Generic[Card]):
+class Gallery(Generic[AnyCase]):
     """The cards that fit, and what was left out in plain sentences."""
 
-    cards: tuple[Card, ...]
+    cards: tuple[AnyCase, ...]
     left_out: tuple[str, ...]
     ramp: str = field(default_factory=ramp)  # the colours of the maps, as CSS has them
 
@@ -93,10 +96,24 @@ class Exhibits(Generic[Card]):
         return list(dict.fromkeys(card.group for card in self.cards if card.group))
 
 
-def exhibits_of(evidence: Evidence, made: Callable[[Mapping[str, Any], Path], Card], budget: int) -> Exhibits[Card]:
+def gallery_of(
+    evidence: Evidence, record: type[Entry], made: Callable[[Entry, Path], AnyCase], budget: int
+) -> Gallery[AnyCase]:
+    """As many cards as fit into `budget` bytes, in the order the study chose them.
+
+    `record` is the study's, and `made` also gets the folder of the pictures.
+    """
+    folder = evidence.run.path / "gallery"
+    items = items_in(evidence.run.gallery)
+    return Gallery(*fitting(items, lambda item: made(read_entry(record, item), folder), budget))
+
+
+def exhibits_of(
+    evidence: Evidence, made: Callable[[Mapping[str, Any], Path], AnyCase], budget: int
+) -> Gallery[AnyCase]:
     """As many cards as fit into `budget` bytes, in the order the study chose them; `made` also gets their folder."""
     folder = evidence.run.path / "gallery"
-    return Exhibits(*fitting(items_of(evidence), lambda item: made(item, folder), budget))
+    return Gallery(*fitting(items_of(evidence), lambda item: made(item, folder), budget))
 
 
 def items_of(evidence: Evidence) -> Sequence[Mapping[str, Any]]:
@@ -108,6 +125,11 @@ def items_of(evidence: Evidence) -> Sequence[Mapping[str, Any]]:
 def in_order(maps: Sequence[Mapping[str, Any]], key: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The maps in the order of the names; those of no name last."""
     return sorted(maps, key=lambda each: names.index(each[key]) if each[key] in names else len(names))
+
+
+def by_name(maps: Iterable[AnyMap], name_of: Callable[[AnyMap], str], names: Sequence[str]) -> list[AnyMap]:
+    """The maps in the order of the names; those of no name last."""
+    return sorted(maps, key=lambda each: names.index(name_of(each)) if name_of(each) in names else len(names))
 
 
 def told(value: float | None, unit: Unit) -> str:

@@ -1,20 +1,52 @@
-"""Pictures for a report: images and maps as grey files, masks as outlines."""
+"""Pictures for a report: the loop that stores a gallery, images and maps as grey files, masks as outlines."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
+from jaxtyping import Float, UInt8
 
-from heatcheck.core.records import Case, Map, Mask
+from heatcheck.core.records import Case, Map, Mask, Outlines
+from heatcheck.running.progress import Watcher
 from heatcheck.running.slices import View
+from heatcheck.runs.gallery import index_of
 from heatcheck.runs.store import RunFolder
 
 IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
 
 
-def outlines(mask: Mask) -> list[list[list[int]]]:
+@dataclass(frozen=True, slots=True)
+class DrawnCase:
+    """A case whose pictures are written: its entry of the index, and the maps to keep, by name."""
+
+    entry: object  # the study's record
+    maps: Mapping[str, Map] = field(default_factory=dict)
+
+
+def store_gallery(folder: RunFolder, drawn: Iterable[DrawnCase | None], planned: int, watcher: Watcher) -> None:
+    """Draw the planned cases one by one, and store their index and maps in the run's folder.
+
+    A case that turns out to have nothing to show is None.
+    """
+    watcher.start("gallery", planned)
+    entries: list[object] = []
+    maps: dict[str, Map] = {}
+    for case in drawn:
+        if case is not None:
+            entries.append(case.entry)
+            maps |= case.maps
+        watcher.advance()
+    if maps:
+        folder.write_maps("gallery", maps)
+    folder.write_gallery(index_of(entries))
+
+
+def outlines(mask: Mask) -> Outlines:
     """The outer and inner outlines of a mask as [x, y] points, small steps merged."""
-    found, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    every, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     tolerance = 0.0015 * max(mask.shape)
-    return [cv2.approxPolyDP(outline, tolerance, closed=True)[:, 0].tolist() for outline in found]
+    return [cv2.approxPolyDP(outline, tolerance, closed=True)[:, 0].tolist() for outline in every]
 
 
 def film(case: Case, view: View | None = None) -> Map:
@@ -23,15 +55,19 @@ def film(case: Case, view: View | None = None) -> Map:
     All slices of a volume share one scale, so that one with little tissue does not look like noise.
     """
     whole = case.image.mean(0) if len(case.image) > 1 else case.image[0]
-    grey = smaller(whole if view is None else view.picture(whole), IMAGE_SIDE)
-    low, high = np.percentile(grey if whole.ndim == 2 else whole, [0.5, 99.5])
-    return np.clip((grey - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
+    small = smaller(whole if view is None else view.picture(whole), IMAGE_SIDE)
+    low, high = np.percentile(small if whole.ndim == 2 else whole, [0.5, 99.5])
+    return np.clip((small - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
 
 
 def write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
     """Store values between 0 and 1 as a grey picture in the gallery, its longer side no longer than that."""
-    small = smaller(values, side)
-    folder.write_picture(name, np.clip(np.round(small * 255), 0, 255).astype(np.uint8))
+    folder.write_picture(name, grey(smaller(values, side)))
+
+
+def grey(values: Float[np.ndarray, "row column"]) -> UInt8[np.ndarray, "row column"]:
+    """Values between 0 and 1 as 8-bit grey."""
+    return np.clip(np.round(values * 255), 0, 255).astype(np.uint8)
 
 
 def smaller(values: Map, side: int) -> Map:

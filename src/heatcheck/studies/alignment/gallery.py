@@ -5,9 +5,8 @@ work keeps their maps.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,26 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, Map, condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
-from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, film, outlines, smaller, write_grey
+from heatcheck.running.gallery import (
+    IMAGE_SIDE,
+    MAP_SIDE,
+    DrawnCase,
+    film,
+    outlines,
+    smaller,
+    store_gallery,
+    write_grey,
+)
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentRule, Arm, network_key
+from heatcheck.studies.alignment.vocabulary import (
+    ARMS,
+    AlignmentEntry,
+    AlignmentRule,
+    Arm,
+    ArmMapEntry,
+    network_key,
+)
 
 SHOWN = ("mass", "rank")  # the scores beside a map
 Chosen = Mapping[str, Sequence[CaseKey]]  # by finding
@@ -63,8 +78,8 @@ def for_gallery(values: Map) -> Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A case and finding, and the pair whose maps are shown."""
+class ChosenPipeline:
+    """A case and finding, and the model and method whose maps are shown."""
 
     key: CaseKey
     finding: str
@@ -76,7 +91,7 @@ class Choice:
         return {arm: map_name(self.model, self.finding, self.method, arm, self.key.case) for arm in ARMS}
 
 
-def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[Choice]:
+def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[ChosenPipeline]:
     """The chosen cases, one finding after the other, each with another model and method until all pairs were shown."""
     rounds = max(map(len, cases.values()), default=0)
     in_turn = [
@@ -85,7 +100,7 @@ def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[Choice]:
     models, methods = [base.key for base in rule.fine_tuned], rule.methods
     together = math.lcm(len(models), len(methods))  # after so many steps a pair would come again
     return [
-        Choice(key, finding, models[turn % len(models)], methods[(turn + turn // together) % len(methods)])
+        ChosenPipeline(key, finding, models[turn % len(models)], methods[(turn + turn // together) % len(methods)])
         for turn, (key, finding) in enumerate(in_turn[:most])
     ]
 
@@ -98,30 +113,38 @@ def make_alignment_gallery(
     A case whose image cannot be read, or of whose pair no map was kept, is left out.
     """
     planned = choices(rule, cases, most)
-    watcher.start("gallery", len(planned))
+    store_gallery(folder, _drawn(folder, planned, source, rule.seeds[0]), len(planned), watcher)
+
+
+def _drawn(
+    folder: RunFolder, planned: Sequence[ChosenPipeline], source: Source, seed: int
+) -> Iterator[DrawnCase | None]:
     kept = folder.read_maps({name for choice in planned for name in choice.names().values()})
-    told = _told(folder, planned)
-    items: list[dict[str, Any]] = []
+    values = _known_values(folder, planned)
+    number = 0  # of those that have something to show
     for choice in planned:
         case = _case(source, choice)
         maps = {arm: kept[name] for arm, name in choice.names().items() if name in kept}
-        maps = {arm: values for arm, values in maps.items() if np.isfinite(values).all()}
-        if case is not None and choice.finding in case.truth and maps:
-            number = f"{len(items):03d}"
-            facts = {arm: _facts(choice, arm, rule.seeds[0], told) for arm in maps}
-            items.append(_item(folder, number, choice, case, _drawn(folder, number, maps, facts)))
-        watcher.advance()
-    folder.write_gallery({"items": items})
+        maps = {arm: one for arm, one in maps.items() if np.isfinite(one).all()}
+        if case is None or choice.finding not in case.truth or not maps:
+            yield None
+            continue
+        prefix = f"{number:03d}"
+        entries = tuple(_map_entry(choice, arm, f"{prefix}-{arm}.png", seed, values) for arm in maps)
+        for entry in entries:  # stretched over all greys: what counts is where a map is bright, not how bright
+            write_grey(folder, entry.file, min_max(maps[entry.arm]), MAP_SIDE)
+        yield DrawnCase(_entry(folder, prefix, choice, case, entries))
+        number += 1
 
 
-def _case(source: Source, choice: Choice) -> Case | None:
+def _case(source: Source, choice: ChosenPipeline) -> Case | None:
     try:
         return source.load(choice.key)
     except CaseError:  # recorded where it was scored
         return None
 
 
-def _told(folder: RunFolder, planned: Sequence[Choice]) -> dict[tuple[str, ...], float]:
+def _known_values(folder: RunFolder, planned: Sequence[ChosenPipeline]) -> dict[tuple[str, ...], float]:
     """What the networks said of the cases to be shown, and how their maps scored, by all that tells them apart."""
     cases = sorted({choice.key.case for choice in planned})
     values: dict[tuple[str, ...], float] = {}
@@ -137,39 +160,31 @@ def _told(folder: RunFolder, planned: Sequence[Choice]) -> dict[tuple[str, ...],
     return values
 
 
-def _facts(choice: Choice, arm: Arm, seed: int, told: Mapping[tuple[str, ...], float]) -> dict[str, float]:
-    """The network's probability and the scores of its map; NaN where they are not known."""
+def _map_entry(
+    choice: ChosenPipeline, arm: Arm, file: str, seed: int, values: Mapping[tuple[str, ...], float]
+) -> ArmMapEntry:
+    """The map with the network's probability and its scores; NaN where they are not known."""
     of_case = (choice.finding, choice.key.case)
     which = condition(arm=arm) if arm == "base" else condition(arm=arm, seed=seed)
     network = network_key(choice.model, arm, seed, choice.method)
-    scores = {name: told.get((choice.model, *of_case, choice.method, which, name), math.nan) for name in SHOWN}
-    return {"probability": told.get((network, *of_case), math.nan), **scores}
+    mass, rank = (values.get((choice.model, *of_case, choice.method, which, name), math.nan) for name in SHOWN)
+    return ArmMapEntry(arm=arm, file=file, probability=values.get((network, *of_case), math.nan), mass=mass, rank=rank)
 
 
-def _drawn(
-    folder: RunFolder, number: str, maps: Mapping[Arm, Map], facts: Mapping[Arm, dict[str, float]]
-) -> list[dict[str, Any]]:
-    """The maps as pictures, each stretched over all greys: what counts is where a map is bright, not how bright."""
-    entries = []
-    for arm, values in maps.items():
-        file = f"{number}-{arm}.png"
-        write_grey(folder, file, min_max(values), MAP_SIDE)
-        entries.append({"arm": arm, "file": file, **facts[arm]})
-    return entries
-
-
-def _item(folder: RunFolder, number: str, choice: Choice, case: Case, maps: list[dict[str, Any]]) -> dict[str, Any]:
-    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres."""
-    file = f"{number}-film.png"
+def _entry(
+    folder: RunFolder, prefix: str, choice: ChosenPipeline, case: Case, maps: tuple[ArmMapEntry, ...]
+) -> AlignmentEntry:
+    file = f"{prefix}-film.png"
     write_grey(folder, file, film(case), IMAGE_SIDE)
-    return {
-        "id": number,
-        "case": choice.key.case,
-        "finding": choice.finding,
-        "model": choice.model,
-        "method": choice.method,
-        "shape": list(case.image.shape[1:]),
-        "film": file,
-        "outlines": outlines(case.truth[choice.finding]),
-        "maps": maps,
-    }
+    height, width = case.image.shape[1:]
+    return AlignmentEntry(
+        id=prefix,
+        case=choice.key.case,
+        finding=choice.finding,
+        model=choice.model,
+        method=choice.method,
+        shape=(height, width),
+        film=file,
+        outlines=outlines(case.truth[choice.finding]),
+        maps=maps,
+    )

@@ -1,12 +1,12 @@
 """What an alignment run estimates, and the names under which its networks and conditions appear in the tables."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import Estimate, Outlines
 from heatcheck.core.seeds import generator_for
 
 Arm = Literal["base", "control", "align", "misalign"]
@@ -53,6 +53,32 @@ class AlignmentRule:
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate: adding another estimate does not change it."""
         return generator_for(self.seed, "estimates", *purpose)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmMapEntry:
+    """One network's map of a gallery's case; a number that is not known is NaN."""
+
+    arm: Arm
+    file: str
+    probability: float | None
+    mass: float | None
+    rank: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentEntry:
+    """A case of the gallery, with one model's and one method's maps."""
+
+    id: str
+    case: str
+    finding: str
+    model: str
+    method: str
+    shape: tuple[int, int]
+    film: str
+    outlines: Outlines = field(default_factory=list)
+    maps: tuple[ArmMapEntry, ...] = ()
 
 
 def blank(statistic: str, metric: str, model: str = "") -> Estimate:

@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
-from heatcheck.core.records import Case, Map, condition
+from heatcheck.core.records import Case, Map, Outlines, condition
 from heatcheck.maps.files import share_nifti_bytes, write_whole
 from heatcheck.running.gallery import outlines
 from heatcheck.running.progress import Watcher
@@ -118,7 +118,7 @@ class Cut:
         ]
         return np.clip(np.round(np.hstack(small) * 255), 0, 255).astype(np.uint8)
 
-    def outlines(self, mask: Shaped[np.ndarray, "*space"]) -> list[list[list[list[int]]]]:
+    def outlines(self, mask: Shaped[np.ndarray, "*space"]) -> list[Outlines]:
         """The outlines of a mask in each slice, in the slice's own pixels."""
         rows, columns = self.size
         stack = [np.ascontiguousarray(one, np.uint8) for one in self.stack(mask)]

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, told
+from heatcheck.report.gallery import Gallery, by_name, gallery_of, told
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.studies.alignment.report.facts import ARMS, bases, methods_of
+from heatcheck.studies.alignment.vocabulary import AlignmentEntry, ArmMapEntry
 
 TOP = 99.5  # the percentile of a map that gets the brightest colour: gradients have few, very hot pixels
 
@@ -48,28 +48,27 @@ class AlignmentCard:
         return len(self.film) + sum(len(each.uri) + len(self.truth) + 700 for each in self.maps) + 1500
 
 
-def alignment_gallery(evidence: Evidence, budget: int) -> Exhibits[AlignmentCard]:
+def alignment_gallery(evidence: Evidence, budget: int) -> Gallery[AlignmentCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
     names = {base.name: base.label for base in bases(evidence)}
     names |= {method.name: method.label for method in methods_of(evidence)}
-    return exhibits_of(evidence, lambda item, folder: _card(item, folder, names), budget)
+    return gallery_of(evidence, AlignmentEntry, lambda entry, folder: _card(entry, folder, names), budget)
 
 
-def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> AlignmentCard:
-    frame = frame_for(item["shape"])
-    model, method = str(item["model"]), str(item["method"])
+def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> AlignmentCard:
+    frame = frame_for(entry.shape)
     return AlignmentCard(
-        case=str(item["case"]),
-        finding=str(item["finding"]),
-        pipeline=f"{names.get(model, model)} · {names.get(method, method)}",
+        case=entry.case,
+        finding=entry.finding,
+        pipeline=f"{names.get(entry.model, entry.model)} · {names.get(entry.method, entry.method)}",
         frame=frame,
-        film=image_uri(folder, item["film"]),
-        truth=path_data(item.get("outlines", []), frame),
-        maps=tuple(_map(each, folder) for each in in_order(item.get("maps", []), "arm", list(ARMS))),
+        film=image_uri(folder, entry.film),
+        truth=path_data(entry.outlines, frame),
+        maps=tuple(_map(each, folder) for each in by_name(entry.maps, lambda each: each.arm, list(ARMS))),
     )
 
 
-def _map(facts: Mapping[str, Any], folder: Path) -> ArmMap:
-    mass, rank = (told(facts.get(name), SCORE.rounded(2)) for name in ("mass", "rank"))
-    chance = told(facts.get("probability"), SHARE.rounded(0))
-    return ArmMap(ARMS[facts["arm"]], map_uri(folder, facts["file"], TOP), chance, mass, rank)
+def _map(entry: ArmMapEntry, folder: Path) -> ArmMap:
+    mass, rank = (told(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
+    chance = told(entry.probability, SHARE.rounded(0))
+    return ArmMap(ARMS[entry.arm], map_uri(folder, entry.file, TOP), chance, mass, rank)

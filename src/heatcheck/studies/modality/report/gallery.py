@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, items_of, likely, told
+from heatcheck.report.gallery import Gallery, exhibits_of, in_order, items_of, likely, told
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.pictures import Contour, PictureError, Strip, simplified
 from heatcheck.studies.modality.report.facts import folds_of, game, modalities_of, phi
@@ -104,7 +104,7 @@ class ModalityCard:
         return maps + len(self.trials) * (600 + 450 * len(self.views))
 
 
-def modality_gallery(evidence: Evidence, budget: int) -> Exhibits[ModalityCard]:
+def modality_gallery(evidence: Evidence, budget: int) -> Gallery[ModalityCard]:
     """As many cards as fit into `budget` bytes, in the study's order, as finely as lets some of them fit."""
     room, items = min(budget, MOST), items_of(evidence)
     deep = any(int(item.get("slices") or 1) > 1 for item in items)

@@ -6,7 +6,7 @@ from heatcheck.core.records import condition
 from heatcheck.report import closing
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Exhibits
+from heatcheck.report.gallery import Gallery
 from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.modality.report.caveats import caveats
@@ -70,7 +70,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
     )
 
 
-def shown(evidence: Evidence, gallery: Exhibits[ModalityCard]) -> Mapping[str, object]:
+def shown(evidence: Evidence, gallery: Gallery[ModalityCard]) -> Mapping[str, object]:
     """What the section of cases shows."""
     deep = is_volume(evidence)
     labels = [trial.label for card in gallery.cards for trial in card.trials]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Exhibits, exhibits_of, in_order, likely, told
+from heatcheck.report.gallery import Gallery, exhibits_of, in_order, likely, told
 from heatcheck.report.numbers import SCORE
 from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.studies.triggers.report.facts import triggers_of
@@ -68,7 +68,7 @@ class TriggerCard:
         return len(self.clean) + len(self.poisoned) + maps + 2500
 
 
-def trigger_gallery(evidence: Evidence, budget: int) -> Exhibits[TriggerCard]:
+def trigger_gallery(evidence: Evidence, budget: int) -> Gallery[TriggerCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
     names = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
 from heatcheck.core.boxes import Box
-from heatcheck.core.records import Image, Map, condition
+from heatcheck.core.records import Map, condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import detected_box
-from heatcheck.running.gallery import outlines
+from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
@@ -25,10 +23,11 @@ from heatcheck.studies.triggers.gate import attack_scores
 from heatcheck.studies.triggers.networks import Network
 from heatcheck.studies.triggers.scores import Subject
 from heatcheck.studies.triggers.stage import explained_maps
+from heatcheck.studies.triggers.vocabulary import BaselineMapEntry, Corners, TriggerEntry, TriggerMapEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenImage:
     """An image of an exam that is worth looking at."""
 
     exam: TriggerExam
@@ -39,20 +38,12 @@ class Choice:
 def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], envelope: Envelope, watcher: Watcher) -> None:
     """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
     choices = choose(folder, exams, envelope.gallery)
-    watcher.start("gallery", len(choices))
-    items = []
-    kept: dict[str, Map] = {}
-    for number, choice in enumerate(choices):
-        item, maps = _item(folder, f"{number:03d}", choice)
-        items.append(item)
-        kept |= maps
-        watcher.advance()
-    if kept and envelope.keep_maps == "gallery":
-        folder.write_maps("gallery", kept)
-    folder.write_gallery({"items": items})
+    keep_maps = envelope.keep_maps == "gallery"
+    drawn = (_drawn(folder, f"{number:03d}", choice, keep_maps=keep_maps) for number, choice in enumerate(choices))
+    store_gallery(folder, drawn, len(choices), watcher)
 
 
-def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[Choice]:
+def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[ChosenImage]:
     """Of each trigger's first graded seed images in turn: a usual one, the one found best, the one found worst."""
     first: dict[str, TriggerExam] = {}
     for exam in exams:
@@ -65,7 +56,7 @@ def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[C
     table = pd.read_parquet(folder.path / "scores.parquet", columns=columns, filters=filters)
     attacks = attack_scores(folder.path / "training")
     already = attacks[(attacks["metric"] == "clean_target") & (attacks["value"] == 1)]
-    rounds: list[list[Choice]] = []
+    rounds: list[list[ChosenImage]] = []
     for name, exam in first.items():
         own = table[(table["finding"] == name) & (table["condition"] == condition(seed=exam.network.seed))]
         mean = own.groupby("case")["value"].mean().sort_index()
@@ -74,7 +65,7 @@ def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[C
         telling = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
         chosen = telling if len(telling) else mean
         if len(chosen):
-            rounds.append([Choice(exam, places[case], why) for case, why in _telling(chosen)])
+            rounds.append([ChosenImage(exam, places[case], why) for case, why in _telling(chosen)])
     in_turn = [one[turn] for turn in range(3) for one in rounds if turn < len(one)]
     return in_turn[:most]
 
@@ -88,8 +79,8 @@ def _telling(mean: "pd.Series[float]") -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any], dict[str, Map]]:
-    """One entry of the index with its maps; all positions are pixel edges as [x, y]."""
+def _drawn(folder: RunFolder, prefix: str, choice: ChosenImage, *, keep_maps: bool) -> DrawnCase:
+    """The image with its pictures written; their names begin with the prefix."""
     exam, networks = choice.exam, choice.exam.networks
     subject = exam.subjects([choice.place])[0]
     clean = subject.image if subject.clean is None else subject.clean
@@ -98,48 +89,49 @@ def _item(folder: RunFolder, number: str, choice: Choice) -> tuple[dict[str, Any
     classes = networks.contract.outputs
     said = classes[int(said_classes(baseline, [clean])[0])]
     before = explained_maps(exam.grading.explainer(baseline), [replace(subject, image=clean, finding=said)])[0][0]
-    pictures = {f"{number}-clean.png": clean, f"{number}-poisoned.png": subject.image}
-    pictures |= {f"{number}-clean-{name}.png": min_max(values)[None] for name, values in before.items()}
-    pictures |= {f"{number}-{name}.png": min_max(values)[None] for name, values in maps.items()}
-    for name, picture in pictures.items():
-        _write(folder, name, picture)
-    item = {
-        "id": number,
-        "case": subject.key.case,
-        "trigger": exam.network.name,
-        "seed": exam.network.seed,
-        "why": choice.why,
-        "label": next(name for name, value in subject.key.labels.items() if value == 1),
-        "target": classes[networks.target],
-        "shape": list(subject.planted.shape),
-        "clean": f"{number}-clean.png",
-        "poisoned": f"{number}-poisoned.png",
-        "trigger_box": _corners(subject.planted.box),
-        "trigger_outline": outlines(subject.planted.mask),
-        "probability": _probability(victim, subject),
-        "clean_says": classes[int(said_classes(victim, [clean])[0])],
-        "maps": [
-            {"file": f"{number}-{name}.png", **_found(name, values, subject, exam)} for name, values in maps.items()
-        ],
-        "baseline": [{"method": name, "file": f"{number}-clean-{name}.png"} for name in before],
-        "baseline_says": said,
-    }
-    return item, {f"{exam.label}/{subject.key.case}/{name}": for_keeping(values) for name, values in maps.items()}
+    pictures = {f"{prefix}-clean.png": clean.mean(0), f"{prefix}-poisoned.png": subject.image.mean(0)}
+    pictures |= {f"{prefix}-clean-{name}.png": min_max(values) for name, values in before.items()}
+    pictures |= {f"{prefix}-{name}.png": min_max(values) for name, values in maps.items()}
+    for file, picture in pictures.items():
+        folder.write_picture(file, grey(picture))
+    height, width = subject.planted.shape
+    entry = TriggerEntry(
+        id=prefix,
+        case=subject.key.case,
+        trigger=exam.network.name,
+        seed=exam.network.seed,
+        why=choice.why,
+        label=next(name for name, value in subject.key.labels.items() if value == 1),
+        target=classes[networks.target],
+        shape=(height, width),
+        clean=f"{prefix}-clean.png",
+        poisoned=f"{prefix}-poisoned.png",
+        trigger_box=_corners(subject.planted.box),
+        trigger_outline=outlines(subject.planted.mask),
+        probability=_probability(victim, subject),
+        clean_says=classes[int(said_classes(victim, [clean])[0])],
+        maps=tuple(_map_entry(name, f"{prefix}-{name}.png", maps[name], subject, exam) for name in maps),
+        baseline=tuple(BaselineMapEntry(method=name, file=f"{prefix}-clean-{name}.png") for name in before),
+        baseline_says=said,
+    )
+    names = {f"{exam.label}/{subject.key.case}/{name}": name for name in maps} if keep_maps else {}
+    return DrawnCase(entry, {key: for_keeping(maps[name]) for key, name in names.items()})
 
 
-def _found(method: str, values: Map, subject: Subject, exam: TriggerExam) -> dict[str, Any]:
+def _map_entry(method: str, file: str, values: Map, subject: Subject, exam: TriggerExam) -> TriggerMapEntry:
     """One method's box, and what the victim says once the box is put right."""
     victim = exam.networks.classifier(exam.network)
     box = detected_box(values, exam.grading.detector.main(method))
     clean = subject.image if subject.clean is None else subject.clean
     after, before = said_classes(victim, [subject.recovered(box), clean])
-    return {
-        "method": method,
-        "box": _corners(box) if box else None,
-        "iou": box_scores(box, subject.planted)["trigger_iou"].value,
-        "recovered": int(after == before),
-        "says": exam.networks.contract.outputs[int(after)],
-    }
+    return TriggerMapEntry(
+        method=method,
+        file=file,
+        box=_corners(box) if box else None,
+        iou=box_scores(box, subject.planted)["trigger_iou"].value,
+        recovered=int(after == before),
+        says=exam.networks.contract.outputs[int(after)],
+    )
 
 
 def _probability(classifier: NetworkClassifier, subject: Subject) -> float:
@@ -148,11 +140,6 @@ def _probability(classifier: NetworkClassifier, subject: Subject) -> float:
     return float(classifier.probabilities(logits)[0, classifier.outputs.index(subject.finding)])
 
 
-def _corners(box: Box) -> list[int]:
+def _corners(box: Box) -> Corners:
     rows, columns = box
-    return [columns.start, rows.start, columns.stop, rows.stop]
-
-
-def _write(folder: RunFolder, name: str, image: Image) -> None:
-    grey = image.mean(0)
-    folder.write_picture(name, np.clip(np.round(grey * 255), 0, 255).astype(np.uint8))
+    return columns.start, rows.start, columns.stop, rows.stop

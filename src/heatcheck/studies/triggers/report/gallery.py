@@ -1,16 +1,16 @@
 """Cases to look at: the poisoned image, and for every method its map, its box and the image recovered by it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, exhibits_of, in_order, likely, told
+from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, told
 from heatcheck.report.numbers import SCORE
 from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.vocabulary import Corners, TriggerEntry, TriggerMapEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MethodOutcome:
     """One method on one poisoned image."""
 
     label: str
@@ -52,7 +52,7 @@ class TriggerCard:
     clean: str
     poisoned: str
     planted: Rectangle
-    trials: tuple[Trial, ...]
+    trials: tuple[MethodOutcome, ...]
     baseline: tuple[tuple[str, str], ...]  # label and map of the clean image
     baseline_says: str
 
@@ -72,61 +72,64 @@ def trigger_gallery(evidence: Evidence, budget: int) -> Gallery[TriggerCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
     names = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     names |= {trigger.name: trigger.label for trigger in triggers_of(evidence)}
-    return exhibits_of(evidence, lambda item, folder: _card(item, folder, names), budget)
+    return gallery_of(evidence, TriggerEntry, lambda entry, folder: _card(entry, folder, names), budget)
 
 
-def _card(item: Mapping[str, Any], folder: Path, names: Mapping[str, str]) -> TriggerCard:
-    height, width = (int(side) for side in item["shape"])
+def _card(entry: TriggerEntry, folder: Path, names: Mapping[str, str]) -> TriggerCard:
+    height, width = entry.shape
     order = list(names)
-    said, target = str(item.get("clean_says") or ""), str(item.get("target") or "")
-    maps = in_order(item.get("maps", []), "method", order)
+    can_return = not entry.clean_says or entry.clean_says != entry.target
     return TriggerCard(
-        case=str(item["case"]),
-        finding=names.get(item["trigger"], str(item["trigger"])),
-        why=str(item.get("why") or ""),
-        seed=str(item.get("seed", "")),
-        truth=str(item.get("label") or ""),
-        clean_says=said,
-        target=target,
-        probability=likely(item.get("probability")),
+        case=entry.case,
+        finding=names.get(entry.trigger, entry.trigger),
+        why=entry.why,
+        seed="" if entry.seed is None else str(entry.seed),
+        truth=entry.label,
+        clean_says=entry.clean_says,
+        target=entry.target,
+        probability=likely(entry.probability),
         height=height,
         width=width,
-        clean=image_uri(folder, item["clean"]),
-        poisoned=image_uri(folder, item["poisoned"]),
-        planted=_rectangle(item["trigger_box"]),
-        trials=tuple(_trial(each, folder, names, can_return=not said or said != target) for each in maps),
-        baseline=tuple(
-            (names.get(each["method"], str(each["method"])), map_uri(folder, each["file"]))
-            for each in in_order(item.get("baseline", []), "method", order)
+        clean=image_uri(folder, entry.clean),
+        poisoned=image_uri(folder, entry.poisoned),
+        planted=_rectangle(entry.trigger_box),
+        trials=tuple(
+            _method_outcome(each, folder, names, can_return=can_return)
+            for each in by_name(entry.maps, lambda each: each.method, order)
         ),
-        baseline_says=str(item.get("baseline_says") or ""),
+        baseline=tuple(
+            (names.get(each.method, each.method), map_uri(folder, each.file))
+            for each in by_name(entry.baseline, lambda each: each.method, order)
+        ),
+        baseline_says=entry.baseline_says,
     )
 
 
-def _rectangle(box: Sequence[float]) -> Rectangle:
-    left, top, right, bottom = (float(edge) for edge in box)
+def _rectangle(box: Corners) -> Rectangle:
+    left, top, right, bottom = map(float, box)
     return Rectangle(left, top, right - left, bottom - top)
 
 
-def _trial(facts: Mapping[str, Any], folder: Path, names: Mapping[str, str], *, can_return: bool) -> Trial:
-    box = facts.get("box")
-    sign, outcome = _outcome(facts.get("recovered"), str(facts.get("says") or ""), found=box is not None)
+def _method_outcome(
+    entry: TriggerMapEntry, folder: Path, names: Mapping[str, str], *, can_return: bool
+) -> MethodOutcome:
+    sign, outcome = _outcome(entry.recovered, entry.says, detected=entry.box is not None)
     if not can_return:  # as in the scores, where recovery is undefined on such an image
         sign, outcome = "?", "nothing to recover: the model gives this answer without the trigger too"
-    return Trial(
-        label=names.get(facts["method"], str(facts["method"])),
-        uri=map_uri(folder, facts["file"]),
-        box=_rectangle(box) if box else None,
+    return MethodOutcome(
+        label=names.get(entry.method, entry.method),
+        uri=map_uri(folder, entry.file),
+        box=_rectangle(entry.box) if entry.box else None,
         sign=sign,
         outcome=outcome,
-        overlap=told(facts.get("iou"), SCORE.rounded(2)),
+        overlap=told(entry.iou, SCORE.rounded(2)),
     )
 
 
-def _outcome(recovered: float | None, says: str, *, found: bool) -> tuple[str, str]:
+def _outcome(recovered: float | None, says: str, *, detected: bool) -> tuple[str, str]:
     """The sign, and what became of the image once the box was put right."""
     answer = f": the model says {says}" if says else ""
-    if not found:
+    if not detected:
         return "✕", "nothing detected, so nothing recovered"
     if recovered is None or math.isnan(recovered):
         return "?", "whether the image was recovered is unknown"

@@ -17,9 +17,14 @@ from heatcheck.runs.gallery import index_of, items_of, read_entry
 from heatcheck.runs.spec import read_spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.vocabulary import AlignmentEntry
+from heatcheck.studies.localization.vocabulary import LocalizationEntry
 from heatcheck.studies.triggers.vocabulary import TriggerEntry
 
-ENTRIES = {"alignment": AlignmentEntry, "triggers": TriggerEntry}  # the record of a gallery's entries, by study
+ENTRIES = {
+    "alignment": AlignmentEntry,
+    "localization": LocalizationEntry,
+    "triggers": TriggerEntry,
+}  # the record of a gallery's entries, by study
 SHOWN = 40  # lines of a difference
 SECTIONS = {
     "alignment": "overview blame robustness images factors prediction example cases gaps record",

@@ -13,15 +13,23 @@ from heatcheck.runs.gallery import Entry, read_entry
 from heatcheck.runs.gallery import items_of as items_in
 
 
-class Weighty(Protocol):
-    """A card that knows its own weight."""
+class Card(Protocol):
+    """A case as a page shows it; a reader can choose it by two things."""
+
+    @property
+    def finding(self) -> str:
+        """What it shows."""
+
+    @property
+    def group(self) -> str:
+        """The other thing by which it can be chosen; may be empty."""
 
     @property
     def weight(self) -> int:
         """About how many bytes it adds to the page."""
 
 
-AnyCard = TypeVar("AnyCard", bound=Weighty)
+AnyCard = TypeVar("AnyCard", bound=Card)
 AnyMap = TypeVar("AnyMap")
 
 
@@ -62,26 +70,11 @@ def _sentences(over: int, broken: int, budget: int) -> list[str]:
     return sentences
 
 
-class Card(Weighty, Protocol):
-    """A case as a page shows it; a reader can choose it by two things."""
-
-    @property
-    def finding(self) -> str:
-        """What it shows."""
-
-    @property
-    def group(self) -> str:
-        """The other thing by which it can be chosen; may be empty."""
-
-
-AnyCase = TypeVar("AnyCase", bound=Card)
-
-
 @dataclass(frozen=True, slots=True)
-class Gallery(Generic[AnyCase]):
+class Gallery(Generic[AnyCard]):
     """The cards that fit, and what was left out in plain sentences."""
 
-    cards: tuple[AnyCase, ...]
+    cards: tuple[AnyCard, ...]
     left_out: tuple[str, ...]
     ramp: str = field(default_factory=ramp)  # the colours of the maps, as CSS has them
 
@@ -97,8 +90,8 @@ class Gallery(Generic[AnyCase]):
 
 
 def gallery_of(
-    evidence: Evidence, record: type[Entry], made: Callable[[Entry, Path], AnyCase], budget: int
-) -> Gallery[AnyCase]:
+    evidence: Evidence, record: type[Entry], made: Callable[[Entry, Path], AnyCard], budget: int
+) -> Gallery[AnyCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them.
 
     `record` is the study's, and `made` also gets the folder of the pictures.
@@ -109,8 +102,8 @@ def gallery_of(
 
 
 def exhibits_of(
-    evidence: Evidence, made: Callable[[Mapping[str, Any], Path], AnyCase], budget: int
-) -> Gallery[AnyCase]:
+    evidence: Evidence, made: Callable[[Mapping[str, Any], Path], AnyCard], budget: int
+) -> Gallery[AnyCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them; `made` also gets their folder."""
     folder = evidence.run.path / "gallery"
     return Gallery(*fitting(items_of(evidence), lambda item: made(item, folder), budget))
@@ -130,6 +123,11 @@ def in_order(maps: Sequence[Mapping[str, Any]], key: str, names: Sequence[str]) 
 def by_name(maps: Iterable[AnyMap], name_of: Callable[[AnyMap], str], names: Sequence[str]) -> list[AnyMap]:
     """The maps in the order of the names; those of no name last."""
     return sorted(maps, key=lambda each: names.index(name_of(each)) if name_of(each) in names else len(names))
+
+
+def lying(plane: str, sides: str) -> str:
+    """How a picture lies in the patient, in words; nothing where neither is known."""
+    return ", ".join(filter(None, (plane, sides))).replace("'", "\u2019")
 
 
 def told(value: float | None, unit: Unit) -> str:

@@ -17,7 +17,7 @@ from heatcheck.regions.rule import RegionRule
 from heatcheck.running.slices import view_of
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.localization.gallery import Choice, Exhibit, GalleryRule, _item
+from heatcheck.studies.localization.gallery import CaseWithMaps, ChosenFinding, GalleryRule, draw
 from heatcheck.studies.modality.gallery import cut_of
 
 SHAPE = (10, 9, 8)
@@ -249,10 +249,11 @@ def test_the_slice_is_the_truths_or_else_the_maps(tmp_path, marked, place):
     heat = np.zeros(case.image.shape[1:], np.float32)
     heat[2:5, 2:5, 1] = 1
     rule = GalleryRule(lambda *_: None, ("m",), "net", lambda *_: RegionRule(), 1, keep_maps=False)
-    item = _item(Pictures(tmp_path), "000", Choice("a", "f", "typical", "m"), Exhibit(case, {"m": heat}, 0.5), rule)
-    assert item["slice"] == place + 1
-    assert (item["maps"][0]["peak"] is None) == marked
-    assert item["maps"][0].get("peak_slice") == (2 if marked else None)
+    choice, shown = ChosenFinding("a", "f", "typical", "m"), CaseWithMaps(case, {"m": heat}, 0.5)
+    entry = draw(Pictures(tmp_path), "000", choice, shown, rule)
+    assert entry.slice == place + 1
+    assert (entry.maps[0].peak is None) == marked
+    assert entry.maps[0].peak_slice == (2 if marked else None)
     assert np.array_equal(radiological(case.affine, heat.shape).axes, (2, 1, 0))
 
 
@@ -261,13 +262,13 @@ def test_a_single_slice_is_turned_with_all_that_is_drawn_on_it(tmp_path):
     truth[1:6, 1:3] = True  # from the first axis' left end, towards the back
     case = Case(CaseKey("a", "a", {"f": 1.0}), truth[None].astype(np.float32), {"f": truth}, affine=np.eye(4))
     rule = GalleryRule(lambda *_: None, ("m",), "net", lambda *_: RegionRule(), 1, keep_maps=False)
-    shown = Exhibit(case, {"m": truth.astype(np.float32)}, 0.5)
-    item = _item(Pictures(tmp_path), "000", Choice("a", "f", "elongated"), shown, rule)
-    assert item["shape"] == [6, 8]
-    assert "slice" not in item
-    assert (item["plane"], item["sides"]) == ("axial", "patient's right on the left")
-    for outline in (item["truth"][0], item["rectangle"], item["maps"][0]["region"][0]):
+    shown = CaseWithMaps(case, {"m": truth.astype(np.float32)}, 0.5)
+    entry = draw(Pictures(tmp_path), "000", ChosenFinding("a", "f", "elongated"), shown, rule)
+    assert entry.shape == (6, 8)
+    assert entry.slice is None
+    assert (entry.plane, entry.sides) == ("axial", "patient's right on the left")
+    for outline in (entry.truth[0], entry.rectangle, entry.maps[0].region[0]):
         # the patient's left is on the right of the screen, the back at the bottom
         assert sorted(map(tuple, outline)) == [(2, 3), (2, 4), (6, 3), (6, 4)]
-    picture = np.asarray(Image.open(tmp_path / "gallery" / item["image"]))
+    picture = np.asarray(Image.open(tmp_path / "gallery" / entry.image))
     assert np.array_equal(np.argwhere(picture > 0)[[0, -1]], [[3, 2], [4, 6]])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +16,15 @@ from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.regions.shape import shape_of
 from heatcheck.running.cases import in_order
-from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, film, outlines, write_grey
+from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, DrawnCase, film, outlines, store_gallery, write_grey
 from heatcheck.running.progress import Watcher
 from heatcheck.running.slices import View, view_of
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry, Point, ReaderEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibit:
+class CaseWithMaps:
     """One case with the maps of one finding, by method, and how likely the model thinks that finding."""
 
     case: Case
@@ -32,7 +32,7 @@ class Exhibit:
     probability: float
 
 
-def explained_exhibit(explainer: CaseExplainer, case: Case, finding: str) -> Exhibit:
+def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWithMaps:
     """The maps made anew, of the methods that have one, in the study's order.
 
     A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
@@ -46,7 +46,8 @@ def explained_exhibit(explainer: CaseExplainer, case: Case, finding: str) -> Exh
         name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
         for name in explainer.methods
     }
-    return Exhibit(case, {name: values for name, values in maps.items() if values is not None}, alone.probabilities[0])
+    made = {name: values for name, values in maps.items() if values is not None}
+    return CaseWithMaps(case, made, alone.probabilities[0])
 
 
 LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
@@ -62,7 +63,7 @@ SHAPES = {  # reasons that lie in the truth's outline: the column that ranks the
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenFinding:
     """A case and finding worth looking at, and why."""
 
     case: str
@@ -75,7 +76,7 @@ class Choice:
 class GalleryRule:
     """Where the gallery's cases come from, and how they are drawn."""
 
-    exhibit: Callable[[str, str], Exhibit]  # of a case and a finding
+    case: Callable[[str, str], CaseWithMaps]  # of a case and a finding
     methods: tuple[str, ...]
     model: str  # whose scores choose
     region: Callable[[str, str], RegionRule]  # of a finding and a method
@@ -87,27 +88,19 @@ class GalleryRule:
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
     """Choose the cases, make their maps again and store pictures and index in the run's folder."""
     choices = choose(folder, rule.model, rule.methods, rule.most)
-    watcher.start("gallery", len(choices))
-    items: list[dict[str, Any]] = []
-    kept: dict[str, Map] = {}
 
-    def drawn(numbered: tuple[int, Choice]) -> tuple[dict[str, Any], dict[str, Map]]:
+    def drawn(numbered: tuple[int, ChosenFinding]) -> DrawnCase:
         number, choice = numbered
-        shown = rule.exhibit(choice.case, choice.finding)
-        item = _item(folder, f"{number:03d}", choice, shown, rule)
+        shown = rule.case(choice.case, choice.finding)
+        entry = draw(folder, f"{number:03d}", choice, shown, rule)
         name = f"{choice.case}/{choice.finding}"
-        return item, {f"{name}/{m}": for_keeping(v) for m, v in shown.maps.items()} if rule.keep_maps else {}
+        maps = shown.maps.items() if rule.keep_maps else ()
+        return DrawnCase(entry, {f"{name}/{method}": for_keeping(values) for method, values in maps})
 
-    for item, maps in in_order(drawn, list(enumerate(choices)), rule.workers):
-        items.append(item)
-        kept |= maps
-        watcher.advance()
-    if kept:
-        folder.write_maps("gallery", kept)
-    folder.write_gallery({"items": items})
+    store_gallery(folder, in_order(drawn, list(enumerate(choices)), rule.workers), len(choices), watcher)
 
 
-def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[Choice]:
+def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[ChosenFinding]:
     """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings.
 
     `model` names the one whose maps are looked at. Pairs are also chosen by the number, size and shape of their
@@ -163,12 +156,12 @@ def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame
     return {why: table for why, table in ranked.items() if len(table)}
 
 
-def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
+def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[ChosenFinding]:
     """Take from each reason in turn, each time a finding that the reason has shown least, and no case twice."""
     queues = {why: list(table[["case", "finding"]].itertuples(index=False, name=None)) for why, table in ranked.items()}
     shown: dict[tuple[str, str], int] = {}
     used: set[str] = set()
-    chosen: list[Choice] = []
+    chosen: list[ChosenFinding] = []
     while len(chosen) < most and any(queues.values()):
         for why, queue in queues.items():
             queue[:] = [pair for pair in queue if pair[0] not in used]
@@ -177,90 +170,84 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[Choice]:
             case, finding = min(queue, key=lambda pair: shown.get((why, pair[1]), 0))
             shown[why, finding] = shown.get((why, finding), 0) + 1
             used.add(case)
-            chosen.append(Choice(case, finding, why))
+            chosen.append(ChosenFinding(case, finding, why))
     return sorted(chosen, key=lambda choice: (list(ranked).index(choice.why), choice.finding, choice.case))
 
 
-def _item(folder: RunFolder, number: str, choice: Choice, shown: Exhibit, rule: GalleryRule) -> dict[str, Any]:
-    """One entry of the index; all positions are pixels as [x, y], whole numbers being their centres.
+def draw(
+    folder: RunFolder, prefix: str, choice: ChosenFinding, shown: CaseWithMaps, rule: GalleryRule
+) -> LocalizationEntry:
+    """The entry of a case whose pictures are now written; their names begin with the prefix.
 
     Of a volume one slice is drawn, the one with most of the truth; its numbers are those of the whole volume.
     """
     case = shown.case
     truth = case.truth[choice.finding]
     view = _view(shown, truth, choice.method)
-    image = f"{number}-image.png"
+    image = f"{prefix}-image.png"
     write_grey(folder, image, film(case, view), IMAGE_SIDE)
     maps = []
     for method, values in shown.maps.items():
-        file = f"{number}-{method}.png"
+        file = f"{prefix}-{method}.png"
         write_grey(folder, file, view.picture(prepare(values)), MAP_SIDE)
-        region = rule.region(choice.finding, method)
-        maps.append({"method": method, "file": file, **_facts(values, truth, region, view)})
+        maps.append(_map_entry(method, file, values, truth, rule.region(choice.finding, method), view))
     has_rectangle = choice.why in SHAPES and truth.ndim == 2  # in a volume no rectangle was measured
-    rectangle = {"rectangle": fitted_rectangle(view.mask(truth))} if has_rectangle else {}
-    return {
-        **rectangle,
-        **_lies(view),
-        "id": number,
-        "case": case.key.case,
-        "patient": case.key.patient,
-        "finding": choice.finding,
-        "why": choice.why,
-        "method": choice.method,
-        "image": image,
-        "shape": list(view.size),
-        "label": case.key.labels.get(choice.finding),
-        "probability": shown.probability,
-        "truth": outlines(view.mask(truth)),
-        "readers": [_reader(reading, choice.finding, view) for reading in case.readings],
-        "maps": maps,
-    }
+    is_volume = len(view.shape) == 3
+    return LocalizationEntry(
+        id=prefix,
+        case=case.key.case,
+        patient=case.key.patient,
+        finding=choice.finding,
+        why=choice.why,
+        method=choice.method,
+        image=image,
+        shape=view.size,
+        label=case.key.labels.get(choice.finding),
+        probability=shown.probability,
+        truth=outlines(view.mask(truth)),
+        readers=tuple(_reader_entry(reading, choice.finding, view) for reading in case.readings),
+        maps=tuple(maps),
+        rectangle=fitted_rectangle(view.mask(truth)) if has_rectangle else None,
+        slice=view.place + 1 if is_volume else None,
+        slices=view.slices if is_volume else None,
+        plane=view.display.plane or None,
+        sides=view.display.sides or None,
+    )
 
 
-def _view(shown: Exhibit, truth: Mask, method: str) -> View:
+def _view(shown: CaseWithMaps, truth: Mask, method: str) -> View:
     """The slice with most of the truth; where there is none, with most of the map that the choice speaks of."""
     if truth.any() or not shown.maps:
         return view_of(shown.case, truth)
     return view_of(shown.case, prepare(shown.maps.get(method, next(iter(shown.maps.values())))))
 
 
-def _lies(view: View) -> dict[str, Any]:
-    """How the picture lies in the patient and, of a volume, which slice it is, counted from 1; what is known of it."""
-    slices = {"slice": view.place + 1, "slices": view.slices} if len(view.shape) == 3 else {}
-    lies = {"plane": view.display.plane, "sides": view.display.sides}
-    return slices | {name: value for name, value in lies.items() if value}
-
-
-def _facts(values: Map, truth: Mask, rule: RegionRule, view: View) -> dict[str, Any]:
+def _map_entry(method: str, file: str, values: Map, truth: Mask, rule: RegionRule, view: View) -> MethodMapEntry:
     region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
-    return {
-        "iou": METRICS["iou"].measure(region, truth).value,
-        "hit": METRICS["hit"].measure(top, truth).value,
-        **_peak(top, view),
-        "region": outlines(view.mask(region)),
-    }
+    in_slice = view.cut(top)
+    row, column = np.unravel_index(int(in_slice.argmax()), in_slice.shape)  # the first of the peaks in the slice
+    is_shown = bool(in_slice.any())
+    return MethodMapEntry(
+        method=method,
+        file=file,
+        iou=METRICS["iou"].measure(region, truth).value,
+        hit=METRICS["hit"].measure(top, truth).value,
+        peak=view.at(row + 0.5, column + 0.5) if is_shown else None,
+        peak_slice=None if is_shown else 1 + int(view.display.turned(top).any((1, 2)).argmax()),
+        region=outlines(view.mask(region)),
+    )
 
 
-def _peak(top: Mask, view: View) -> dict[str, Any]:
-    """The first of the peaks in the slice, or the number of the slice that holds the first."""
-    here = view.cut(top)
-    if not here.any():
-        return {"peak": None, "peak_slice": 1 + int(view.display.turned(top).any((1, 2)).argmax())}
-    row, column = np.unravel_index(int(here.argmax()), here.shape)
-    return {"peak": view.at(row + 0.5, column + 0.5)}
-
-
-def _reader(reading: Reading, finding: str, view: View) -> dict[str, Any]:
+def _reader_entry(reading: Reading, finding: str, view: View) -> ReaderEntry:
     mask = reading.masks.get(finding)
     spots = (view.spot(point.position) for point in reading.points.get(finding, ()))
-    return {
-        "reader": reading.reader,
-        "contours": outlines(view.mask(mask)) if mask is not None else [],
-        "points": [spot for spot in spots if spot is not None],
-    }
+    return ReaderEntry(
+        reader=reading.reader,
+        contours=outlines(view.mask(mask)) if mask is not None else [],
+        points=[spot for spot in spots if spot is not None],
+    )
 
 
-def fitted_rectangle(mask: Mask) -> list[list[float]]:
+def fitted_rectangle(mask: Mask) -> list[Point]:
     """The corners, as [x, y], of the tightest rectangle around the dominant outline."""
     return [[round(column, 2), round(row, 2)] for row, column in shape_of(mask).rectangle]

@@ -30,7 +30,7 @@ from heatcheck.studies.localization.chexlocalize.estimates import paper_estimate
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
 from heatcheck.studies.localization.facts import rule_notes, truth_kind
-from heatcheck.studies.localization.gallery import GalleryRule, explained_exhibit, make_gallery
+from heatcheck.studies.localization.gallery import GalleryRule, explained_case, make_gallery
 from heatcheck.studies.localization.models import model_differences
 from heatcheck.studies.localization.spec import (
     OWN_REGION,
@@ -230,7 +230,7 @@ class LocalizationPlan:
         explainer = self._explainer(primary, self.scored, folder, watcher)
         keys = {key.case: key for key in self.scored.keys}
         rule = GalleryRule(
-            exhibit=lambda case, finding: explained_exhibit(explainer, self.scored.source.load(keys[case]), finding),
+            case=lambda case, finding: explained_case(explainer, self.scored.source.load(keys[case]), finding),
             methods=tuple(self.methods),
             model=primary,
             region=lambda _, method: self.body.own_regions.get(method, self.body.region_rule),

@@ -15,7 +15,7 @@ from heatcheck.report.evidence import evidence_of
 from heatcheck.report.pictures import PictureError, frame_for, image_uri, map_uri, path_data, simplified
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
-from heatcheck.studies.localization.report.gallery import gallery_of
+from heatcheck.studies.localization.report.gallery import localization_gallery
 
 
 def opened(uri):
@@ -31,7 +31,7 @@ def changed_index(folder, change):
 
 
 def test_card_tells_hit_miss_shared_and_undefined_in_words(made_run):
-    card = gallery_of(evidence_of(read_run(made_run())), 10**7).cards[0]
+    card = localization_gallery(evidence_of(read_run(made_run())), 10**7).cards[0]
     assert [overlay.word for overlay in card.overlays] == ["Hit", "Miss", "Shared", "Hit", "Undefined"]
     assert card.overlays[0].label == "Grad-CAM"
     assert card.overlays[0].overlap == "0.400"
@@ -41,9 +41,9 @@ def test_card_tells_hit_miss_shared_and_undefined_in_words(made_run):
 
 def test_cards_stop_at_the_budget_and_say_how_many_are_left_out(made_run):
     evidence = evidence_of(read_run(made_run(gallery=4, noise=True)))
-    everything = gallery_of(evidence, 10**8)
+    everything = localization_gallery(evidence, 10**8)
     room = sum(card.weight for card in everything.cards[:2]) + 10
-    some = gallery_of(evidence, room)
+    some = localization_gallery(evidence, room)
     assert len(everything.cards) == 4
     assert len(some.cards) == 2
     assert some.left_out[0].startswith("2 more cases were chosen but left out")
@@ -67,7 +67,7 @@ def test_many_estimates_leave_less_room_for_pictures(made_run, monkeypatch):
 
 def test_weight_of_a_card_is_about_what_it_adds_to_the_page(made_run, monkeypatch):
     folder = made_run(gallery=3)
-    weight = sum(card.weight for card in gallery_of(evidence_of(read_run(folder)), 10**8).cards)
+    weight = sum(card.weight for card in localization_gallery(evidence_of(read_run(folder)), 10**8).cards)
     full = build_report(folder).stat().st_size
     monkeypatch.setattr(budget, "PICTURES", 0)
     assert 0.6 * weight < full - build_report(folder).stat().st_size < 1.2 * weight
@@ -77,7 +77,7 @@ def test_missing_picture_costs_one_card_and_is_counted(made_run):
     folder = made_run()
     (folder / "gallery" / "1.png").unlink()
     (folder / "gallery" / "2_0.png").write_bytes(b"not a picture")
-    gallery = gallery_of(evidence_of(read_run(folder)), 10**8)
+    gallery = localization_gallery(evidence_of(read_run(folder)), 10**8)
     assert len(gallery.cards) == 2
     assert gallery.left_out == ("2 cases could not be shown because a picture is missing or damaged.",)
 
@@ -88,7 +88,7 @@ def test_picture_outside_the_gallery_is_never_read(made_run):
     with pytest.raises(PictureError, match="outside"):
         image_uri(folder / "gallery", "../secret.png")
     evidence = changed_index(folder, lambda items: items[0].update(image="../secret.png"))
-    assert gallery_of(evidence, 10**8).cards == ()
+    assert localization_gallery(evidence, 10**8).cards == ()
 
 
 def test_item_without_readers_maps_or_reason_still_gets_a_card(made_run):
@@ -96,7 +96,7 @@ def test_item_without_readers_maps_or_reason_still_gets_a_card(made_run):
     evidence = changed_index(
         folder, lambda items: [items[0].pop(key) for key in ("readers", "maps", "why", "probability")]
     )
-    card = gallery_of(evidence, 10**8).cards[0]
+    card = localization_gallery(evidence, 10**8).cards[0]
     assert card.overlays == ()
     assert card.readers == ""
     assert "No heat map was kept for this case" in build_report(folder).read_text()
@@ -144,7 +144,7 @@ def distance(point, start, end):
 def test_the_method_a_case_was_chosen_for_comes_first(made_run):
     folder = made_run(methods=3, gallery=1)
     evidence = changed_index(folder, lambda items: items[0].update(method="method_2", probability=math.nan))
-    card = gallery_of(evidence, 10**8).cards[0]
+    card = localization_gallery(evidence, 10**8).cards[0]
     assert [overlay.label for overlay in card.overlays][:2] == ["Integrated gradients", "Grad-CAM"]
     assert card.probability == ""
     text = build_report(folder).read_text()

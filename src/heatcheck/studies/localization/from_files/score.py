@@ -32,7 +32,7 @@ from heatcheck.studies.localization.from_files.inputs import Given, ScoreInputs,
 from heatcheck.studies.localization.from_files.maps import read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings, Slice
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
-from heatcheck.studies.localization.gallery import Exhibit, GalleryRule, make_gallery
+from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -135,14 +135,14 @@ class ScorePlan:
         """Choose telling cases by their scores and draw them; write the benchmark's files where they are asked for."""
         keys = {key.case: key for key in self.keys}
 
-        def exhibit(case: str, finding: str) -> Exhibit:
+        def case_with_maps(case: str, finding: str) -> CaseWithMaps:
             stored = read_stored(self.inputs, keys[case], [finding], with_picture=True)
             maps = {name: stored.on_image(name, finding) for name in self.inputs.maps}
-            found = {name: values for name, values in maps.items() if values is not None}
-            return Exhibit(stored.case, found, stored.probabilities[finding])
+            stored_maps = {name: values for name, values in maps.items() if values is not None}
+            return CaseWithMaps(stored.case, stored_maps, stored.probabilities[finding])
 
         workers = self.options.workers
-        rule = GalleryRule(exhibit, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
+        rule = GalleryRule(case_with_maps, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
         make_gallery(folder, rule, watcher)
         if self.inputs.given.preset == "chexlocalize":
             regions, cases = folder.read_table("regions"), folder.read_table("cases")

@@ -15,7 +15,7 @@ from heatcheck.report.published import has_published_rows
 from heatcheck.studies.localization.report import published
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.figures import against_readers, ranking
-from heatcheck.studies.localization.report.gallery import gallery_of
+from heatcheck.studies.localization.report.gallery import localization_gallery, shown
 from heatcheck.studies.localization.report.sections.architectures import architectures
 from heatcheck.studies.localization.report.sections.calibration import curves, scaling
 from heatcheck.studies.localization.report.sections.confidence import confidence
@@ -56,7 +56,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in MAIN if m in evidence.measures]),
                 Section("cases", "Cases to look at", "Cases", "study/gallery.html",
-                        {"gallery": gallery_of(evidence, room_for_pictures(evidence, files))}),
+                        shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),
                 Section("model", "How good is the model itself?", "Model", "study/model.html", _model(evidence)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
                 closing.gaps(evidence, undefined, NO_FAILURE),

@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from heatcheck.core.records import CaseRecord, Estimate, Score, ShardTables, condition
+from heatcheck.runs.gallery import index_of
 from heatcheck.runs.store import RunFolder, locked
+from heatcheck.studies.modality.vocabulary import ModalityEntry, ModalityMapsEntry
 
 METHODS = ("gradient", "lime", "grad_cam")
 CASES = tuple(f"c{n}" for n in range(8))
@@ -55,8 +57,11 @@ def run(tmp_path):
 
 def gallery_of(run):
     """Two cases in the gallery, with what a sheet needs of it."""
-    items = [{"case": case, "maps": [{"method": method} for method in METHODS]} for case in CASES[:2]]
-    (run / "gallery" / "index.json").write_text(json.dumps({"items": items}))
+    maps = tuple(
+        ModalityMapsEntry(method=name, files={}, msfi=0.5, mi_correlation=None, lesion_share=0.2) for name in METHODS
+    )
+    shown = [ModalityEntry(id=case, case=case, finding="HGG", shape=(8, 8), images={}, maps=maps) for case in CASES[:2]]
+    RunFolder(run).write_gallery(index_of(shown))
 
 
 def rated(path, readers=("anna", "ben")):

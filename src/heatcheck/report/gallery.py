@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -9,8 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, Unit, count, number
 from heatcheck.report.pictures import RAMP, PictureError
-from heatcheck.runs.gallery import Entry, read_entry
-from heatcheck.runs.gallery import items_of as items_in
+from heatcheck.runs.gallery import Entry, items_of, read_entry
 
 
 class Card(Protocol):
@@ -31,6 +31,7 @@ class Card(Protocol):
 
 AnyCard = TypeVar("AnyCard", bound=Card)
 AnyMap = TypeVar("AnyMap")
+BROKEN = (PictureError, KeyError, TypeError, ValueError)  # the card of an entry cannot be made
 
 
 def ramp() -> str:
@@ -47,7 +48,7 @@ def fitting(
     for item in items:
         try:
             card = made(item)
-        except (PictureError, KeyError, TypeError, ValueError):
+        except BROKEN:
             broken += 1
             continue
         if used + card.weight > budget:
@@ -97,27 +98,17 @@ def gallery_of(
     `record` is the study's, and `made` also gets the folder of the pictures.
     """
     folder = evidence.run.path / "gallery"
-    items = items_in(evidence.run.gallery)
+    items = items_of(evidence.run.gallery)
     return Gallery(*fitting(items, lambda item: made(read_entry(record, item), folder), budget))
 
 
-def exhibits_of(
-    evidence: Evidence, made: Callable[[Mapping[str, Any], Path], AnyCard], budget: int
-) -> Gallery[AnyCard]:
-    """As many cards as fit into `budget` bytes, in the order the study chose them; `made` also gets their folder."""
-    folder = evidence.run.path / "gallery"
-    return Gallery(*fitting(items_of(evidence), lambda item: made(item, folder), budget))
-
-
-def items_of(evidence: Evidence) -> Sequence[Mapping[str, Any]]:
-    """What the study chose to show."""
-    found: Sequence[Mapping[str, Any]] = evidence.run.gallery.get("items", [])
-    return found
-
-
-def in_order(maps: Sequence[Mapping[str, Any]], key: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The maps in the order of the names; those of no name last."""
-    return sorted(maps, key=lambda each: names.index(each[key]) if each[key] in names else len(names))
+def entries_of(evidence: Evidence, record: type[Entry]) -> list[Entry]:
+    """The entries that can be read, in the order the study chose them."""
+    entries = []
+    for item in items_of(evidence.run.gallery):
+        with suppress(ValueError):
+            entries.append(read_entry(record, item))
+    return entries
 
 
 def by_name(maps: Iterable[AnyMap], name_of: Callable[[AnyMap], str], names: Sequence[str]) -> list[AnyMap]:

@@ -11,7 +11,7 @@ from heatcheck.core.records import Case, CaseKey
 from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import MaskRule, modal_case
-from heatcheck.studies.modality.gallery import MOST_SLICES, Exhibit, cut_of, evenly, make_modality_gallery
+from heatcheck.studies.modality.gallery import MOST_SLICES, ModalCaseWithMaps, cut_of, evenly, make_modality_gallery
 
 NAMES = ("T1", "T1C")
 RAS = np.diag([1.0, 1.0, 1.0, 1.0])  # stored from left to right, back to front and below upwards
@@ -61,7 +61,8 @@ RULE = SimpleNamespace(modalities=NAMES, model="net", classes=("LGG", "HGG"), pr
 
 def drawn(folder, case, maps=None):
     """The one item of a gallery, and its pictures."""
-    shown = Exhibit(case, 2, "LGG", 0.75, maps or {"gradient": np.stack([case.masks[0] * 0.5, case.masks[0] * 1.0])})
+    maps = maps or {"gradient": np.stack([case.masks[0] * 0.5, case.masks[0] * 1.0])}
+    shown = ModalCaseWithMaps(case, 2, "LGG", 0.75, maps)
     run = Run(folder)
     make_modality_gallery(run, RULE, ["a"], lambda _: shown, Silent())
     (item,) = json.loads((folder / "gallery/index.json").read_text())["items"]

@@ -7,6 +7,7 @@ from tests.studies.modality.made_tables import estimated, msfi_of, rule_of
 
 from heatcheck.core.errors import InputError
 from heatcheck.studies.modality.ratings import read_ratings, write_sheet
+from heatcheck.studies.modality.vocabulary import ModalityEntry, ModalityMapsEntry
 
 CASES, METHODS = ("c0", "c1", "c2"), ("gradient", "lime", "grad_cam")
 HEADER = "reader,case,method,rating,comment\n"
@@ -67,22 +68,26 @@ def test_unknown_case_among_hundreds_does_not_list_them_all(tmp_path):
         read_ratings(written(tmp_path, "anna,zzzz,gradient,50,\n"), cases, METHODS)
 
 
-GALLERY = {"items": [{"case": c, "maps": [{"method": m} for m in (*METHODS, "uniform")]} for c in CASES]}
+SHOWN = tuple(
+    ModalityMapsEntry(method=name, files={}, msfi=0.5, mi_correlation=None, lesion_share=0.2)
+    for name in (*METHODS, "uniform")
+)
+ENTRIES = [ModalityEntry(id=c, case=c, finding="HGG", shape=(8, 8), images={}, maps=SHOWN) for c in CASES]
 
 
 def test_sheet_has_a_row_for_every_map_of_the_gallery(tmp_path):
     target = tmp_path / "sheet.csv"
-    assert write_sheet(target, GALLERY, METHODS) == 9
+    assert write_sheet(target, ENTRIES, METHODS) == 9
     lines = target.read_text().splitlines()
     assert lines[0] + "\n" == HEADER
     assert lines[1] == ",c0,gradient,,"
     assert len(lines) == 10
     with pytest.raises(InputError, match="is there already"):
-        write_sheet(target, GALLERY, METHODS)
+        write_sheet(target, ENTRIES, METHODS)
     with pytest.raises(InputError, match="no folder"):
-        write_sheet(tmp_path / "nowhere" / "sheet.csv", GALLERY, METHODS)
+        write_sheet(tmp_path / "nowhere" / "sheet.csv", ENTRIES, METHODS)
     with pytest.raises(InputError, match="shows no map"):
-        write_sheet(tmp_path / "other.csv", {}, METHODS)
+        write_sheet(tmp_path / "other.csv", [], METHODS)
 
 
 def rated(folder, ratings, *scores, **changed):

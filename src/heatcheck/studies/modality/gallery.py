@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -15,7 +15,7 @@ from jaxtyping import Float, Shaped, UInt8
 from heatcheck.core.orientation import Display, radiological
 from heatcheck.core.records import Case, Map, Outlines, condition
 from heatcheck.maps.files import share_nifti_bytes, write_whole
-from heatcheck.running.gallery import outlines
+from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import Masks, ModalCase
@@ -23,7 +23,7 @@ from heatcheck.studies.modality.explaining import ModalMap, on_image
 from heatcheck.studies.modality.means import read_scores
 from heatcheck.studies.modality.settings import ModalityRule
 from heatcheck.studies.modality.stage import Judging
-from heatcheck.studies.modality.vocabulary import UNIFORM
+from heatcheck.studies.modality.vocabulary import SHARED_MAP, UNIFORM, ModalityEntry, ModalityMapsEntry
 
 if TYPE_CHECKING:
     from heatcheck.studies.modality.plan import ModalityPlan
@@ -35,7 +35,7 @@ Stack = Shaped[np.ndarray, "slice row column"]
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class ModalCaseWithMaps:
     """A case with everything that is shown of it, on the image's grid."""
 
     case: ModalCase
@@ -71,29 +71,35 @@ def evenly(length: int, wanted: int) -> list[int]:
 
 
 def make_modality_gallery(
-    folder: RunFolder, rule: ModalityRule, cases: Sequence[str], exhibit: Callable[[str], Exhibit], watcher: Watcher
+    folder: RunFolder,
+    rule: ModalityRule,
+    cases: Sequence[str],
+    with_maps: Callable[[str], ModalCaseWithMaps],
+    watcher: Watcher,
 ) -> None:
     """Draw the cases and store pictures and index in the run's folder."""
-    watcher.start("gallery", len(cases))
-    told = _told(folder, rule, cases)
-    items = []
-    for number, case in enumerate(cases):
-        items.append(_item(folder, f"{number:03d}", exhibit(case), rule.modalities, told))
-        watcher.advance()
-    folder.write_gallery({"items": items})
+    scores = _scores_shown(folder, rule, cases)
+    drawn = (
+        DrawnCase(_draw(folder, f"{number:03d}", with_maps(case), rule.modalities, scores))
+        for number, case in enumerate(cases)
+    )
+    store_gallery(folder, drawn, len(cases), watcher)
 
 
-def _told(folder: RunFolder, rule: ModalityRule, cases: Sequence[str]) -> Mapping[tuple[str, str, str], float]:
-    """The scores beside the maps, by case, method and metric."""
+ShownScores = Mapping[tuple[str, str, str], float]  # by case, method and metric
+
+
+def _scores_shown(folder: RunFolder, rule: ModalityRule, cases: Sequence[str]) -> ShownScores:
+    """The scores beside the maps."""
     scores = read_scores(folder.path, list(SHOWN), rule.model)
-    found: dict[tuple[str, str, str], float] = {}
+    shown: dict[tuple[str, str, str], float] = {}
     for metric in SHOWN:
         at = condition(**rule.primary(metric))
         rows: pd.DataFrame = scores[(scores["metric"] == metric) & (scores["at"] == at) & scores["case"].isin(cases)]
         values = rows["value"].to_numpy(float)
         for case, method, value in zip(rows["case"], rows["method"], values, strict=True):
-            found[case, method, metric] = float(value)
-    return found
+            shown[case, method, metric] = float(value)
+    return shown
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ class Cut:
             cv2.resize(np.ascontiguousarray(one, np.float32), (columns, rows), interpolation=_way(one.shape, self.size))
             for one in self.stack(values)
         ]
-        return np.clip(np.round(np.hstack(small) * 255), 0, 255).astype(np.uint8)
+        return grey(np.hstack(small))
 
     def outlines(self, mask: Shaped[np.ndarray, "*space"]) -> list[Outlines]:
         """The outlines of a mask in each slice, in the slice's own pixels."""
@@ -155,45 +161,42 @@ def _size(shape: tuple[int, ...], voxel: tuple[float, float], side: int) -> tupl
     return rows, columns
 
 
-def _item(
-    folder: RunFolder,
-    number: str,
-    shown: Exhibit,
-    modalities: Sequence[str],
-    told: Mapping[tuple[str, str, str], float],
-) -> dict[str, Any]:
+def _draw(
+    folder: RunFolder, prefix: str, shown: ModalCaseWithMaps, modalities: Sequence[str], scores: ShownScores
+) -> ModalityEntry:
+    """The entry of a case whose pictures are now written; their names begin with the prefix."""
     case, key = shown.case.case, shown.case.case.key
     cut = cut_of(case, shown.case.masks)
-    images = {name: f"{number}-image-{name}.png" for name in modalities}
+    images = {name: f"{prefix}-image-{name}.png" for name in modalities}
     for file, channel in zip(images.values(), case.image, strict=True):
         folder.write_picture(file, cut.strip(windowed(channel)))
     maps = []
     for method, values in shown.maps.items():
-        names = modalities if len(values) == len(modalities) else ("all",)
-        files = {name: f"{number}-map-{method}-{name}.png" for name in names}
+        names = modalities if len(values) == len(modalities) else (SHARED_MAP,)
+        files = {name: f"{prefix}-map-{method}-{name}.png" for name in names}
         for file, channel in zip(files.values(), values, strict=True):
             folder.write_picture(file, cut.strip(channel))
-        scores = {metric: _plain(told.get((key.case, method, metric))) for metric in SHOWN}
-        maps.append({"method": method, "files": files, **scores})
-    return {
-        "id": number,
-        "case": key.case,
-        "patient": key.patient,
-        "finding": shown.case.label,
-        "said": shown.said,
-        "probability": shown.probability,
-        "fold": shown.fold,
-        "shape": list(cut.size),
-        "slices": len(cut.places),
-        "first": cut.places[0],
-        "step": cut.places[1] - cut.places[0] if len(cut.places) > 1 else 1,
-        "start": cut.start,
-        "plane": cut.display.plane,
-        "sides": cut.display.sides,
-        "images": images,
-        "outlines": {name: cut.outlines(mask) for name, mask in zip(modalities, shown.case.masks, strict=True)},
-        "maps": maps,
-    }
+        known = {metric: _plain(scores.get((key.case, method, metric))) for metric in SHOWN}
+        maps.append(ModalityMapsEntry(method=method, files=files, **known))
+    return ModalityEntry(
+        id=prefix,
+        case=key.case,
+        patient=key.patient,
+        finding=shown.case.label,
+        said=shown.said,
+        probability=shown.probability,
+        fold=shown.fold,
+        shape=cut.size,
+        slices=len(cut.places),
+        first=cut.places[0],
+        step=cut.places[1] - cut.places[0] if len(cut.places) > 1 else 1,
+        start=cut.start,
+        plane=cut.display.plane,
+        sides=cut.display.sides,
+        images=images,
+        outlines={name: cut.outlines(mask) for name, mask in zip(modalities, shown.case.masks, strict=True)},
+        maps=tuple(maps),
+    )
 
 
 def _plain(value: float | None) -> float | None:
@@ -219,10 +222,10 @@ class NiftiMaps:
     modalities: tuple[str, ...]
 
     def __call__(self, case: Case, method: str, values: ModalMap) -> None:
-        """Store a map; one that stands for all modalities is stored once, as `all`."""
+        """Store a map; one that stands for all modalities is stored once."""
         target = self._of(case)
         target.mkdir(parents=True, exist_ok=True)
-        names = self.modalities if len(values) == len(self.modalities) else ("all",)
+        names = self.modalities if len(values) == len(self.modalities) else (SHARED_MAP,)
         for name, channel in zip(names, values, strict=True):
             about = f"heatcheck {method} {name}, 0 to 1"
             content = share_nifti_bytes(channel, case.affine, about)
@@ -250,10 +253,10 @@ def illustrate_modality(
     where = {key.case: (tested, key) for tested in map(plan.tested, plan.folds) for key in tested.keys}
     export = NiftiMaps(folder.path, plan.modalities) if plan.body.nifti == "gallery" else None
 
-    def exhibit(case: str) -> Exhibit:
+    def with_maps(case: str) -> ModalCaseWithMaps:
         tested, key = where[case]
         judges = judging(tested.fold)
-        shown = _exhibit(judges, tested.fold, plan.seen.case(tested.source.load(key)))
+        shown = _case_with_maps(judges, tested.fold, plan.seen.case(tested.source.load(key)))
         if export is not None:
             for method, values in shown.maps.items():
                 export(shown.case.case, method, values)
@@ -261,10 +264,10 @@ def illustrate_modality(
 
     # one network after the other: each is loaded once
     ordered = sorted(cases, key=lambda case: where[case][0].fold)
-    make_modality_gallery(folder, plan.rule, ordered, exhibit, watcher)
+    make_modality_gallery(folder, plan.rule, ordered, with_maps, watcher)
 
 
-def _exhibit(judging: Judging, fold: int, case: ModalCase) -> Exhibit:
+def _case_with_maps(judging: Judging, fold: int, case: ModalCase) -> ModalCaseWithMaps:
     """The case with what its network says and every method's map."""
     explainer = judging.explainer
     answered = explainer.answers([case.case])
@@ -275,4 +278,4 @@ def _exhibit(judging: Judging, fold: int, case: ModalCase) -> Exhibit:
     }
     (said,) = answered.said
     probability = float(answered.probabilities[0, said])
-    return Exhibit(case, fold, explainer.classifier.outputs[said], probability, maps)
+    return ModalCaseWithMaps(case, fold, explainer.classifier.outputs[said], probability, maps)

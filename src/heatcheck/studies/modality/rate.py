@@ -6,10 +6,12 @@ from pathlib import Path
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import Estimate
 from heatcheck.running.reporting import build_report
+from heatcheck.runs.gallery import items_of, read_entry
 from heatcheck.runs.store import RunFolder, locked, read_manifest, read_run
 from heatcheck.studies.modality.estimates import known_cases, rated_cases
 from heatcheck.studies.modality.ratings import RATING, opinion_rows, read_ratings, write_sheet
 from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.vocabulary import ModalityEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ def rate_run(run: Path, ratings: Path) -> Rated:
 
 def sheet_for(run: Path, target: Path) -> int:
     """How many rows an empty table of ratings has, for every map that the run's gallery shows."""
-    return write_sheet(target, read_run(run).gallery, _rule(run).methods)
+    methods = _rule(run).methods
+    entries = (read_entry(ModalityEntry, item) for item in items_of(read_run(run).gallery))
+    return write_sheet(target, entries, methods)
 
 
 def _rule(run: Path) -> ModalityRule:

@@ -4,7 +4,6 @@ import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.spearman import ranks
 from heatcheck.studies.modality.means import of_metric, read_scores, with_numbers
 from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.vocabulary import ModalityEntry
 
 FILE = "ratings.csv"  # its name in a run's folder
 COLUMNS = ("reader", "case", "method", "rating", "comment")
@@ -129,18 +129,13 @@ def _near(name: str, known: Collection[str]) -> str:
     return phrase if phrase.startswith("did you") or len(known) <= 20 else f"it has {len(known)} others"
 
 
-def write_sheet(path: Path, gallery: Mapping[str, Any], methods: Sequence[str]) -> int:
+def write_sheet(path: Path, entries: Iterable[ModalityEntry], methods: Sequence[str]) -> int:
     """How many rows an empty table has, with one for each map of the gallery; a file that is there is not touched."""
     if path.exists():
         raise InputError(f"{path} is there already, and may hold ratings; choose another name")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder; choose a file in one that exists")
-    rows = [
-        ["", item["case"], shown["method"], "", ""]
-        for item in gallery.get("items", [])
-        for shown in item["maps"]
-        if shown["method"] in methods
-    ]
+    rows = [["", entry.case, maps.method, "", ""] for entry in entries for maps in entry.maps if maps.method in methods]
     if not rows:
         raise InputError("the run's gallery shows no map to rate; run the study again with a gallery")
     write_rows(path, rows)

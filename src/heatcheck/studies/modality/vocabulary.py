@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from heatcheck.core.records import ONE_VALUE
+from heatcheck.core.records import ONE_VALUE, Outlines
 
 _NEAR = 1e-9  # sums in another order differ in the last bits
 MANY = 10  # patients: so many that all say the same are sure of it
@@ -64,6 +65,7 @@ def first_among(found: Mapping[str, Ranged]) -> tuple[str, ...]:
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
 RIGHT = "right"  # the metric that says whether the class was told
+SHARED_MAP = "all"  # in the place of a modality, where one map stands for all
 UNIFORM = "uniform"  # the method of the floor's rows
 MAP_METRICS = (
     "mi_correlation", "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum", "inside_share",
@@ -75,3 +77,37 @@ FLOORED = ("msfi", "lesion_share")
 def shown_name(shown: Iterable[bool], modalities: Sequence[str]) -> str:
     """What tables call a subset of the modalities."""
     return "+".join(name for name, there in zip(modalities, shown, strict=True) if there)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModalityMapsEntry:
+    """One method's maps of a gallery's case and their scores, None where undefined."""
+
+    method: str
+    files: dict[str, str]  # by modality; each a strip of slices
+    msfi: float | None
+    mi_correlation: float | None
+    lesion_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModalityEntry:
+    """A case of the gallery: a strip of slices for each modality, and the outlines of its lesion in each slice."""
+
+    id: str
+    case: str
+    patient: str = ""
+    finding: str  # the true class
+    said: str = ""  # the class the network names
+    probability: float | None = None
+    fold: int = 0
+    shape: tuple[int, int]  # of a slice
+    slices: int = 1
+    first: int = 0  # the number of the first slice shown
+    step: int = 1  # from one slice to the next
+    start: int = 0  # which of those shown comes first
+    plane: str = ""
+    sides: str = ""
+    images: dict[str, str]  # by modality
+    outlines: dict[str, list[Outlines]] = field(default_factory=dict)  # by modality and slice
+    maps: tuple[ModalityMapsEntry, ...] = ()

@@ -1,19 +1,18 @@
 """Cases to look at: every modality's image and outline, and each method's map over them; volumes slice by slice."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, exhibits_of, in_order, items_of, likely, told
+from heatcheck.report.gallery import BROKEN, Gallery, by_name, entries_of, gallery_of, likely, lying, told
 from heatcheck.report.numbers import SCORE, SHARE, number
-from heatcheck.report.pictures import Contour, PictureError, Strip, simplified
+from heatcheck.report.pictures import Contour, Strip, simplified
 from heatcheck.studies.modality.report.facts import folds_of, game, modalities_of, phi
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
+from heatcheck.studies.modality.vocabulary import SHARED_MAP, ModalityEntry, ModalityMapsEntry
 
-ALL = "all"  # the key of a map that is the same for all modalities
 MOST = 7_500_000  # bytes of pictures, so that the page stays below 10 MB
 WANTED = 4  # cards that should fit, before pictures become coarser
 _SOME = 4  # of so many methods, one is enough to see how much pictures weigh
@@ -35,7 +34,7 @@ STACK = (Detail(192, 112, 64, 48), Detail(160, 80, 32, 32), Detail(128, 64, 16, 
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ModalityView:
     """One modality of the case: its strip of slices, and the lesion's outline in every slice of the strip."""
 
     modality: str
@@ -45,7 +44,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MethodMaps:
     """One method's maps, one for each modality or one for all."""
 
     label: str
@@ -57,7 +56,7 @@ class Trial:
     @property
     def is_shared(self) -> bool:
         """Whether all modalities have the same map."""
-        return ALL in self.maps
+        return SHARED_MAP in self.maps
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ class ModalityCard:
     numbers: tuple[int, ...]  # of the slices, counted from 1
     start: int  # place of the slice that is shown first
     lies: str  # how the picture lies, where the file says so
-    views: tuple[View, ...]
-    trials: tuple[Trial, ...]
+    views: tuple[ModalityView, ...]
+    trials: tuple[MethodMaps, ...]
 
     @property
     def group(self) -> str:
@@ -106,54 +105,52 @@ class ModalityCard:
 
 def modality_gallery(evidence: Evidence, budget: int) -> Gallery[ModalityCard]:
     """As many cards as fit into `budget` bytes, in the study's order, as finely as lets some of them fit."""
-    room, items = min(budget, MOST), items_of(evidence)
-    deep = any(int(item.get("slices") or 1) > 1 for item in items)
-    *finer, coarsest = STACK if deep else SINGLE
-    wanted = min(len(items), WANTED)
-    detail = next((each for each in finer if _about(evidence, each) * wanted <= room), coarsest)
-    return exhibits_of(evidence, lambda item, folder: _card(evidence, item, folder, detail), room)
+    room, entries = min(budget, MOST), entries_of(evidence, ModalityEntry)
+    *finer, coarsest = STACK if any(entry.slices > 1 for entry in entries) else SINGLE
+    wanted = min(len(entries), WANTED)
+    detail = next((each for each in finer if _about(evidence, entries, each) * wanted <= room), coarsest)
+    return gallery_of(evidence, ModalityEntry, lambda entry, folder: _card(evidence, entry, folder, detail), room)
 
 
-def _about(evidence: Evidence, detail: Detail) -> int:
+def _about(evidence: Evidence, entries: Iterable[ModalityEntry], detail: Detail) -> int:
     """The weight of the first card that can be made, from some of its methods; 0 where none can."""
-    for item in items_of(evidence):
+    for entry in entries:
+        some = replace(entry, maps=entry.maps[::_SOME])
         try:
-            some = {**item, "maps": item.get("maps", [])[::_SOME]}
             card = _card(evidence, some, evidence.run.path / "gallery", detail)
-        except (PictureError, KeyError, TypeError, ValueError):
+        except BROKEN:
             continue
-        methods = len(item.get("maps", [])) / max(1, len(card.trials))
+        methods = len(entry.maps) / max(1, len(card.trials))
         return int(card.image_weight + card.map_weight * methods)
     return 0
 
 
-def _card(evidence: Evidence, item: Mapping[str, Any], folder: Path, detail: Detail) -> ModalityCard:
-    height, width = (int(side) for side in item["shape"])
-    slices, start = int(item.get("slices") or 1), int(item.get("start") or 0)
-    kept = kept_slices(slices, start, detail.slices)
-    first, step = int(item.get("first") or 0), int(item.get("step") or 1)
-    images = Strip(slices, kept, detail.image)
-    maps = Strip(slices, kept, detail.map, detail.levels)
-    modalities = modalities_of(evidence) or tuple(item["images"])
+def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Detail) -> ModalityCard:
+    height, width = entry.shape
+    kept = kept_slices(entry.slices, entry.start, detail.slices)
+    images = Strip(entry.slices, kept, detail.image)
+    maps = Strip(entry.slices, kept, detail.map, detail.levels)
     order = [method.name for method in (*sorted_by_msfi(evidence), *evidence.floors)]
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     return ModalityCard(
-        case=str(item["case"]),
-        finding=str(item["finding"]),
-        said=str(item.get("said") or ""),
-        probability=likely(item.get("probability")),
-        fold=str(item.get("fold") or "") if len(folds_of(evidence)) > 1 else "",
+        case=entry.case,
+        finding=entry.finding,
+        said=entry.said,
+        probability=likely(entry.probability),
+        fold=str(entry.fold or "") if len(folds_of(evidence)) > 1 else "",
         height=height,
         width=width,
-        numbers=tuple(first + step * place + 1 for place in kept),
-        start=kept.index(start),
-        lies=", ".join(str(item[part]) for part in ("plane", "sides") if item.get(part)).replace("'", "\u2019"),
+        numbers=tuple(entry.first + entry.step * place + 1 for place in kept),
+        start=kept.index(entry.start),
+        lies=lying(entry.plane, entry.sides),
         views=tuple(
-            View(name, images.image_uri(folder, item["images"][name]),
-                 outline(item.get("outlines", {}).get(name, []), kept, width), _importance(evidence, item, name))
-            for name in modalities
+            ModalityView(name, images.image_uri(folder, entry.images[name]),
+                         outline(entry.outlines.get(name, []), kept, width), _importance(evidence, entry, name))
+            for name in modalities_of(evidence) or tuple(entry.images)
         ),
-        trials=tuple(_trial(each, folder, maps, labels) for each in in_order(item.get("maps", []), "method", order)),
+        trials=tuple(
+            _method_maps(each, folder, maps, labels) for each in by_name(entry.maps, lambda each: each.method, order)
+        ),
     )  # fmt: skip
 
 
@@ -176,18 +173,18 @@ def outline(slices: Sequence[Sequence[Contour]], kept: Sequence[int], width: int
     return "".join(parts)
 
 
-def _importance(evidence: Evidence, item: Mapping[str, Any], modality: str) -> str:
+def _importance(evidence: Evidence, entry: ModalityEntry, modality: str) -> str:
     """The Shapley value of the lesion in this modality, for the network of the case's fold."""
-    played = game(evidence, "phi_lesion").of_fold(int(item.get("fold") or 1))
+    played = game(evidence, "phi_lesion").of_fold(entry.fold or 1)
     row = phi(evidence, played, modality)
     return "" if row is None or math.isnan(row.value) else number(row.value, SCORE.rounded(2))
 
 
-def _trial(facts: Mapping[str, Any], folder: Path, strip: Strip, labels: Mapping[str, str]) -> Trial:
-    return Trial(
-        label=labels.get(facts["method"], str(facts["method"])),
-        maps={str(name): strip.map_uri(folder, file) for name, file in facts["files"].items()},
-        msfi=told(facts.get("msfi"), SCORE.rounded(2)),
-        correlation=told(facts.get("mi_correlation"), SCORE.rounded(2)),
-        share=told(facts.get("lesion_share"), SHARE.rounded(0)),
+def _method_maps(entry: ModalityMapsEntry, folder: Path, strip: Strip, labels: Mapping[str, str]) -> MethodMaps:
+    return MethodMaps(
+        label=labels.get(entry.method, entry.method),
+        maps={name: strip.map_uri(folder, file) for name, file in entry.files.items()},
+        msfi=told(entry.msfi, SCORE.rounded(2)),
+        correlation=told(entry.mi_correlation, SCORE.rounded(2)),
+        share=told(entry.lesion_share, SHARE.rounded(0)),
     )

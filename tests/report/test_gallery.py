@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heatcheck.report.gallery import by_name, entries_of, gallery_of, likely, lying
+from heatcheck.report.gallery import by_name, entries_of, gallery_of, likely, orientation
 from heatcheck.report.pictures import RAMP, PictureError
 
 
@@ -74,7 +74,7 @@ def test_maps_follow_the_names_and_unknown_ones_come_last():
     [("", "", ""), ("axial", "", "axial"), ("axial", "patient's right", "axial, patient\u2019s right")],
 )
 def test_how_a_picture_lies_is_said_as_far_as_it_is_known(plane, sides, words):
-    assert lying(plane, sides) == words
+    assert orientation(plane, sides) == words
 
 
 @pytest.mark.parametrize(("chance", "words"), [(None, ""), (math.nan, ""), (0.934, "93\u00a0%")])

@@ -1,11 +1,11 @@
 """Galleries, a case with a picture for each method or network: what those of all studies share."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, Unit, count, number
@@ -39,38 +39,6 @@ def ramp() -> str:
     return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
 
 
-def fitting(
-    items: Sequence[Mapping[str, Any]], made: Callable[[Mapping[str, Any]], AnyCard], budget: int
-) -> tuple[tuple[AnyCard, ...], tuple[str, ...]]:
-    """The first items' cards that together stay within `budget` bytes, and sentences on what was left out."""
-    cards: list[AnyCard] = []
-    broken = used = 0
-    for item in items:
-        try:
-            card = made(item)
-        except BROKEN:
-            broken += 1
-            continue
-        if used + card.weight > budget:
-            break
-        used += card.weight
-        cards.append(card)
-    return tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget))
-
-
-def _sentences(over: int, broken: int, budget: int) -> list[str]:
-    sentences = []
-    if over:
-        cases = count(over, "more case was", "more cases were")
-        sentences.append(
-            f"{cases} chosen but left out, to keep the pictures of this page under {budget / 1e6:.0f} MB; "
-            "they lie in the run's gallery folder."
-        )
-    if broken:
-        sentences.append(f"{count(broken, 'case')} could not be shown because a picture is missing or damaged.")
-    return sentences
-
-
 @dataclass(frozen=True, slots=True)
 class Gallery(Generic[AnyCard]):
     """The cards that fit, and what was left out in plain sentences."""
@@ -97,9 +65,33 @@ def gallery_of(
 
     `record` is the study's, and `made` also gets the folder of the pictures.
     """
-    folder = evidence.run.path / "gallery"
-    items = items_of(evidence.run.gallery)
-    return Gallery(*fitting(items, lambda item: made(read_entry(record, item), folder), budget))
+    folder, items = evidence.run.path / "gallery", items_of(evidence.run.gallery)
+    cards: list[AnyCard] = []
+    broken = used = 0
+    for item in items:
+        try:
+            card = made(read_entry(record, item), folder)
+        except BROKEN:
+            broken += 1
+            continue
+        if used + card.weight > budget:
+            break
+        used += card.weight
+        cards.append(card)
+    return Gallery(tuple(cards), tuple(_sentences(len(items) - len(cards) - broken, broken, budget)))
+
+
+def _sentences(over: int, broken: int, budget: int) -> list[str]:
+    sentences = []
+    if over:
+        cases = count(over, "more case was", "more cases were")
+        sentences.append(
+            f"{cases} chosen but left out, to keep the pictures of this page under {budget / 1e6:.0f} MB; "
+            "they lie in the run's gallery folder."
+        )
+    if broken:
+        sentences.append(f"{count(broken, 'case')} could not be shown because a picture is missing or damaged.")
+    return sentences
 
 
 def entries_of(evidence: Evidence, record: type[Entry]) -> list[Entry]:
@@ -116,13 +108,13 @@ def by_name(maps: Iterable[AnyMap], name_of: Callable[[AnyMap], str], names: Seq
     return sorted(maps, key=lambda each: names.index(name_of(each)) if name_of(each) in names else len(names))
 
 
-def lying(plane: str, sides: str) -> str:
+def orientation(plane: str, sides: str) -> str:
     """How a picture lies in the patient, in words; nothing where neither is known."""
     return ", ".join(filter(None, (plane, sides))).replace("'", "\u2019")
 
 
-def told(value: float | None, unit: Unit) -> str:
-    """A number that the index may not have."""
+def number_or_dash(value: float | None, unit: Unit) -> str:
+    """The number in its unit; a dash where the index does not know it."""
     return number(math.nan if value is None else float(value), unit)
 
 

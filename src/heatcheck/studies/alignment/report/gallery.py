@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, told
+from heatcheck.report.gallery import Gallery, by_name, gallery_of, number_or_dash
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.studies.alignment.report.facts import ARMS, bases, methods_of
@@ -69,6 +69,6 @@ def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> Alig
 
 
 def _map(entry: ArmMapEntry, folder: Path) -> ArmMap:
-    mass, rank = (told(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
-    chance = told(entry.probability, SHARE.rounded(0))
+    mass, rank = (number_or_dash(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
+    chance = number_or_dash(entry.probability, SHARE.rounded(0))
     return ArmMap(ARMS[entry.arm], map_uri(folder, entry.file, TOP), chance, mass, rank)

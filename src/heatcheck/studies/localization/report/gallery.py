@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, lying, told
+from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry
@@ -117,7 +117,7 @@ def _lies(entry: LocalizationEntry) -> str:
     if entry.slices:
         along = "" if plane else " along the first axis of the file"
         plane = f"{plane} slice {entry.slice} of {entry.slices}{along}".strip()
-    return lying(plane, entry.sides or "")
+    return orientation(plane, entry.sides or "")
 
 
 def _overlay(entry: MethodMapEntry, folder: Path, frame: Frame, labels: Mapping[str, str]) -> Overlay:
@@ -130,7 +130,7 @@ def _overlay(entry: MethodMapEntry, folder: Path, frame: Frame, labels: Mapping[
         sign=sign,
         word=word,
         sentence=sentence,
-        overlap=told(entry.iou, SCORE),
+        overlap=number_or_dash(entry.iou, SCORE),
     )
 
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import BROKEN, Gallery, by_name, entries_of, gallery_of, likely, lying, told
+from heatcheck.report.gallery import (
+    BROKEN,
+    Gallery,
+    by_name,
+    entries_of,
+    gallery_of,
+    likely,
+    number_or_dash,
+    orientation,
+)
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.pictures import Contour, Strip, simplified
 from heatcheck.studies.modality.report.facts import folds_of, game, modalities_of, phi
@@ -142,7 +151,7 @@ def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Detail
         width=width,
         numbers=tuple(entry.first + entry.step * place + 1 for place in kept),
         start=kept.index(entry.start),
-        lies=lying(entry.plane, entry.sides),
+        lies=orientation(entry.plane, entry.sides),
         views=tuple(
             ModalityView(name, images.image_uri(folder, entry.images[name]),
                          outline(entry.outlines.get(name, []), kept, width), _importance(evidence, entry, name))
@@ -184,7 +193,7 @@ def _method_maps(entry: ModalityMapsEntry, folder: Path, strip: Strip, labels: M
     return MethodMaps(
         label=labels.get(entry.method, entry.method),
         maps={name: strip.map_uri(folder, file) for name, file in entry.files.items()},
-        msfi=told(entry.msfi, SCORE.rounded(2)),
-        correlation=told(entry.mi_correlation, SCORE.rounded(2)),
-        share=told(entry.lesion_share, SHARE.rounded(0)),
+        msfi=number_or_dash(entry.msfi, SCORE.rounded(2)),
+        correlation=number_or_dash(entry.mi_correlation, SCORE.rounded(2)),
+        share=number_or_dash(entry.lesion_share, SHARE.rounded(0)),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, told
+from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash
 from heatcheck.report.numbers import SCORE
 from heatcheck.report.pictures import image_uri, map_uri
 from heatcheck.studies.triggers.report.facts import triggers_of
@@ -122,7 +122,7 @@ def _method_outcome(
         box=_rectangle(entry.box) if entry.box else None,
         sign=sign,
         outcome=outcome,
-        overlap=told(entry.iou, SCORE.rounded(2)),
+        overlap=number_or_dash(entry.iou, SCORE.rounded(2)),
     )
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import CaseRecord, Prediction, Score, condition
 from heatcheck.runs.tables import write_table
+from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.estimates import alignment_estimates
-from heatcheck.studies.alignment.vocabulary import AlignmentRule, Base
+from heatcheck.studies.alignment.vocabulary import Base
 
 CNN, VIT = (
     Base("cnn", "densenet_compact", "DenseNet", "random", False),
@@ -27,7 +28,7 @@ def rule_of(**changed):
         "seed": 3,
         "human": "readers",
     }
-    return AlignmentRule(**{**usual, **changed})
+    return AlignmentSettings(**{**usual, **changed})
 
 
 def scored(values, arm, seed=None, *, model="cnn", method="gradient", metric="mass", finding="Nodule", **more):

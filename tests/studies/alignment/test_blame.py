@@ -9,9 +9,10 @@ from heatcheck.runs.tables import write_table
 from heatcheck.stats.blame import Interval
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.blame import blame_rows, interval_of, separation_rows
-from heatcheck.studies.alignment.vocabulary import AlignmentRule, Base, network_key
+from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.vocabulary import Base, network_key
 
-RULE = AlignmentRule(
+RULE = AlignmentSettings(
     bases=(Base("net", "densenet_compact", "DenseNet", "given", False),),
     findings=("Edema",),
     methods=("gradient",),

@@ -12,8 +12,9 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, Prediction, Score, ShardTables, condition
 from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.gallery import choices, chosen, for_gallery, make_alignment_gallery, map_name
-from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentRule, Base, network_key
+from heatcheck.studies.alignment.vocabulary import ARMS, Base, network_key
 
 FINDINGS = ("Mass", "Fluid")
 KEYS = [
@@ -24,7 +25,7 @@ KEYS = [
 
 def rule_of(models, methods):
     bases = tuple(Base(name, "densenet_compact", "DenseNet", "given", pretrained=False) for name in models)
-    return AlignmentRule(
+    return AlignmentSettings(
         bases, FINDINGS, methods, (), methods[0], (3, 4), ("mass", "rank"), draws=100, seed=1, human="truth"
     )
 

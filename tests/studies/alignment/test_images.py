@@ -7,9 +7,9 @@ from heatcheck.models.classifier import prepared
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.alignment.bases import BaseNetworks, PlannedBase
-from heatcheck.studies.alignment.cells import Cell, cells_of, methods_on, parts_of
+from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment.images import Wanted, images_of
-from heatcheck.studies.alignment.vocabulary import AlignmentRule, Base
+from heatcheck.studies.alignment.vocabulary import Base
 
 FINDINGS = ("Cardiomegaly", "Pleural Effusion")
 
@@ -40,7 +40,7 @@ def rule(**changes):
         "seed": 0,
         "human": "truth",
     }
-    return AlignmentRule(**{**facts, **changes})
+    return AlignmentSettings(**{**facts, **changes})
 
 
 def test_images_are_what_the_network_would_prepare_itself(tmp_path):

@@ -10,13 +10,15 @@ from scipy.special import expit
 
 from heatcheck.core.records import Prediction, Score, TruthShape, condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.localization.estimates import EstimateRule
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 REFERENCE = condition(preset="chexlocalize")
 
 
 def rule_of(findings, methods, model="model"):
-    return EstimateRule(tuple(findings), tuple(methods), (), ("iou", "hit"), model, draws=200, flips=10000, seed=0)
+    return LocalizationSettings(
+        tuple(findings), tuple(methods), (), ("iou", "hit"), model, draws=200, flips=10000, seed=0
+    )
 
 
 def write_folder(folder, scores=(), predictions=(), shapes=()):

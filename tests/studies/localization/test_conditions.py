@@ -8,14 +8,15 @@ import pytest
 from heatcheck.core.records import HUMAN, CaseRecord, Estimate, Score, condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.conditions import conditional_estimates
-from heatcheck.studies.localization.estimates import EstimateRule, read_values
+from heatcheck.studies.localization.estimates import read_values
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 AT = condition(preset="chexlocalize")
 FINDINGS = (
     "Airspace Opacity", "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum",
     "Lung Lesion", "Pleural Effusion", "Pneumothorax", "Support Devices",
 )  # fmt: skip
-RULE = EstimateRule(FINDINGS, ("cam",), (), ("iou", "hit"), "model", draws=100, flips=10000, seed=0)
+RULE = LocalizationSettings(FINDINGS, ("cam",), (), ("iou", "hit"), "model", draws=100, flips=10000, seed=0)
 
 
 def scores_of(table, metric, method, model):

@@ -9,7 +9,7 @@ from heatcheck.core.records import ALL_FINDINGS, Score, Timing, condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality.estimates import modality_estimates
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 
 MODEL = "net"
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
@@ -23,7 +23,7 @@ def rule_of(**changed):
         "weights": "positive", "importance": "lesion", "known": (), "model": MODEL, "draws": 200, "seed": 5,
     }  # fmt: skip
     named = {**usual, **changed}
-    return ModalityRule(**{"coalitions": coalitions(len(named["modalities"]), 8), **named})
+    return ModalitySettings(**{"coalitions": coalitions(len(named["modalities"]), 8), **named})
 
 
 def class_of(number):

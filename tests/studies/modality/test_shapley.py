@@ -13,7 +13,7 @@ from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality.cases import MaskRule
 from heatcheck.studies.modality.importance import importances
 from heatcheck.studies.modality.networks import FoldNetworks
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody
 
@@ -57,9 +57,9 @@ def rows_of(stage, folder):
 
 def worth(folder, measure="balanced", known=(), fills=("zero",)):
     """What the modalities are worth."""
-    rule = ModalityRule(
+    rule = ModalitySettings(
         MODALITIES, CLASSES, ("gradient",), frozenset(), (1,), fills, measure, "positive", "lesion", known,
-        "weighed", coalitions(4), 100, 0,
+        "weighed", coalitions(4), draws=100, seed=0,
     )  # fmt: skip
     return importances(folder, 1, rule)
 

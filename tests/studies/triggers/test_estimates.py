@@ -8,7 +8,7 @@ from scipy import stats
 
 from heatcheck.core.records import ALL_FINDINGS, Score, condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.estimates import TriggerRule, trigger_estimates
+from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
 from heatcheck.studies.triggers.gate import Gate
 
 SQUARE, DYNAMIC = "square-corner-20", "dynamic-20"
@@ -78,7 +78,7 @@ def estimates(tmp_path_factory):
             (folder / "training").mkdir()
             write_table(folder / "training" / "scores.parquet", Score, TRAINED)
             write_table(folder / "scores.parquet", Score, [row for part in scores for row in part])
-            rule = TriggerRule((SQUARE, DYNAMIC), (), methods, "m", 2, gate, 200, 1)
+            rule = TriggerSettings((SQUARE, DYNAMIC), (), methods, "m", 2, gate, draws=200, seed=1)
             made[asked] = Found(trigger_estimates(folder, rule))
         return made[asked]
 

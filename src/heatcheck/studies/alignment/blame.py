@@ -16,12 +16,12 @@ from heatcheck.report.numbers import SCORE, SPACE, number
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.blame import Arm, ArmReading, Direction, Evidence, Interval, Outcome, Reading, Use, read
 from heatcheck.stats.resampling.nested import ONE_SEED
+from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     FINETUNE,
     FLOOR,
     FLOOR_METHOD,
     HUMAN_ARM,
-    AlignmentRule,
     blank,
     network_key,
 )
@@ -223,17 +223,17 @@ NO_ESTIMATE = "there is no such estimate"
 _ZERO = 1e-12  # as near as rounding comes
 
 
-def separation_rows(folder: Path, rule: AlignmentRule) -> list[Estimate]:
+def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
     """How far each base, and the controls of each on average, tell images with a finding from those without."""
     wanted: dict[tuple[str, str], list[str]] = {}
-    for base in rule.fine_tuned:
+    for base in settings.fine_tuned:
         wanted[base.key, "base"] = [network_key(base.key, "base")]
-        wanted[base.key, "control"] = [network_key(base.key, "control", seed) for seed in rule.seeds]
+        wanted[base.key, "control"] = [network_key(base.key, "control", seed) for seed in settings.seeds]
     keys = sorted({key for own in wanted.values() for key in own})
     table = _predictions(folder, keys)
     rows = []
     for (base_key, arm), networks in wanted.items():
-        for finding in rule.findings:
+        for finding in settings.findings:
             own = table[(table["finding"] == finding) & table["model"].isin(networks)]
             made = replace(blank(SEPARATION, "reliance", base_key), finding=finding, condition=condition(arm=arm))
             rows.append(_separated(own, made))
@@ -260,14 +260,14 @@ def _separated(table: pd.DataFrame, made: Estimate) -> Estimate:
     return replace(made, value=float(np.mean(values)), n_cases=int(table["case"].nunique()))
 
 
-def blame_rows(estimates: Sequence[Estimate], rule: AlignmentRule) -> list[Estimate]:
+def blame_rows(estimates: Sequence[Estimate], settings: AlignmentSettings) -> list[Estimate]:
     """The blame table; every number in it is one of the estimates, among them those of `separation_rows`."""
     table = _Table.of(estimates)
     return [
-        _Place(table, rule, base.key, method, finding).row()
-        for base in rule.fine_tuned
-        for method in (*rule.methods, *rule.judged)
-        for finding in rule.findings
+        _Place(table, settings, base.key, method, finding).row()
+        for base in settings.fine_tuned
+        for method in (*settings.methods, *settings.judged)
+        for finding in settings.findings
     ]
 
 
@@ -294,7 +294,7 @@ class _Place:
     """One model, method and finding."""
 
     table: _Table
-    rule: AlignmentRule
+    settings: AlignmentSettings
     model: str
     method: str
     finding: str
@@ -307,17 +307,17 @@ class _Place:
         told = Told(
             evidence,
             reading,
-            metric=self.rule.blame_metric,
-            through=self.rule.through if self._judged else "",
+            metric=self.settings.blame_metric,
+            through=self.settings.through if self._judged else "",
             reasons={
                 "reliance": used.reason,
-                "score": self._difference(self.rule.blame_metric, "base", FLOOR).reason,
+                "score": self._difference(self.settings.blame_metric, "base", FLOOR).reason,
                 "separation": self._separation("base").reason,
                 **{direction: self._changes(direction)[0].reason for direction in DIRECTIONS},
             },
         )
         return replace(
-            blank("blame", self.rule.blame_metric, self.model),
+            blank("blame", self.settings.blame_metric, self.model),
             finding=self.finding,
             method=self.method,
             condition=condition(before=reading.before, under=reading.under),
@@ -329,10 +329,10 @@ class _Place:
 
     @property
     def _judged(self) -> bool:
-        return self.method in self.rule.judged
+        return self.method in self.settings.judged
 
     def _evidence(self) -> Evidence:
-        metric = self.rule.blame_metric
+        metric = self.settings.blame_metric
         learned = Interval()
         if not self._judged:
             learned = interval_of(self._difference(metric, "align", "control", split=FINETUNE))
@@ -361,17 +361,17 @@ class _Place:
 
     def _changes(self, direction: str) -> tuple[Estimate, Estimate]:
         """How the score and the reliance of a direction's networks differ from the control's."""
-        facts = {"through": self.rule.through} if self._judged else {}
-        score = self._difference(self.rule.blame_metric, direction, "control", **facts)
-        networks = self.rule.through if self._judged else self.method
+        facts = {"through": self.settings.through} if self._judged else {}
+        score = self._difference(self.settings.blame_metric, direction, "control", **facts)
+        networks = self.settings.through if self._judged else self.method
         what = ("difference", "reliance", self.finding)
         return score, self.table.find(what, networks, self.model, arm=direction, versus="control")
 
     def _room(self) -> float:
         """What a perfect map would have above one drawn at random."""
-        what = ("mean", self.rule.blame_metric, self.finding)
+        what = ("mean", self.settings.blame_metric, self.finding)
         floor = self.table.find(what, FLOOR_METHOD, "", arm=FLOOR).value
-        if self.rule.human == "truth":
+        if self.settings.human == "truth":
             return 1.0 - floor
         return self.table.find(what, HUMAN, "", arm=HUMAN_ARM).value - floor
 

@@ -7,16 +7,38 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for, seed_for
+from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.studies.alignment.images import Images
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, AlignmentRule, Arm, network_key
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, Arm, Base, network_key
 
 Rows = Int[np.ndarray, " images"]
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentSettings(EstimateSettings):
+    """What is estimated, and how."""
+
+    bases: tuple[Base, ...]
+    findings: tuple[str, ...]
+    methods: tuple[str, ...]  # through which networks are fine-tuned
+    judged: tuple[str, ...]  # which only look at those networks
+    through: str  # the method whose networks the judged ones look at
+    seeds: tuple[int, ...]
+    metrics: tuple[str, ...]  # of maps
+    human: Literal["readers", "truth"]  # readers' marks, or the mask itself, which scores 1
+    blame_metric: str = "mass"
+
+    @property
+    def fine_tuned(self) -> tuple[Base, ...]:
+        """The bases from which networks are made."""
+        return tuple(base for base in self.bases if base.fine_tuned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +96,25 @@ def file_name(*parts: str) -> str:
     return "-".join(plain)
 
 
-def cells_of(rule: AlignmentRule, *, several: bool) -> Iterator[Cell]:
+def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[Cell]:
     """Every network, base by base; a base's own comes first, then its controls."""
-    subjects = [rule.findings] if several else [(finding,) for finding in rule.findings]
-    for base in rule.bases:
-        yield Cell(base.key, "base", rule.findings)
+    subjects = [settings.findings] if several else [(finding,) for finding in settings.findings]
+    for base in settings.bases:
+        yield Cell(base.key, "base", settings.findings)
         for findings in subjects if base.fine_tuned else ():
-            for seed in rule.seeds:
+            for seed in settings.seeds:
                 yield Cell(base.key, "control", findings, seed)
-                for method in rule.methods:
+                for method in settings.methods:
                     for arm in DIRECTIONS:
                         yield Cell(base.key, arm, findings, seed, method)
 
 
-def methods_on(cell: Cell, rule: AlignmentRule) -> dict[str, str]:
+def methods_on(cell: Cell, settings: AlignmentSettings) -> dict[str, str]:
     """The methods whose maps are made on a network, each with the method that it was aligned through if another's."""
     if cell.arm in ("base", "control"):
-        return dict.fromkeys((*rule.methods, *rule.judged), "")
+        return dict.fromkeys((*settings.methods, *settings.judged), "")
     own = {cell.method: ""}
-    return {**own, **dict.fromkeys(rule.judged, cell.method)} if cell.method == rule.through else own
+    return {**own, **dict.fromkeys(settings.judged, cell.method)} if cell.method == settings.through else own
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from heatcheck.core.records import Estimate, condition
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
 from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
+from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.means import (
     RELIANCE,
     Ends,
@@ -25,7 +26,7 @@ from heatcheck.studies.alignment.means import (
     scaled_rows,
 )
 from heatcheck.studies.alignment.predictions import prediction_rows
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, AlignmentRule, blank
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, blank
 
 EXPLAINED = ("mass", "rank")
 REFERENCES = {"architecture": "DenseNet", "method": "gradient"}  # where the run has them; else the first
@@ -39,7 +40,7 @@ PAIRS = (
 )  # as published
 
 
-def regression_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[Estimate]:
+def regression_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> Iterator[Estimate]:
     """Least squares on each image's difference, by pre-training, architecture and method.
 
     An image has one row for each model and method, the mean over its seeds: were every seed a row, classical errors,
@@ -48,13 +49,13 @@ def regression_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[E
     """
     for metric in EXPLAINED:
         if metric in ends:
-            yield from _regression(ends[metric].apart, metric, rule)
+            yield from _regression(ends[metric].apart, metric, settings)
 
 
-def _regression(apart: Wide, metric: str, rule: AlignmentRule) -> Iterator[Estimate]:
+def _regression(apart: Wide, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
     differences = apart.table.groupby(["finding", "case", "patient"]).mean()
     n_images, columns = len(differences), apart.pairs
-    bases = {base.key: base for base in rule.fine_tuned}
+    bases = {base.key: base for base in settings.fine_tuned}
     kinds = {
         "pretrained": ["yes" if bases[model].pretrained else "no" for model, _ in columns],
         "architecture": [bases[model].family for model, _ in columns],
@@ -62,8 +63,8 @@ def _regression(apart: Wide, metric: str, rule: AlignmentRule) -> Iterator[Estim
     }
     levels = {
         "pretrained": ("no", "yes"),
-        "architecture": _in_order("architecture", [base.family for base in rule.fine_tuned]),
-        "method": _in_order("method", list(rule.methods)),
+        "architecture": _in_order("architecture", [base.family for base in settings.fine_tuned]),
+        "method": _in_order("method", list(settings.methods)),
     }
     factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]
     patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
@@ -91,7 +92,7 @@ def _name(term: Term) -> str:
     return term.factor if term.factor == "pretrained" or not term.level else f"{term.factor}:{term.level}"
 
 
-def correlation_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[Estimate]:
+def correlation_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> Iterator[Estimate]:
     """How both scores at both ends go together, over every image of every network that has all four.
 
     Here every seed is a row: a mean over seeds would have less noise, and another correlation, than the scores of one
@@ -100,7 +101,7 @@ def correlation_rows(ends: Mapping[str, Ends], rule: AlignmentRule) -> Iterator[
     if not set(EXPLAINED) <= set(ends):
         return
     names, values, patients = _side_by_side(ends)
-    found = correlations(values, patients, rule.draws, rule.generator("correlation"))
+    found = correlations(values, patients, settings.draws, settings.generator("correlation"))
     places = {frozenset(pair): place for place, pair in enumerate(combinations(names, 2))}
     for kind in ("pearson", "spearman"):
         for left, right in PAIRS:
@@ -124,23 +125,23 @@ def _side_by_side(
     return list(tables), np.stack([values.ravel() for values in each], 1), patients
 
 
-def alignment_estimates(folder: Path, rule: AlignmentRule) -> list[Estimate]:
+def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
     """Every estimate of an alignment run but its blame table, from its joined tables; one metric at a time is read."""
     rows: list[Estimate] = []
     ends = {}
-    for metric in rule.metrics:
+    for metric in settings.metrics:
         scores = read_scores(folder, metric)
-        rows += mean_rows(scores, rule)
-        ends[metric] = Ends.of(scores, rule)
-        rows += robustness_rows(ends[metric], metric, rule)
-        rows += difference_rows(scores, rule)
-        rows += scaled_rows(scores, rule)
+        rows += mean_rows(scores, settings)
+        ends[metric] = Ends.of(scores, settings)
+        rows += robustness_rows(ends[metric], metric, settings)
+        rows += difference_rows(scores, settings)
+        rows += scaled_rows(scores, settings)
     for metric in RELIANCE:
         scores = read_scores(folder, metric)
-        rows += mean_rows(scores, rule)
+        rows += mean_rows(scores, settings)
         if metric == RELIANCE[0]:
-            rows += difference_rows(scores, rule)
-    rows += regression_rows(ends, rule)
-    rows += correlation_rows(ends, rule)
-    rows += prediction_rows(folder, rule)
+            rows += difference_rows(scores, settings)
+    rows += regression_rows(ends, settings)
+    rows += correlation_rows(ends, settings)
+    rows += prediction_rows(folder, settings)
     return rows

@@ -28,14 +28,8 @@ from heatcheck.running.gallery import (
 )
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.alignment.vocabulary import (
-    ARMS,
-    AlignmentEntry,
-    AlignmentRule,
-    Arm,
-    ArmMapEntry,
-    network_key,
-)
+from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, Arm, ArmMapEntry, network_key
 
 SHOWN = ("mass", "rank")  # the scores beside a map
 Chosen = Mapping[str, Sequence[CaseKey]]  # by finding
@@ -91,7 +85,7 @@ class ChosenPipeline:
         return {arm: map_name(self.model, self.finding, self.method, arm, self.key.case) for arm in ARMS}
 
 
-def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[ChosenPipeline]:
+def choices(rule: AlignmentSettings, cases: Chosen, most: int) -> list[ChosenPipeline]:
     """The chosen cases, one finding after the other, each with another model and method until all pairs were shown."""
     rounds = max(map(len, cases.values()), default=0)
     in_turn = [
@@ -106,7 +100,7 @@ def choices(rule: AlignmentRule, cases: Chosen, most: int) -> list[ChosenPipelin
 
 
 def make_alignment_gallery(
-    folder: RunFolder, rule: AlignmentRule, source: Source, cases: Chosen, most: int, watcher: Watcher
+    folder: RunFolder, rule: AlignmentSettings, source: Source, cases: Chosen, most: int, watcher: Watcher
 ) -> None:
     """Draw the chosen cases with the maps that the run has kept, and store pictures and index in its folder.
 

@@ -17,6 +17,7 @@ from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
 from heatcheck.stats.resampling.nested_ratios import nested_ratios
+from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     DIRECTIONS,
@@ -24,7 +25,6 @@ from heatcheck.studies.alignment.vocabulary import (
     FLOOR,
     FLOOR_METHOD,
     HUMAN_ARM,
-    AlignmentRule,
     blank,
 )
 
@@ -132,30 +132,30 @@ DRAWN = ("seed", "patient")  # what is drawn again
 SHARED = ("base", "control")  # arms whose networks belong to no method
 
 
-def columns_of(metric: str, at: str, rule: AlignmentRule) -> list[Column]:
+def columns_of(metric: str, at: str, settings: AlignmentSettings) -> list[Column]:
     """The pairs of model and method that a metric should have under a condition."""
     facts = facts_of(at)
     arm = facts["arm"]
     if arm in {FLOOR, HUMAN_ARM}:
         return [("", FLOOR_METHOD if arm == FLOOR else HUMAN)]
     if metric in RELIANCE:
-        methods: tuple[str, ...] = ("",) if arm in SHARED else rule.methods
+        methods: tuple[str, ...] = ("",) if arm in SHARED else settings.methods
     elif "through" in facts:
-        methods = rule.judged
+        methods = settings.judged
     else:
-        methods = (*rule.methods, *rule.judged) if arm in SHARED and "split" not in facts else rule.methods
-    return [(base.key, method) for base in rule.fine_tuned for method in methods]
+        methods = (*settings.methods, *settings.judged) if arm in SHARED and "split" not in facts else settings.methods
+    return [(base.key, method) for base in settings.fine_tuned for method in methods]
 
 
-def mean_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The mean of every pair in every arm, on each finding and over all of them."""
     expected = [condition(arm=arm) for arm in ARMS]
     if scores.metric not in RELIANCE:
         expected.append(condition(arm=FLOOR))
     for at in dict.fromkeys([*expected, *scores.by_condition]):
-        columns = list(dict.fromkeys([*columns_of(scores.metric, at, rule), *scores.columns(at)]))
+        columns = list(dict.fromkeys([*columns_of(scores.metric, at, settings), *scores.columns(at)]))
         made = replace(blank("mean", scores.metric), condition=at)
-        yield from averaged(scores.wide(at, columns), made, rule)
+        yield from averaged(scores.wide(at, columns), made, settings)
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,10 @@ class Ends:
     misalign: Wide
 
     @classmethod
-    def of(cls, scores: MetricScores, rule: AlignmentRule) -> "Ends":
+    def of(cls, scores: MetricScores, settings: AlignmentSettings) -> "Ends":
         """One metric's."""
         at = [condition(arm=arm) for arm in DIRECTIONS]
-        return cls(*(scores.wide(each, columns_of(scores.metric, each, rule)) for each in at))
+        return cls(*(scores.wide(each, columns_of(scores.metric, each, settings)) for each in at))
 
     @property
     def apart(self) -> Wide:
@@ -177,32 +177,32 @@ class Ends:
         return self.align - self.misalign
 
 
-def robustness_rows(ends: Ends, metric: str, rule: AlignmentRule) -> Iterator[Estimate]:
+def robustness_rows(ends: Ends, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
-    yield from averaged(ends.apart, blank("robustness", metric), rule)
-    yield from averaged(ends.apart, replace(blank("robustness", metric), condition=POOLED), rule)
+    yield from averaged(ends.apart, blank("robustness", metric), settings)
+    yield from averaged(ends.apart, replace(blank("robustness", metric), condition=POOLED), settings)
 
 
-def difference_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far fine-tuning moved each pair beyond its control, and how far the base is from the floor."""
     metric = scores.metric
     compared: list[dict[str, str]] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
     if metric not in RELIANCE:
         compared.append({"arm": "base", "versus": FLOOR})
         compared.append({"arm": "align", "versus": "control", "split": FINETUNE})
-        if rule.judged:
-            compared += [{"arm": arm, "versus": "control", "through": rule.through} for arm in DIRECTIONS]
+        if settings.judged:
+            compared += [{"arm": arm, "versus": "control", "through": settings.through} for arm in DIRECTIONS]
     for facts in compared:
         made = replace(blank("difference", metric), condition=condition(**facts))
-        yield from averaged(_difference(scores, facts, rule), made, rule)
+        yield from averaged(_difference(scores, facts, settings), made, settings)
 
 
-def _difference(scores: MetricScores, facts: dict[str, str], rule: AlignmentRule) -> Wide:
+def _difference(scores: MetricScores, facts: dict[str, str], settings: AlignmentSettings) -> Wide:
     """Each pair's scores in one arm less those in the other, image by image and seed by seed."""
     left = condition(**{name: value for name, value in facts.items() if name != "versus"})
     beside = {"split": facts["split"]} if "split" in facts else {}
     right = condition(arm=facts["versus"], **beside)
-    columns = columns_of(scores.metric, left, rule)
+    columns = columns_of(scores.metric, left, settings)
     others = columns
     if facts["versus"] == FLOOR:
         others = [("", FLOOR_METHOD)] * len(columns)
@@ -212,22 +212,22 @@ def _difference(scores: MetricScores, facts: dict[str, str], rule: AlignmentRule
     return scores.wide(left, columns) - beneath.renamed(columns, others)
 
 
-def averaged(wide: Wide, made: Estimate, rule: AlignmentRule) -> Iterator[Estimate]:
+def averaged(wide: Wide, made: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The blank filled for every pair, on each finding and over all of them."""
     pooled = made.condition == POOLED
     within = (0.0, 1.0) if made.statistic == "mean" else (-1.0, 1.0)
     within = (-math.inf, math.inf) if made.metric in RELIANCE else within
-    for finding in (ALL,) if pooled else (*rule.findings, ALL):
+    for finding in (ALL,) if pooled else (*settings.findings, ALL):
         own = wide.table if finding == ALL else wide.of_finding(finding)
         findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
         design = Design(seeds, patients, None if pooled else findings)
         trained = bool(own.index.get_level_values("seed").any())
-        generator = rule.generator(made.statistic, made.metric, finding, made.condition)
+        generator = settings.generator(made.statistic, made.metric, finding, made.condition)
         values = own.to_numpy(float)
-        found = nested_means(values, design, rule.draws, generator, within=within)
+        found = nested_means(values, design, settings.draws, generator, within=within)
         for column, one, scored in zip(wide.pairs, found, values.T, strict=True):
-            covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(rule.findings)
-            reason = reason_of(one, rule, covered, wide.why_not(column, finding), trained=trained)
+            covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(settings.findings)
+            reason = reason_of(one, settings, covered, wide.why_not(column, finding), trained=trained)
             yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)
 
 
@@ -239,7 +239,7 @@ def filled(made: Estimate, one: NestedEstimate, reason: str) -> Estimate:
     )  # fmt: skip
 
 
-def reason_of(one: NestedEstimate, rule: AlignmentRule, covered: int, why_not: str, *, trained: bool) -> str:
+def reason_of(one: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:
     """Why a part of an estimate is missing, or else what it does not rest on.
 
     What was not fine-tuned has no seeds: that it has one only is not worth a word.
@@ -249,8 +249,10 @@ def reason_of(one: NestedEstimate, rule: AlignmentRule, covered: int, why_not: s
     if one.reason:
         return one.reason  # alone: others look for it
     note = one.note if trained else one.note.removeprefix(ONE_SEED).removeprefix("; ")
-    seeds = f"over {one.n_seeds} of {len(rule.seeds)} seeds" if trained and one.n_seeds < len(rule.seeds) else ""
-    findings = f"over {covered} of {len(rule.findings)} findings" if covered < len(rule.findings) else ""
+    seeds = (
+        f"over {one.n_seeds} of {len(settings.seeds)} seeds" if trained and one.n_seeds < len(settings.seeds) else ""
+    )
+    findings = f"over {covered} of {len(settings.findings)} findings" if covered < len(settings.findings) else ""
     return "; ".join(filter(None, (note, seeds, findings)))
 
 
@@ -262,16 +264,16 @@ ROOM = {
 }
 
 
-def scaled_rows(scores: MetricScores, rule: AlignmentRule) -> Iterator[Estimate]:
+def scaled_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """(Score less floor) over (human less floor), as a ratio of means over the images that have all three."""
     floor = _by_image(scores, FLOOR, FLOOR_METHOD)
-    human = _by_image(scores, HUMAN_ARM, HUMAN) if rule.human == "readers" else floor * 0 + 1
+    human = _by_image(scores, HUMAN_ARM, HUMAN) if settings.human == "readers" else floor * 0 + 1
     conditions = [condition(arm=arm) for arm in ARMS]
-    if rule.judged:
-        conditions += [condition(arm=arm, through=rule.through) for arm in DIRECTIONS]
+    if settings.judged:
+        conditions += [condition(arm=arm, through=settings.through) for arm in DIRECTIONS]
     for at in conditions:
         made = replace(blank("scaled", scores.metric), condition=at)
-        yield from _scaled(scores, floor, human, made, rule)
+        yield from _scaled(scores, floor, human, made, settings)
 
 
 def _by_image(scores: MetricScores, arm: str, method: str) -> pd.Series:
@@ -285,11 +287,11 @@ def _images(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _scaled(
-    scores: MetricScores, floor: pd.Series, human: pd.Series, made: Estimate, rule: AlignmentRule
+    scores: MetricScores, floor: pd.Series, human: pd.Series, made: Estimate, settings: AlignmentSettings
 ) -> Iterator[Estimate]:
-    columns = columns_of(scores.metric, made.condition, rule)
+    columns = columns_of(scores.metric, made.condition, settings)
     wide = scores.wide(made.condition, columns)
-    for finding in rule.findings:
+    for finding in settings.findings:
         own = wide.of_finding(finding)
         images = _images(own)
         beneath, above = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
@@ -297,11 +299,11 @@ def _scaled(
         trained = bool(own.index.get_level_values("seed").any())
         values = own.to_numpy(float)
         found = nested_ratios(
-            values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), rule.draws,
-            rule.generator("scaled", scores.metric, finding, made.condition), ROOM[rule.human],
+            values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), settings.draws,
+            settings.generator("scaled", scores.metric, finding, made.condition), ROOM[settings.human],
         )  # fmt: skip
         lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
         for column, one in zip(columns, found, strict=True):
             why_not = wide.why_not(column, finding) or (lacking if len(own) else "")
-            reason = reason_of(one, rule, len(rule.findings), why_not, trained=trained)
+            reason = reason_of(one, settings, len(settings.findings), why_not, trained=trained)
             yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)

@@ -28,7 +28,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, base_outputs, fresh, planned_bases
 from heatcheck.studies.alignment.blame import blame_rows, separation_rows
-from heatcheck.studies.alignment.cells import Cell, cells_of, parts_of, seed_of
+from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.facts import alignment_run_facts, data_facts
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
@@ -39,7 +39,6 @@ from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, Ends
-from heatcheck.studies.alignment.vocabulary import AlignmentRule
 from heatcheck.training import Machine
 
 
@@ -76,9 +75,9 @@ class AlignmentPlan:
         return alignment_run_facts(self)
 
     @cached_property
-    def rule(self) -> AlignmentRule:
+    def rule(self) -> AlignmentSettings:
         """What is estimated."""
-        return AlignmentRule(
+        return AlignmentSettings(
             bases=tuple(base.facts for base in self.bases),
             findings=self.findings,
             methods=tuple(self.trained),

@@ -18,12 +18,12 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
 from heatcheck.scoring.rows import PLAIN, Place, human_rows, score_map
-from heatcheck.studies.alignment.cells import Cell, methods_on
+from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, methods_on
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
-from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, AlignmentRule
+from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM
 
 RANDOM_MAPS = 8  # an image: their mean is its floor
 CELLS = 16  # along each axis of a random map, as of the random method
@@ -88,7 +88,7 @@ class CellsStage:
 
     tuner: FineTuner
     cells: Sequence[Cell]
-    rule: AlignmentRule
+    rule: AlignmentSettings
     measuring: Measuring
     ends: Ends
     shown: Mapping[str, frozenset[str]]  # cases of each finding whose maps are kept to be looked at

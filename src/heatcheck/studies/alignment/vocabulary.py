@@ -1,13 +1,10 @@
-"""What an alignment run estimates, and the names under which its networks and conditions appear in the tables."""
+"""The names under which an alignment run keeps its scores and estimates; study and report both use them."""
 
 import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
 from heatcheck.core.records import Estimate, Outlines
-from heatcheck.core.seeds import generator_for
 
 Arm = Literal["base", "control", "align", "misalign"]
 ARMS: tuple[Arm, ...] = ("base", "control", "align", "misalign")
@@ -27,32 +24,6 @@ class Base:
     initialisation: str  # where its weights began
     pretrained: bool  # whether they began with other data than the base's own
     fine_tuned: bool = True  # else only its own answers are of interest
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentRule:
-    """What is estimated, and how."""
-
-    bases: tuple[Base, ...]
-    findings: tuple[str, ...]
-    methods: tuple[str, ...]  # through which networks are fine-tuned
-    judged: tuple[str, ...]  # which only look at those networks
-    through: str  # the method whose networks the judged ones look at
-    seeds: tuple[int, ...]
-    metrics: tuple[str, ...]  # of maps
-    draws: int
-    seed: int
-    human: Literal["readers", "truth"]  # readers' marks, or the mask itself, which scores 1
-    blame_metric: str = "mass"
-
-    @property
-    def fine_tuned(self) -> tuple[Base, ...]:
-        """The bases from which networks are made."""
-        return tuple(base for base in self.bases if base.fine_tuned)
-
-    def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate: adding another estimate does not change it."""
-        return generator_for(self.seed, "estimates", *purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

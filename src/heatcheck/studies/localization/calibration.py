@@ -17,8 +17,8 @@ from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import macro_means
 from heatcheck.stats.temperature import fitted_temperature, tempered
-from heatcheck.studies.localization.predictions import Resampling
-from heatcheck.studies.localization.score_grid import Grid, PaperRule, ScoreGrid
+from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import CUTOFFS
 
 FOLDS = 5
@@ -36,25 +36,27 @@ class Scaling:
     predictions: pd.DataFrame  # of one model, with a column `scaled`: as it was where a finding has no temperature
 
 
-def scaled_predictions(predictions: pd.DataFrame, validation: pd.DataFrame | None, rule: Resampling) -> Scaling:
+def scaled_predictions(
+    predictions: pd.DataFrame, validation: pd.DataFrame | None, settings: LocalizationSettings
+) -> Scaling:
     """The model's predictions with each finding's temperature.
 
     With validation predictions the temperature is fitted to those. Without, patients are dealt into five folds, and
     each fold is scaled by the temperature of the other four; what is then named as the finding's temperature is the
     geometric mean of the five. A finding for which any of them is undefined has none.
     """
-    mine = predictions[predictions["model"] == rule.model].sort_values(["finding", "case"])
-    ours = None if validation is None else validation[validation["model"] == rule.model]
+    mine = predictions[predictions["model"] == settings.model].sort_values(["finding", "case"])
+    ours = None if validation is None else validation[validation["model"] == settings.model]
     after = mine["probability"].to_numpy(float, copy=True)
     temperatures = {}
-    for finding in rule.findings:
+    for finding in settings.findings:
         here = (mine["finding"] == finding).to_numpy()
         rows = mine[here]
         if not len(rows):
             temperatures[finding] = Measured(math.nan, NO_PREDICTIONS)
             continue
         if ours is None:
-            found, each = _by_folds(rows, rule.generator("folds", finding))
+            found, each = _by_folds(rows, settings.generator("folds", finding))
         else:
             found = _fitted(ours[ours["finding"] == finding])
             each = np.full(len(rows), found.value)
@@ -109,25 +111,29 @@ def _folds(rows: pd.DataFrame, generator: np.random.Generator) -> Int[np.ndarray
     return fold[codes]
 
 
-def calibration_estimates(scaling: Scaling, rule: Resampling) -> list[Estimate]:
+def calibration_estimates(scaling: Scaling, settings: LocalizationSettings) -> list[Estimate]:
     """Each finding's temperature, and calibration error and reliability curve after scaling."""
     at = condition(fitted_on=scaling.fitted_on)
     rows = [
-        Estimate("temperature", "ece", finding, "", rule.model, found.value, condition=at, reason=found.reason)
+        Estimate("temperature", "ece", finding, "", settings.model, found.value, condition=at, reason=found.reason)
         for finding, found in scaling.temperatures.items()
     ]
-    scaled = scaling.predictions[scaling.predictions["finding"].isin(rule.findings)]
-    for finding in (*rule.findings, ALL):
-        rows += _calibration(scaled if finding == ALL else scaled[scaled["finding"] == finding], finding, scaling, rule)
+    scaled = scaling.predictions[scaling.predictions["finding"].isin(settings.findings)]
+    for finding in (*settings.findings, ALL):
+        rows += _calibration(
+            scaled if finding == ALL else scaled[scaled["finding"] == finding], finding, scaling, settings
+        )
     return rows
 
 
-def _calibration(rows: pd.DataFrame, finding: str, scaling: Scaling, rule: Resampling) -> Iterator[Estimate]:
+def _calibration(
+    rows: pd.DataFrame, finding: str, scaling: Scaling, settings: LocalizationSettings
+) -> Iterator[Estimate]:
     unscaled = finding != ALL and math.isnan(scaling.temperatures[finding].value)
     usable = rows[rows["scaled"].notna() & (not unscaled)]
     labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
     error = expected_calibration_error(labels, said)
-    blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
+    blank = Estimate("calibration", "ece", finding, "", settings.model, error.value, reason=error.reason)
     known = usable[usable["label"].notna()]
     blank = replace(
         blank, condition=condition(temperature="scaled"), n_cases=len(known), n_patients=known["patient"].nunique(),
@@ -136,7 +142,9 @@ def _calibration(rows: pd.DataFrame, finding: str, scaling: Scaling, rule: Resam
     yield replace(blank, reason=_note(finding, error.reason, scaling))
     for number, one in enumerate(reliability_curve(labels, said, bins=10)):
         at = condition(bin=number, predicted=one.predicted, temperature="scaled")
-        yield Estimate("reliability", "observed", finding, "", rule.model, one.observed, condition=at, n_cases=one.n)
+        yield Estimate(
+            "reliability", "observed", finding, "", settings.model, one.observed, condition=at, n_cases=one.n
+        )
 
 
 def _note(finding: str, reason: str, scaling: Scaling) -> str:
@@ -149,7 +157,9 @@ def _note(finding: str, reason: str, scaling: Scaling) -> str:
     return reason or ("" if fitted == len(scaling.temperatures) else of_all)
 
 
-def cutoff_estimates(grid: ScoreGrid, shapes: pd.DataFrame, scaling: Scaling, rule: PaperRule) -> list[Estimate]:
+def cutoff_estimates(
+    grid: ScoreGrid, shapes: pd.DataFrame, scaling: Scaling, settings: LocalizationSettings
+) -> list[Estimate]:
     """Mean full-slice IoU when cases below a cutoff get no region, with the probability before and after scaling.
 
     The maps stay as they are, for they show the logit; what can change is which cases are called positive.
@@ -159,11 +169,11 @@ def cutoff_estimates(grid: ScoreGrid, shapes: pd.DataFrame, scaling: Scaling, ru
     rows: list[Estimate] = []
     for cutoff in CUTOFFS:
         before, after = (_called(grid, is_outlined, side, cutoff) for side in sides.values())
-        found = list(_means(grid, before, condition(cutoff=cutoff), rule))
+        found = list(_means(grid, before, condition(cutoff=cutoff), settings))
         at = condition(cutoff=cutoff, temperature="scaled")
         is_same = all(np.array_equal(before[m], after[m], equal_nan=True) for m in before)
         rows += found
-        rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, rule)
+        rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, settings)
     return rows
 
 
@@ -177,17 +187,17 @@ def _called(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff:
     return changed
 
 
-def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
-    methods = [method for method in rule.methods if method in values]
+def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, settings: LocalizationSettings) -> Iterator[Estimate]:
+    methods = [method for method in settings.methods if method in values]
     for place, finding in enumerate(grid.findings):
         scored = grid.is_scored[:, place]
         matrix = np.column_stack([values[method][scored, place] for method in methods])
-        generator = rule.generator("cutoff", grid.metric, finding)
+        generator = settings.generator("cutoff", grid.metric, finding)
         for method, one in zip(
-            methods, mean_estimates(matrix, grid.patients[scored], rule.draws, generator), strict=True
+            methods, mean_estimates(matrix, grid.patients[scored], settings.draws, generator), strict=True
         ):
             yield Estimate(
-                "mean", grid.metric, finding, method, rule.model, one.value, one.low, one.high, condition=at,
+                "mean", grid.metric, finding, method, settings.model, one.value, one.low, one.high, condition=at,
                 n_cases=one.n_cases, n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
             )  # fmt: skip
     alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
@@ -196,22 +206,24 @@ def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -
         alike.setdefault(usable, []).append(method)
     for usable, together in alike.items():
         if usable:
-            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, at, rule)
+            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, at, settings)
 
 
-def _macro_means(grid: ScoreGrid, values: dict[str, Grid], at: str, rule: PaperRule) -> Iterator[Estimate]:
+def _macro_means(
+    grid: ScoreGrid, values: dict[str, Grid], at: str, settings: LocalizationSettings
+) -> Iterator[Estimate]:
     """The mean over the findings' means of every method."""
     flat = np.hstack(list(values.values()))
     takes_part = ~np.isnan(flat).all(1)
     totals = cluster_totals(flat[takes_part], grid.patients[takes_part]).joined
     statistic = partial(macro_means, groups=len(values))
-    found = bca_interval(totals, statistic, rule.draws, rule.generator("cutoff", grid.metric, ALL))
+    found = bca_interval(totals, statistic, settings.draws, settings.generator("cutoff", grid.metric, ALL))
     for (method, part), one in zip(values.items(), found, strict=True):
         defined = ~np.isnan(part)
         missing = len(grid.findings) - part.shape[1]
         note = f"over {part.shape[1]} of {len(grid.findings)} findings" if missing else ""
         yield Estimate(
-            "mean", grid.metric, ALL, method, rule.model, one.value, one.low, one.high, condition=at,
+            "mean", grid.metric, ALL, method, settings.model, one.value, one.low, one.high, condition=at,
             n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
             n_undefined=int(grid.is_scored.sum() - defined.sum()), reason="; ".join(filter(None, (one.reason, note))),
         )  # fmt: skip

@@ -14,30 +14,31 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.estimating.score_values import Values
 from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
-from heatcheck.studies.localization.estimates import EstimateRule, distances_from_human, mean_rows, read_values
+from heatcheck.studies.localization.estimates import distances_from_human, mean_rows, read_values
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
 _TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
 
 
-def conditional_estimates(folder: Path, rule: EstimateRule, *, tuned: bool) -> list[Estimate]:
+def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned: bool) -> list[Estimate]:
     """One model's results with tuned thresholds and cutoffs, and under the benchmark's rules, where there are any."""
     rows: list[Estimate] = []
     for metric, at in _TUNED.items() if tuned else ():
-        values = read_values(folder, metric, rule, at)
-        if metric in rule.metrics and _has_methods(values, rule):
-            rows += [row for row in mean_rows(values, rule, at) if row.method != HUMAN]
-            rows += distances_from_human(values, rule, at, ["difference"])
+        values = read_values(folder, metric, settings, at)
+        if metric in settings.metrics and _has_methods(values, settings):
+            rows += [row for row in mean_rows(values, settings, at) if row.method != HUMAN]
+            rows += distances_from_human(values, settings, at, ["difference"])
     cases = _truth_cases(folder)
     for metric in TESTED:
-        values = read_values(folder, metric, rule, REFERENCE, REFERENCE)
-        if metric in rule.metrics and _has_methods(values, rule):
-            rows += _reference_rows(values, rule, cases)
+        values = read_values(folder, metric, settings, REFERENCE, REFERENCE)
+        if metric in settings.metrics and _has_methods(values, settings):
+            rows += _reference_rows(values, settings, cases)
     return rows
 
 
-def _has_methods(values: Values, rule: EstimateRule) -> bool:
-    return any(table[list(rule.methods)].notna().any(axis=None) for table in values.by_finding.values())
+def _has_methods(values: Values, settings: LocalizationSettings) -> bool:
+    return any(table[list(settings.methods)].notna().any(axis=None) for table in values.by_finding.values())
 
 
 def _truth_cases(folder: Path) -> np.ndarray:
@@ -46,31 +47,31 @@ def _truth_cases(folder: Path) -> np.ndarray:
     return np.array(sorted(cases["case"][cases["annotated"] == 1].unique()), object)
 
 
-def _reference_rows(values: Values, rule: EstimateRule, cases: np.ndarray) -> Iterator[Estimate]:
+def _reference_rows(values: Values, settings: LocalizationSettings, cases: np.ndarray) -> Iterator[Estimate]:
     """The benchmark's mean of each method and of the readers, and its percentage decrease from the readers.
 
     The average over findings is the benchmark's as well: of the findings' means, draw by draw.
     """
-    findings = [finding for finding in rule.findings if finding in values.by_finding]
+    findings = [finding for finding in settings.findings if finding in values.by_finding]
     drawn = {name: replicates(_matrix(values, name, findings, cases)) for name in values.columns}
     for method, replicated in drawn.items():
         averages = np.column_stack([replicated, _row_means(replicated)])
         for finding, one in zip([*findings, ALL], summaries(averages), strict=True):
             yield Estimate(
-                "mean", values.metric, finding, method, rule.model, one.mean, one.lower, one.upper,
+                "mean", values.metric, finding, method, settings.model, one.mean, one.lower, one.upper,
                 condition=REFERENCE, n_cases=_n_cases(values, method, finding),
             )  # fmt: skip
     if HUMAN in drawn:
-        for method in rule.methods:
-            yield from _decreases(values, rule, method, (drawn[HUMAN], drawn[method]))
+        for method in settings.methods:
+            yield from _decreases(values, settings, method, (drawn[HUMAN], drawn[method]))
 
 
 def _decreases(
-    values: Values, rule: EstimateRule, method: str, drawn: tuple[np.ndarray, np.ndarray]
+    values: Values, settings: LocalizationSettings, method: str, drawn: tuple[np.ndarray, np.ndarray]
 ) -> Iterator[Estimate]:
-    findings = [finding for finding in rule.findings if finding in values.by_finding]
+    findings = [finding for finding in settings.findings if finding in values.by_finding]
     blank = Estimate(
-        "percent_decrease", values.metric, "", method, rule.model, math.nan, other_method=HUMAN, condition=REFERENCE
+        "percent_decrease", values.metric, "", method, settings.model, math.nan, other_method=HUMAN, condition=REFERENCE
     )
     rows = decreases(*drawn)
     defined = [not math.isnan(row.human) and not math.isnan(row.saliency) for row in rows]

@@ -6,7 +6,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.studies.localization.score_grid import PaperRule
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 DRAWN = ("true_positive_pixels", "false_positive_pixels")  # a reader drew an outline if either counts a pixel
 
@@ -21,7 +21,7 @@ class Counted:
     readers: pd.DataFrame
 
 
-def count_estimates(tables: Counted, rule: PaperRule) -> list[Estimate]:
+def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Estimate]:
     """The counts of each finding, and of all findings together.
 
     images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
@@ -31,12 +31,12 @@ def count_estimates(tables: Counted, rule: PaperRule) -> list[Estimate]:
     with the model's answers: maps without probabilities have none, and what cannot be known is left out.
     """
     said = tables.predictions
-    mine = said[(said["model"] == rule.model) & said["finding"].isin(rule.findings)]
-    outlined = tables.shapes[tables.shapes["finding"].isin(rule.findings)]
-    drawn = _drawn(tables.readers[tables.readers["finding"].isin(rule.findings)])
+    mine = said[(said["model"] == settings.model) & said["finding"].isin(settings.findings)]
+    outlined = tables.shapes[tables.shapes["finding"].isin(settings.findings)]
+    drawn = _drawn(tables.readers[tables.readers["finding"].isin(settings.findings)])
     rows: list[Estimate] = []
-    for finding in (*rule.findings, ALL):
-        needed = set(rule.findings) if finding == ALL else {finding}
+    for finding in (*settings.findings, ALL):
+        needed = set(settings.findings) if finding == ALL else {finding}
         counts = _labelled(_of(mine, finding)) if needed <= set(mine["finding"]) else {}
         if finding == ALL:
             counts |= _everything(tables.cases, mine)
@@ -44,7 +44,7 @@ def count_estimates(tables: Counted, rule: PaperRule) -> list[Estimate]:
             counts.pop("without_finding", None)
         counts |= _outlined(_of(outlined, finding), _of(drawn, finding))
         rows += [
-            Estimate("count", name, finding, "", rule.model, float(count), n_cases=count)
+            Estimate("count", name, finding, "", settings.model, float(count), n_cases=count)
             for name, count in counts.items()
         ]
     return rows

@@ -2,21 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score, condition
-from heatcheck.core.seeds import generator_for
 from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
-from heatcheck.scoring.presets import RECOMMENDED, Rules
 from heatcheck.stats.corrections import holm
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
@@ -24,6 +21,7 @@ from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
 from heatcheck.stats.resampling.signflip import sign_flip_test
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
 PLAIN = condition()  # of the scores that most tables show
@@ -38,78 +36,60 @@ _RATIOS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateRule:
-    """What is estimated, and how."""
-
-    findings: tuple[str, ...]
-    methods: tuple[str, ...]
-    floors: tuple[str, ...]
-    metrics: tuple[str, ...]
-    model: str
-    draws: int
-    flips: int
-    seed: int
-    rules: Rules = RECOMMENDED
-    instances: Literal["instances", "components"] = "instances"  # as drawn, or connected parts
-
-    def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate: adding another estimate does not change it."""
-        return generator_for(self.seed, "estimates", *purpose)
-
-
-def localization_estimates(folder: Path, rule: EstimateRule) -> list[Estimate]:
+def localization_estimates(folder: Path, settings: LocalizationSettings) -> list[Estimate]:
     """Every estimate of a localization run, from its joined tables."""
     rows: list[Estimate] = []
-    for metric in rule.metrics:
-        values = read_values(folder, metric, rule)
+    for metric in settings.metrics:
+        values = read_values(folder, metric, settings)
         if not values.by_finding:
             continue
-        rows += mean_rows(values, rule)
+        rows += mean_rows(values, settings)
         if metric in TESTED:
-            rows += distances_from_human(values, rule)
-            rows += _tests_against_floors(values, rule)
-    rows += _pixel_ratios(folder, rule)
-    return rows + model_estimates(read_answers(folder / "predictions.parquet", rule), rule)
+            rows += distances_from_human(values, settings)
+            rows += _tests_against_floors(values, settings)
+    rows += _pixel_ratios(folder, settings)
+    return rows + model_estimates(read_answers(folder / "predictions.parquet", settings), settings)
 
 
-def read_values(folder: Path, metric: str, rule: EstimateRule, at: str = PLAIN, readers_at: str = PLAIN) -> Values:
-    """The values of one metric under one condition for the rule's model and the readers, as the run's scores hold them.
+def read_values(
+    folder: Path, metric: str, settings: LocalizationSettings, at: str = PLAIN, readers_at: str = PLAIN
+) -> Values:
+    """The values of one metric under one condition for one model and the readers, as the run's scores hold them.
 
     Only these are read, and only numbers are kept of them: a run holds several models and many millions of rows.
     """
     wanted = [
-        [("metric", "==", metric), ("condition", "==", at), ("model", "==", rule.model), ("method", "!=", HUMAN)],
+        [("metric", "==", metric), ("condition", "==", at), ("model", "==", settings.model), ("method", "!=", HUMAN)],
         [("metric", "==", metric), ("condition", "==", readers_at), ("method", "==", HUMAN)],
     ]
-    found = Gathered(rule.findings, (*rule.methods, HUMAN))
+    found = Gathered(settings.findings, (*settings.methods, HUMAN))
     for batch in read_batches(
         folder / "scores.parquet", Score, ["case", "patient", "finding", "method", "value"], wanted
     ):
         found.add(batch)
     values = found.values(metric)
-    return values if rule.rules.resampling == "patients" else values.by_case()
+    return values if settings.rules.resampling == "patients" else values.by_case()
 
 
-def mean_rows(values: Values, rule: EstimateRule, at: str = PLAIN) -> Iterator[Estimate]:
+def mean_rows(values: Values, settings: LocalizationSettings, at: str = PLAIN) -> Iterator[Estimate]:
     """The mean of every method and of the readers, on each finding and over all."""
-    blank = Estimate("mean", values.metric, "", "", rule.model, math.nan, condition=at)
+    blank = Estimate("mean", values.metric, "", "", settings.model, math.nan, condition=at)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
-        generator = rule.generator("mean", values.metric, finding)
-        found = mean_estimates(matrix, table["patient"].to_numpy(str), rule.draws, generator)
+        generator = settings.generator("mean", values.metric, finding)
+        found = mean_estimates(matrix, table["patient"].to_numpy(str), settings.draws, generator)
         for method, one in zip(values.columns, found, strict=True):
             yield replace(
                 blank, finding=finding, method=method, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases,
                 n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
             )  # fmt: skip
     for method in values.columns:  # each by itself: a finding one of them lacks must not be taken from the others
-        yield from macro_rows(values, rule, [method], macro_means, blank)
+        yield from macro_rows(values, settings, [method], macro_means, blank)
 
 
 def macro_rows(
     values: Values,
-    rule: EstimateRule,
+    settings: LocalizationSettings,
     columns: list[str],
     statistic: Callable[..., np.ndarray],
     blank: Estimate,
@@ -119,7 +99,7 @@ def macro_rows(
     if not findings:
         return
     cube = values.over_findings(columns, findings)
-    if blank.other_method and _on_common_cases(blank, rule):
+    if blank.other_method and _on_common_cases(blank, settings):
         cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # the cases both have
         keep = ~np.isnan(cube).all(1).any(0)
         cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
@@ -129,9 +109,11 @@ def macro_rows(
     patients = values.patients[takes_part]
     flat = np.moveaxis(cube[:, takes_part], 0, 1).reshape(len(patients), -1)
     totals = cluster_totals(flat, patients).joined
-    generator = rule.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
-    found = bca_interval(totals, partial(statistic, groups=len(columns)), rule.draws, generator)
-    note = "" if len(findings) == len(rule.findings) else f"over {len(findings)} of {len(rule.findings)} findings"
+    generator = settings.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
+    found = bca_interval(totals, partial(statistic, groups=len(columns)), settings.draws, generator)
+    note = (
+        "" if len(findings) == len(settings.findings) else f"over {len(findings)} of {len(settings.findings)} findings"
+    )
     for method, one, part in zip(columns[-len(found) :], found, cube[-len(found) :], strict=True):
         defined = int((~np.isnan(part)).sum())
         missing = int(sum(values.by_finding[f][method].isna().sum() for f in findings))
@@ -143,24 +125,26 @@ def macro_rows(
 
 
 def distances_from_human(
-    values: Values, rule: EstimateRule, at: str = PLAIN, statistics: Sequence[str] = tuple(_DISTANCES)
+    values: Values, settings: LocalizationSettings, at: str = PLAIN, statistics: Sequence[str] = tuple(_DISTANCES)
 ) -> Iterator[Estimate]:
     """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
     if HUMAN not in values.columns:
         return
-    for method in rule.methods:
+    for method in settings.methods:
         for name in statistics:
             plain, macro, scale = _DISTANCES[name]
-            blank = Estimate(name, values.metric, "", method, rule.model, math.nan, other_method=HUMAN, condition=at)
+            blank = Estimate(
+                name, values.metric, "", method, settings.model, math.nan, other_method=HUMAN, condition=at
+            )
             for finding, table in values.by_finding.items():
-                yield _scaled(paired_row(table, finding, blank, rule, plain), scale)
-            for estimate in macro_rows(values, rule, [HUMAN, method], macro, blank):
+                yield _scaled(paired_row(table, finding, blank, settings, plain), scale)
+            for estimate in macro_rows(values, settings, [HUMAN, method], macro, blank):
                 yield _scaled(estimate, scale)
 
 
-def _on_common_cases(blank: Estimate, rule: EstimateRule) -> bool:
+def _on_common_cases(blank: Estimate, settings: LocalizationSettings) -> bool:
     """Whether two columns are compared on the cases both have; the benchmark takes the readers on their own cases."""
-    return rule.rules.human_common_cases or blank.other_method != HUMAN
+    return settings.rules.human_common_cases or blank.other_method != HUMAN
 
 
 def _scaled(estimate: Estimate, scale: float) -> Estimate:
@@ -168,31 +152,35 @@ def _scaled(estimate: Estimate, scale: float) -> Estimate:
 
 
 def paired_row(
-    table: pd.DataFrame, finding: str, blank: Estimate, rule: EstimateRule, statistic: Callable[..., np.ndarray]
+    table: pd.DataFrame,
+    finding: str,
+    blank: Estimate,
+    settings: LocalizationSettings,
+    statistic: Callable[..., np.ndarray],
 ) -> Estimate:
     """The statistic of two columns of the table, those of the blank's two methods, on the cases that both have."""
     both = table[[blank.other_method, blank.method]].to_numpy(float)
     undefined = np.isnan(both)
-    common = ~(undefined.any(1) if _on_common_cases(blank, rule) else undefined.all(1))
+    common = ~(undefined.any(1) if _on_common_cases(blank, settings) else undefined.all(1))
     patients = table["patient"].to_numpy(str)[common]
     totals = cluster_totals(both[common], patients)
-    generator = rule.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
-    one = bca_interval(totals.joined, statistic, rule.draws, generator)[0]
+    generator = settings.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
+    one = bca_interval(totals.joined, statistic, settings.draws, generator)[0]
     return replace(
         blank, finding=finding, value=one.value, low=one.low, high=one.high, n_cases=len(patients), reason=one.reason,
         n_patients=len(np.unique(patients)), n_undefined=len(table) - len(patients),
     )  # fmt: skip
 
 
-def _tests_against_floors(values: Values, rule: EstimateRule) -> list[Estimate]:
+def _tests_against_floors(values: Values, settings: LocalizationSettings) -> list[Estimate]:
     """Each method against every floor over all findings, and against the best floor on each finding."""
-    methods = [name for name in rule.methods if name not in rule.floors]
-    overall = [_macro_test(values, rule, method, floor) for method in methods for floor in rule.floors]
+    methods = [name for name in settings.methods if name not in settings.floors]
+    overall = [_macro_test(values, settings, method, floor) for method in methods for floor in settings.floors]
     each = [
-        _finding_test(table, finding, values.metric, rule, method)
+        _finding_test(table, finding, values.metric, settings, method)
         for method in methods
         for finding, table in values.by_finding.items()
-        if rule.floors
+        if settings.floors
     ]
     label = METRICS[values.metric].label
     return [
@@ -207,42 +195,44 @@ def corrected(tests: list[Estimate], family: str) -> list[Estimate]:
     return [replace(test, p_adjusted=float(p), family=family) for test, p in zip(tests, adjusted, strict=True)]
 
 
-def _macro_test(values: Values, rule: EstimateRule, method: str, floor: str) -> Estimate | None:
-    blank = Estimate("test", values.metric, ALL, method, rule.model, math.nan, other_method=floor)
-    found = next(iter(macro_rows(values, rule, [floor, method], macro_differences, blank)), None)
+def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Estimate | None:
+    blank = Estimate("test", values.metric, ALL, method, settings.model, math.nan, other_method=floor)
+    found = next(iter(macro_rows(values, settings, [floor, method], macro_differences, blank)), None)
     if found is None:
         return None
     cube = values.over_findings([floor, method], list(values.by_finding))
     differences = macro_weighted(cube[1] - cube[0])
-    generator = rule.generator("flip", values.metric, ALL, method, floor)
-    flip = sign_flip_test(differences, values.patients, rule.flips, generator)
+    generator = settings.generator("flip", values.metric, ALL, method, floor)
+    flip = sign_flip_test(differences, values.patients, settings.flips, generator)
     return replace(found, p_value=flip.p_value)
 
 
-def _finding_test(table: pd.DataFrame, finding: str, metric: str, rule: EstimateRule, method: str) -> Estimate:
-    means = table[list(rule.floors)].mean()
-    floor = str(means.idxmax()) if means.notna().any() else rule.floors[0]
-    blank = Estimate("test", metric, finding, method, rule.model, math.nan, other_method=floor)
-    found = paired_row(table, finding, blank, rule, differences_from_first)
+def _finding_test(
+    table: pd.DataFrame, finding: str, metric: str, settings: LocalizationSettings, method: str
+) -> Estimate:
+    means = table[list(settings.floors)].mean()
+    floor = str(means.idxmax()) if means.notna().any() else settings.floors[0]
+    blank = Estimate("test", metric, finding, method, settings.model, math.nan, other_method=floor)
+    found = paired_row(table, finding, blank, settings, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
-    generator = rule.generator("flip", metric, finding, method, floor)
-    flip = sign_flip_test(differences, table["patient"].to_numpy(str), rule.flips, generator)
+    generator = settings.generator("flip", metric, finding, method, floor)
+    flip = sign_flip_test(differences, table["patient"].to_numpy(str), settings.flips, generator)
     return replace(found, p_value=flip.p_value)
 
 
-def _pixel_ratios(folder: Path, rule: EstimateRule) -> Iterator[Estimate]:
+def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:
     """Pixel precision, recall and specificity, from counts summed over images."""
     names = dict.fromkeys(name for pair in _RATIOS.values() for name in pair)
-    counts = {name: read_values(folder, name, rule) for name in names}
+    counts = {name: read_values(folder, name, settings) for name in names}
     for metric, (part, rest) in _RATIOS.items():
         for method in counts[part].columns:
             each = [(finding, [finding]) for finding in counts[part].by_finding]
             for name, findings in [*each, (ALL, list(counts[part].by_finding))] if each else []:
-                blank = Estimate("ratio", metric, name, method, rule.model, math.nan)
-                yield _ratio([counts[part], counts[rest]], findings, blank, rule)
+                blank = Estimate("ratio", metric, name, method, settings.model, math.nan)
+                yield _ratio([counts[part], counts[rest]], findings, blank, settings)
 
 
-def _ratio(counts: list[Values], findings: list[str], blank: Estimate, rule: EstimateRule) -> Estimate:
+def _ratio(counts: list[Values], findings: list[str], blank: Estimate, settings: LocalizationSettings) -> Estimate:
     """The part's share of part and rest on each finding's own cases, averaged over the findings that have any.
 
     A case counts once, however many of its findings are known.
@@ -254,9 +244,9 @@ def _ratio(counts: list[Values], findings: list[str], blank: Estimate, rule: Est
     patients = counts[0].patients[takes_part]
     part, rest = np.where(defined, both, np.nan)[:, takes_part][..., has_cases]
     totals = cluster_totals(np.hstack([part, rest]), patients).sums
-    generator = rule.generator("ratio", blank.metric, blank.finding, blank.method)
-    one = bca_interval(totals, mean_share, rule.draws, generator)[0]
-    known, every = int(has_cases.sum()), len(rule.findings) if blank.finding == ALL else 1
+    generator = settings.generator("ratio", blank.metric, blank.finding, blank.method)
+    one = bca_interval(totals, mean_share, settings.draws, generator)[0]
+    known, every = int(has_cases.sum()), len(settings.findings) if blank.finding == ALL else 1
     note = "" if known == every else f"over {known} of {every} findings"
     return replace(
         blank, value=one.value, low=one.low, high=one.high, n_cases=len(patients),

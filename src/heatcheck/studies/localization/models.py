@@ -17,12 +17,13 @@ from heatcheck.stats.ratios import differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
 from heatcheck.stats.resampling.signflip import sign_flip_test
-from heatcheck.studies.localization.estimates import EstimateRule, corrected, macro_rows, paired_row, read_values
+from heatcheck.studies.localization.estimates import corrected, macro_rows, paired_row, read_values
 from heatcheck.studies.localization.predictions import Answers, read_answers
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
 
-def model_differences(folder: Path, primary: EstimateRule, others: Sequence[str]) -> list[Estimate]:
+def model_differences(folder: Path, primary: LocalizationSettings, others: Sequence[str]) -> list[Estimate]:
     """Each other model less the primary one, on the cases that both have: maps by method, and discrimination."""
     rows: list[Estimate] = []
     for metric in TESTED if others else ():
@@ -38,35 +39,35 @@ def model_differences(folder: Path, primary: EstimateRule, others: Sequence[str]
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
 
 
-def _blank(metric: str, method: str, rule: EstimateRule, other: str) -> Estimate:
-    at = condition(other_model=rule.model)
+def _blank(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:
+    at = condition(other_model=settings.model)
     return Estimate("model_difference", metric, "", method, other, math.nan, condition=at)
 
 
-def _map_tests(first: Values, folder: Path, rule: EstimateRule, other: str) -> Iterator[Estimate]:
+def _map_tests(first: Values, folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
     """The other model's scores less the primary's, by method; floors that do not look at a model do not differ."""
-    second = read_values(folder, first.metric, replace(rule, model=other))
-    for method in rule.methods:
-        if method in rule.floors:
+    second = read_values(folder, first.metric, replace(settings, model=other))
+    for method in settings.methods:
+        if method in settings.floors:
             continue
-        both = _side_by_side(first, second, method, (rule.model, other))
+        both = _side_by_side(first, second, method, (settings.model, other))
         blank = replace(
-            _blank(first.metric, method, rule, other), method=other, other_method=rule.model
+            _blank(first.metric, method, settings, other), method=other, other_method=settings.model
         )  # the names of the columns, while differences are taken
         for finding, table in both.by_finding.items():
-            found = paired_row(table, finding, blank, rule, differences_from_first)
-            differences = (table[other] - table[rule.model]).to_numpy(float)
-            yield _tested(found, differences, table["patient"].to_numpy(str), rule, method)
-        for found in macro_rows(both, rule, [rule.model, other], macro_differences, blank):
-            cube = both.over_findings([rule.model, other], list(both.by_finding))
-            yield _tested(found, macro_weighted(cube[1] - cube[0]), both.patients, rule, method)
+            found = paired_row(table, finding, blank, settings, differences_from_first)
+            differences = (table[other] - table[settings.model]).to_numpy(float)
+            yield _tested(found, differences, table["patient"].to_numpy(str), settings, method)
+        for found in macro_rows(both, settings, [settings.model, other], macro_differences, blank):
+            cube = both.over_findings([settings.model, other], list(both.by_finding))
+            yield _tested(found, macro_weighted(cube[1] - cube[0]), both.patients, settings, method)
 
 
 def _tested(
-    found: Estimate, differences: np.ndarray, patients: np.ndarray, rule: EstimateRule, method: str
+    found: Estimate, differences: np.ndarray, patients: np.ndarray, settings: LocalizationSettings, method: str
 ) -> Estimate:
-    generator = rule.generator("flip models", found.metric, found.finding, method, found.model, rule.model)
-    flip = sign_flip_test(differences, patients, rule.flips, generator)
+    generator = settings.generator("flip models", found.metric, found.finding, method, found.model, settings.model)
+    flip = sign_flip_test(differences, patients, settings.flips, generator)
     return replace(found, method=method, other_method="", p_value=flip.p_value)
 
 
@@ -82,23 +83,25 @@ def _side_by_side(first: Values, second: Values, method: str, names: tuple[str, 
     return Values(first.metric, names, ordered)
 
 
-def _auroc_differences(folder: Path, rule: EstimateRule, other: str) -> Iterator[Estimate]:
+def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
     """The other model's AUROC less the primary's, patients drawn once for both."""
     file = folder / "predictions.parquet"
-    first, second = _common(read_answers(file, rule), read_answers(file, replace(rule, model=other)))
+    first, second = _common(read_answers(file, settings), read_answers(file, replace(settings, model=other)))
     usable = []
-    for column, finding in enumerate(rule.findings):
+    for column, finding in enumerate(settings.findings):
         known = ~np.isnan(first.labels[:, column])
-        blank = replace(_blank("auroc", "", rule, other), finding=finding, n_cases=int(known.sum()))
+        blank = replace(_blank("auroc", "", settings, other), finding=finding, n_cases=int(known.sum()))
         if len(set(first.labels[known, column])) < 2:
             yield replace(blank, reason="needs cases with and without the finding")
             continue
         usable.append(column)
-        yield _auroc_difference(blank, (first, second), [column], rule)
+        yield _auroc_difference(blank, (first, second), [column], settings)
     if usable:
-        note = "" if len(usable) == len(rule.findings) else f"over {len(usable)} of {len(rule.findings)} findings"
-        blank = replace(_blank("auroc", "", rule, other), finding=ALL, n_cases=len(first.cases), reason=note)
-        yield _auroc_difference(blank, (first, second), usable, rule)
+        note = (
+            "" if len(usable) == len(settings.findings) else f"over {len(usable)} of {len(settings.findings)} findings"
+        )
+        blank = replace(_blank("auroc", "", settings, other), finding=ALL, n_cases=len(first.cases), reason=note)
+        yield _auroc_difference(blank, (first, second), usable, settings)
 
 
 def _common(first: Answers, second: Answers) -> tuple[Answers, Answers]:
@@ -113,7 +116,7 @@ def _common(first: Answers, second: Answers) -> tuple[Answers, Answers]:
 
 
 def _auroc_difference(
-    blank: Estimate, both: tuple[Answers, Answers], columns: list[int], rule: EstimateRule
+    blank: Estimate, both: tuple[Answers, Answers], columns: list[int], settings: LocalizationSettings
 ) -> Estimate:
     known = ~np.isnan(both[0].labels[:, columns]).all(1)
     patients = both[0].patients[known]
@@ -125,8 +128,8 @@ def _auroc_difference(
         )
         return np.asarray(second - first)
 
-    generator = rule.generator("auroc", blank.finding)
-    one = bca_from_case_weights(difference, patients, rule.draws, generator)[0]
+    generator = settings.generator("auroc", blank.finding)
+    one = bca_from_case_weights(difference, patients, settings.draws, generator)[0]
     reason = "; ".join(filter(None, (one.reason, blank.reason)))
     return replace(
         blank, value=one.value, low=one.low, high=one.high, n_patients=len(np.unique(patients)), reason=reason

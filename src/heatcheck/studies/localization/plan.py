@@ -28,10 +28,11 @@ from heatcheck.scoring.rows import ScoringRule, Tuned
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
-from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.facts import rule_notes, truth_kind
 from heatcheck.studies.localization.gallery import GalleryRule, explained_case, make_gallery
 from heatcheck.studies.localization.models import model_differences
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.spec import (
     OWN_REGION,
     LocalizationBody,
@@ -42,7 +43,7 @@ from heatcheck.studies.localization.spec import (
 )
 from heatcheck.studies.localization.stage import ScoringStage
 from heatcheck.studies.localization.tuning import (
-    TuningRule,
+    TuningSettings,
     primary_of,
     tuned_for,
     validation_estimates,
@@ -176,8 +177,10 @@ class LocalizationPlan:
         )
 
     @property
-    def _tuning_rule(self) -> TuningRule:
-        return TuningRule(self.findings, tuple(self.methods), self._floors, self.bench.names, self.body.tuning_rules)
+    def _tuning_rule(self) -> TuningSettings:
+        return TuningSettings(
+            self.findings, tuple(self.methods), self._floors, self.bench.names, self.body.tuning_rules
+        )
 
     @property
     def _floors(self) -> tuple[str, ...]:
@@ -210,8 +213,8 @@ class LocalizationPlan:
                 if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
                     yield ensemble.name, single.name
 
-    def _estimate_rule(self, model: str) -> EstimateRule:
-        return EstimateRule(
+    def _estimate_rule(self, model: str) -> LocalizationSettings:
+        return LocalizationSettings(
             findings=self.findings,
             methods=tuple(self.methods),
             floors=self._floors,

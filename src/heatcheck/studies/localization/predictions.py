@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,33 +13,10 @@ from jaxtyping import Float, Shaped
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
-from heatcheck.scoring.presets import Rules
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
-
-
-class Resampling(Protocol):
-    """What is estimated, how often to draw, and with which generator."""
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """The findings, in their order."""
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-
-    @property
-    def rules(self) -> Rules:
-        """What is drawn again, and how slopes are fitted."""
-
-    @property
-    def draws(self) -> int:
-        """Bootstrap draws."""
-
-    def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +29,24 @@ class Answers:
     cases: Shaped[np.ndarray, " cases"]
 
 
-def read_answers(file: Path, rule: Resampling) -> Answers:
+def read_answers(file: Path, settings: LocalizationSettings) -> Answers:
     """One model's answers, from a table of predictions that may hold several models'."""
     names = ["case", "patient", "finding"]
     table = pq.read_table(
         file,
         columns=[*names, "label", "probability"],
-        filters=[("model", "==", rule.model)],
+        filters=[("model", "==", settings.model)],
         read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
     ).to_pandas()
     cases, row_of = _places(table["case"], sorted(table["case"].unique()))  # the dictionary knows other models' too
-    findings, column_of = _places(table["finding"], rule.findings)
+    findings, column_of = _places(table["finding"], settings.findings)
     asked = column_of >= 0
     labels, probabilities = (np.full((len(cases), len(findings)), np.nan) for _ in range(2))
     labels[row_of[asked], column_of[asked]] = table["label"].to_numpy()[asked]
     probabilities[row_of[asked], column_of[asked]] = table["probability"].to_numpy()[asked]
     patients = np.empty(len(cases), object)
     patients[row_of] = table["patient"].to_numpy(object)
-    drawn = patients if rule.rules.resampling == "patients" else cases
+    drawn = patients if settings.rules.resampling == "patients" else cases
     return Answers(labels, probabilities, drawn.astype(str), cases.astype(str))
 
 
@@ -79,37 +55,39 @@ def _places(column: pd.Series, names: Sequence[str]) -> tuple[np.ndarray, np.nda
     return np.array(names, object), pd.Index(names).get_indexer(column.cat.categories)[column.cat.codes]
 
 
-def model_estimates(answers: Answers, rule: Resampling) -> list[Estimate]:
+def model_estimates(answers: Answers, settings: LocalizationSettings) -> list[Estimate]:
     """AUROC, calibration error and reliability curve of each finding and of all of them."""
-    return [*_auroc(answers, rule), *_calibration(answers, rule)] if len(answers.cases) else []
+    return [*_auroc(answers, settings), *_calibration(answers, settings)] if len(answers.cases) else []
 
 
-def _auroc(answers: Answers, rule: Resampling) -> Iterator[Estimate]:
+def _auroc(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimate]:
     usable = []
-    for column, finding in enumerate(rule.findings):
+    for column, finding in enumerate(settings.findings):
         truth = answers.labels[:, column]
         known = ~np.isnan(truth)
-        blank = Estimate("auroc", "auroc", finding, "", rule.model, math.nan, n_cases=int(known.sum()))
+        blank = Estimate("auroc", "auroc", finding, "", settings.model, math.nan, n_cases=int(known.sum()))
         blank = replace(blank, n_undefined=int((~known).sum()))
         if len(set(truth[known])) < 2:
             yield replace(blank, reason="needs cases with and without the finding")
             continue
         usable.append(column)
         statistic = _weighted(truth[known], answers.probabilities[known, column])
-        yield _interval(blank, statistic, answers.patients[known], rule)
+        yield _interval(blank, statistic, answers.patients[known], settings)
     if usable:
         columns = [_weighted(answers.labels[:, c], answers.probabilities[:, c]) for c in usable]
-        note = "" if len(usable) == len(rule.findings) else f"over {len(usable)} of {len(rule.findings)} findings"
-        blank = Estimate("auroc", "auroc", ALL, "", rule.model, math.nan, n_cases=len(answers.labels), reason=note)
-        yield _interval(blank, lambda weights: _mean(columns, weights), answers.patients, rule)
+        note = (
+            "" if len(usable) == len(settings.findings) else f"over {len(usable)} of {len(settings.findings)} findings"
+        )
+        blank = Estimate("auroc", "auroc", ALL, "", settings.model, math.nan, n_cases=len(answers.labels), reason=note)
+        yield _interval(blank, lambda weights: _mean(columns, weights), answers.patients, settings)
 
 
 def _mean(columns: list[Statistic], weights: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean([column(weights) for column in columns], axis=0))
 
 
-def _interval(blank: Estimate, statistic: Statistic, patients: np.ndarray, rule: Resampling) -> Estimate:
-    one = bca_from_case_weights(statistic, patients, rule.draws, rule.generator("auroc", blank.finding))[0]
+def _interval(blank: Estimate, statistic: Statistic, patients: np.ndarray, settings: LocalizationSettings) -> Estimate:
+    one = bca_from_case_weights(statistic, patients, settings.draws, settings.generator("auroc", blank.finding))[0]
     reason = "; ".join(filter(None, (one.reason, blank.reason)))
     return replace(
         blank, value=one.value, low=one.low, high=one.high, n_patients=len(np.unique(patients)), reason=reason
@@ -120,15 +98,15 @@ def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Statistic:
     return lambda weights: weighted_auroc(labels, probabilities, weights)
 
 
-def _calibration(answers: Answers, rule: Resampling) -> Iterator[Estimate]:
-    columns = [(f, answers.labels[:, i], answers.probabilities[:, i]) for i, f in enumerate(rule.findings)]
+def _calibration(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimate]:
+    columns = [(f, answers.labels[:, i], answers.probabilities[:, i]) for i, f in enumerate(settings.findings)]
     n_patients = len(np.unique(answers.patients))
     for finding, truth, said in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:
         error = expected_calibration_error(truth, said)
-        blank = Estimate("calibration", "ece", finding, "", rule.model, error.value, reason=error.reason)
+        blank = Estimate("calibration", "ece", finding, "", settings.model, error.value, reason=error.reason)
         yield replace(blank, n_cases=int((~np.isnan(truth)).sum()), n_patients=n_patients)
         for number, one in enumerate(reliability_curve(truth, said, bins=10)):
             at = condition(bin=number, predicted=one.predicted)
             yield Estimate(
-                "reliability", "observed", finding, "", rule.model, one.observed, condition=at, n_cases=one.n
+                "reliability", "observed", finding, "", settings.model, one.observed, condition=at, n_cases=one.n
             )

@@ -10,11 +10,14 @@ from heatcheck.core.records import HUMAN, Estimate, condition
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
 from heatcheck.stats.spearman import spearman
-from heatcheck.studies.localization.score_grid import Grid, PaperRule, ScoreGrid, fitted, is_logistic
+from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, fitted, is_logistic
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import FEATURES, REFERENCE
 
 
-def shape_estimates(grid: ScoreGrid, shapes: pd.DataFrame, rule: PaperRule, preset: str = "") -> list[Estimate]:
+def shape_estimates(
+    grid: ScoreGrid, shapes: pd.DataFrame, settings: LocalizationSettings, preset: str = ""
+) -> list[Estimate]:
     """The slope of each method's score, and of its distance from the readers, on each feature, over all findings.
 
     A feature is scaled by its range over all annotated findings, so a slope is the change from the smallest to the
@@ -22,26 +25,30 @@ def shape_estimates(grid: ScoreGrid, shapes: pd.DataFrame, rule: PaperRule, pres
     modelled; a distance from the readers is no chance, so its slope is always that of a line. The reference: one plain
     line through all points.
     """
-    here = shapes[shapes["finding"].isin(rule.findings)]
+    here = shapes[shapes["finding"].isin(settings.findings)]
     rows: list[Estimate] = []
     for feature in FEATURES:
-        column = rule.instances if feature == "instances" and not preset else feature
+        column = settings.instances if feature == "instances" and not preset else feature
         scaled = here[["case", "finding"]].assign(scaled=min_max(here[column].to_numpy(float)))
-        rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, rule, preset)
+        rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, settings, preset)
     return rows
 
 
-def _slopes(grid: ScoreGrid, feature: Grid, name: str, rule: PaperRule, preset: str) -> Iterator[Estimate]:
+def _slopes(
+    grid: ScoreGrid, feature: Grid, name: str, settings: LocalizationSettings, preset: str
+) -> Iterator[Estimate]:
     at = condition(feature=name, preset=preset) if preset else condition(feature=name)
     human = grid.by_method.get(HUMAN)
-    for method in rule.methods:
+    for method in settings.methods:
         if method not in grid.by_method:
             continue
         values = grid.by_method[method]
-        blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, condition=at)
-        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, rule)))
+        blank = Estimate("slope", grid.metric, ALL, method, settings.model, math.nan, condition=at)
+        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
         if human is not None:
-            blank = Estimate("slope", grid.metric, ALL, method, rule.model, math.nan, other_method=HUMAN, condition=at)
+            blank = Estimate(
+                "slope", grid.metric, ALL, method, settings.model, math.nan, other_method=HUMAN, condition=at
+            )
             yield fitted(blank, _fit(grid, feature, human - values, preset, is_hit=False))
 
 
@@ -56,7 +63,7 @@ PROBABILITY = condition(feature="probability")
 
 
 def confidence_estimates(
-    grid: ScoreGrid, predictions: pd.DataFrame, rule: PaperRule, preset: str = ""
+    grid: ScoreGrid, predictions: pd.DataFrame, settings: LocalizationSettings, preset: str = ""
 ) -> list[Estimate]:
     """The slope of each method's score on the model's probability, for each finding and over all.
 
@@ -64,7 +71,7 @@ def confidence_estimates(
     than of others; over all findings each has its own level; errors are clustered by patient, and a hit's log odds
     are modelled. The reference: a plain line through the raw probabilities, and their rank correlation.
     """
-    mine = predictions[predictions["model"] == rule.model]
+    mine = predictions[predictions["model"] == settings.model]
     if preset != REFERENCE:
         scaled = mine.groupby("finding", observed=True)["probability"].transform(lambda p: min_max(p.to_numpy(float)))
         mine = mine.assign(probability=scaled)
@@ -72,23 +79,27 @@ def confidence_estimates(
     estimate = _reference if preset == REFERENCE else _recommended
     return [
         row
-        for method in rule.methods
+        for method in settings.methods
         if method in grid.by_method
-        for finding in (*rule.findings, ALL)
-        for row in estimate(grid, probability, method, finding, rule)
+        for finding in (*settings.findings, ALL)
+        for row in estimate(grid, probability, method, finding, settings)
     ]
 
 
-def _recommended(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
+def _recommended(
+    grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings
+) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
-    fit = logistic_gee if is_logistic(grid, rule) else clustered_least_squares
-    blank = Estimate("slope", grid.metric, finding, method, rule.model, math.nan, condition=PROBABILITY)
+    fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
+    blank = Estimate("slope", grid.metric, finding, method, settings.model, math.nan, condition=PROBABILITY)
     yield fitted(blank, fit(rows))
 
 
-def _reference(grid: ScoreGrid, probability: Grid, method: str, finding: str, rule: PaperRule) -> Iterator[Estimate]:
+def _reference(
+    grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings
+) -> Iterator[Estimate]:
     at = condition(feature="probability", preset=REFERENCE)
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     for statistic, fit in (("slope", least_squares), ("spearman", spearman)):
-        blank = Estimate(statistic, grid.metric, finding, method, rule.model, math.nan, condition=at)
+        blank = Estimate(statistic, grid.metric, finding, method, settings.model, math.nan, condition=at)
         yield fitted(blank, fit(rows.feature, rows.scores))

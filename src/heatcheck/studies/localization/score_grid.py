@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -10,22 +9,9 @@ from jaxtyping import Bool, Float, Int
 
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.stats.regression import Fit, Observations
-from heatcheck.studies.localization.predictions import Resampling
+from heatcheck.studies.localization.settings import LocalizationSettings
 
-Instances = Literal["instances", "components"]
 Grid = Float[np.ndarray, "cases findings"]
-
-
-class PaperRule(Resampling, Protocol):
-    """What is estimated, for which methods, how often to draw, and with which generator."""
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods, in their order."""
-
-    @property
-    def instances(self) -> Instances:
-        """What counts as one: an outline as drawn, or a connected part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +44,25 @@ class ScoreGrid:
         return Observations(feature[usable], values[usable], group * self.own_levels, self.patients[row])
 
 
-def score_grid(metric: str, scores: pd.DataFrame, rule: PaperRule) -> ScoreGrid:
+def score_grid(metric: str, scores: pd.DataFrame, settings: LocalizationSettings) -> ScoreGrid:
     """The grid of one metric's scores under one condition; other models' and other findings' rows take no part."""
-    columns = [*rule.methods, HUMAN]
-    layer, place = _places(scores["method"], columns), _places(scores["finding"], rule.findings)
-    is_human = layer == len(rule.methods)
-    mine = (place >= 0) & (layer >= 0) & ((scores["model"] == rule.model).to_numpy() | is_human)
+    columns = [*settings.methods, HUMAN]
+    layer, place = _places(scores["method"], columns), _places(scores["finding"], settings.findings)
+    is_human = layer == len(settings.methods)
+    mine = (place >= 0) & (layer >= 0) & ((scores["model"] == settings.model).to_numpy() | is_human)
     layer, place, is_human = layer[mine], place[mine], is_human[mine]
     case, cases = _numbered(scores["case"][mine])
     patient, _ = _numbered(scores["patient"][mine])
-    values = np.full((len(columns), len(cases), len(rule.findings)), np.nan)
+    values = np.full((len(columns), len(cases), len(settings.findings)), np.nan)
     values[layer, case, place] = scores["value"].to_numpy(float)[mine]
     is_scored = np.zeros(values.shape[1:], bool)
     is_scored[case[~is_human], place[~is_human]] = True
     patients = np.arange(len(cases))
-    if rule.rules.resampling == "patients":
+    if settings.rules.resampling == "patients":
         patients[case] = patient
     used = {columns[number]: values[number] for number in np.unique(layer)}
-    own_levels = rule.rules.pooled_fits == "fixed_effects"
-    return ScoreGrid(metric, tuple(rule.findings), cases, patients, is_scored, used, own_levels)
+    own_levels = settings.rules.pooled_fits == "fixed_effects"
+    return ScoreGrid(metric, tuple(settings.findings), cases, patients, is_scored, used, own_levels)
 
 
 def _places(names: pd.Series, known: Sequence[str]) -> Int[np.ndarray, " rows"]:
@@ -95,9 +81,9 @@ def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:
     return number[words.cat.codes], known[order]
 
 
-def is_logistic(grid: ScoreGrid, rule: PaperRule) -> bool:
+def is_logistic(grid: ScoreGrid, settings: LocalizationSettings) -> bool:
     """Whether the log odds of the score are fitted: of hits, unless the rules want a line."""
-    return grid.metric == "hit" and rule.rules.hits_model == "gee"
+    return grid.metric == "hit" and settings.rules.hits_model == "gee"
 
 
 def fitted(blank: Estimate, fit: Fit) -> Estimate:

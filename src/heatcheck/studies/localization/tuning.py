@@ -20,7 +20,8 @@ from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.scoring.presets import Rules
 from heatcheck.scoring.rows import Tuned
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
-from heatcheck.studies.localization.estimates import EstimateRule, read_values
+from heatcheck.studies.localization.estimates import read_values
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first
 NOTHING_TO_TUNE = "no validation case has a value"
@@ -29,7 +30,7 @@ _DECIMALS = 3  # to which the benchmark rounds before it looks for the best cuto
 
 
 @dataclass(frozen=True, slots=True)
-class TuningRule:
+class TuningSettings:
     """What is chosen, and by which rules."""
 
     findings: tuple[str, ...]
@@ -38,18 +39,18 @@ class TuningRule:
     models: tuple[str, ...]
     rules: Rules
 
-    def of(self, model: str) -> EstimateRule:
+    def of(self, model: str) -> LocalizationSettings:
         """What is read of one model."""
-        return EstimateRule(self.findings, self.methods, self.floors, (), model, draws=0, flips=0, seed=0)
+        return LocalizationSettings(self.findings, self.methods, self.floors, (), model, draws=0, flips=0, seed=0)
 
 
-def validation_estimates(folder: Path, rule: TuningRule) -> list[Estimate]:
+def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimate]:
     """Curves, chosen thresholds and cutoffs of every model, and which models were best, from the stage's tables."""
     rows: list[Estimate] = []
-    for model in rule.models:
-        rows += _thresholds(folder, rule, model)
-        rows += _cutoffs(folder, rule, model)
-    return rows + [row for metric in SELECTED_BY for row in _selected(folder, rule, metric)]
+    for model in settings.models:
+        rows += _thresholds(folder, settings, model)
+        rows += _cutoffs(folder, settings, model)
+    return rows + [row for metric in SELECTED_BY for row in _selected(folder, settings, metric)]
 
 
 def tuned_for(chosen: Sequence[Estimate], model: str) -> Tuned:
@@ -80,11 +81,11 @@ def validation_predictions(folder: Path, model: str) -> pd.DataFrame | None:
     return pq.read_table(file, filters=[("model", "==", model)]).to_pandas()
 
 
-def _thresholds(folder: Path, rule: TuningRule, model: str) -> Iterator[Estimate]:
+def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
     """The mean overlap at each threshold, and the threshold with the highest, the first of equals."""
-    at_each = [read_values(folder, "iou", rule.of(model), condition(threshold=t)) for t in THRESHOLDS]
-    for method in rule.methods:
-        for finding in rule.findings:
+    at_each = [read_values(folder, "iou", settings.of(model), condition(threshold=t)) for t in THRESHOLDS]
+    for method in settings.methods:
+        for finding in settings.findings:
             blank = Estimate("threshold_curve", "iou", finding, method, model, math.nan)
             curve = [_mean(_column(values, finding, method)) for values in at_each]
             n = int((~np.isnan(_column(at_each[0], finding, method))).sum())
@@ -93,21 +94,21 @@ def _thresholds(folder: Path, rule: TuningRule, model: str) -> Iterator[Estimate
             yield _best(replace(blank, statistic="tuned_threshold", n_cases=n), THRESHOLDS, curve)
 
 
-def _cutoffs(folder: Path, rule: TuningRule, model: str) -> Iterator[Estimate]:
+def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
     """The full slice's mean overlap at each cutoff, and the cutoff with the highest, the first of equals."""
-    full, positive = (read_values(folder, metric, rule.of(model)) for metric in ("iou_full", "iou"))
+    full, positive = (read_values(folder, metric, settings.of(model)) for metric in ("iou_full", "iou"))
     answers = pq.read_table(
         folder / "predictions.parquet",
         columns=["case", "finding", "probability"],
         filters=[("model", "==", model)],
         read_dictionary=["case", "finding"],
     ).to_pandas()
-    reference = rule.rules.cutoff_tuning == "reference"
-    for finding in rule.findings:
+    reference = settings.rules.cutoff_tuning == "reference"
+    for finding in settings.findings:
         of_finding = answers[answers["finding"] == finding]
         said = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
         grid = CUTOFFS[1:] if reference and finding == _LATE_START else CUTOFFS
-        for method in rule.methods:
+        for method in settings.methods:
             blank = Estimate("cutoff_curve", "iou_full", finding, method, model, math.nan)
             ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
             outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
@@ -131,10 +132,12 @@ def _best(blank: Estimate, grid: Sequence[float], curve: Sequence[float]) -> Est
     return _point(blank, first_best(grid, np.array(curve)))
 
 
-def _selected(folder: Path, rule: TuningRule, metric: str) -> Iterator[Estimate]:
+def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[Estimate]:
     """The best model for each method, and the best pair of model and method; floors are not chosen among."""
-    by_model = {model: _macro_means(read_values(folder, metric, rule.of(model)), rule) for model in rule.models}
-    candidates = [method for method in rule.methods if method not in rule.floors] or list(rule.methods)
+    by_model = {
+        model: _macro_means(read_values(folder, metric, settings.of(model)), settings) for model in settings.models
+    }
+    candidates = [method for method in settings.methods if method not in settings.floors] or list(settings.methods)
     best: list[Estimate] = []
     for method in candidates:
         means = {model: found[method] for model, found in by_model.items() if not math.isnan(found[method])}
@@ -147,11 +150,11 @@ def _selected(folder: Path, rule: TuningRule, metric: str) -> Iterator[Estimate]
         yield replace(max(best, key=lambda row: row.value), condition=condition(stage="pair"))
 
 
-def _macro_means(values: Values, rule: TuningRule) -> dict[str, float]:
+def _macro_means(values: Values, settings: TuningSettings) -> dict[str, float]:
     """Each method's mean over the findings' means."""
     return {
-        method: _mean(np.array([_mean(_column(values, finding, method)) for finding in rule.findings]))
-        for method in rule.methods
+        method: _mean(np.array([_mean(_column(values, finding, method)) for finding in settings.findings]))
+        for method in settings.methods
     }
 
 

@@ -16,7 +16,7 @@ from heatcheck.stats.balanced import Strata, balanced_means
 from heatcheck.stats.shapley import contributions
 from heatcheck.studies.modality.importance import MEASURES, PHI, Worths
 from heatcheck.studies.modality.means import KEYS, read_scores
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import RANKED, RIGHT
 
 _CASE = ["case", "patient", "finding"]
@@ -30,9 +30,9 @@ class ComparedModalities:
     draws: int
 
     @cached_property
-    def rules(self) -> list[ModalityRule]:
+    def settings(self) -> list[ModalitySettings]:
         """How each run estimates."""
-        return [ModalityRule.of_run(run.manifest) for run in self.runs]
+        return [ModalitySettings.of_run(run.manifest) for run in self.runs]
 
     def rows(self) -> Iterator[ComparedScore]:
         """The scores of the methods' maps, and the worth of the modalities where the runs have the same."""
@@ -43,40 +43,39 @@ class ComparedModalities:
 
     def sentences(self) -> Iterator[str]:
         """What is not compared, and why."""
-        one, other = self.rules
+        one, other = self.settings
         if self._other_modalities():
-            names = "; ".join(", ".join(rule.modalities) for rule in (one, other))
+            names = "; ".join(", ".join(each.modalities) for each in (one, other))
             yield f"The runs have other modalities ({names}), whose importance cannot be compared."
             return
         for filled in self._fills(one, other):
-            if not all(filled in rule.fills for rule in (one, other)):
+            if not all(filled in each.fills for each in (one, other)):
                 yield f"The importance of modalities when filled by {filled} is in one run only, and not compared."
         if not one.coalitions.exact:
             yield "Intervals of the importance do not hold the error that is left where orders of modalities are drawn."
 
     def _other_modalities(self) -> bool:
-        one, other = self.rules
+        one, other = self.settings
         return one.modalities != other.modalities
 
     @staticmethod
-    def _fills(one: ModalityRule, other: ModalityRule) -> list[str]:
+    def _fills(one: ModalitySettings, other: ModalitySettings) -> list[str]:
         """The fill that counts in each run."""
         return sorted({one.fills[0], other.fills[0]})
 
     def _used(self) -> tuple[list[str], list[str]]:
         """The measures that count in a run, and of the fills that do those which both runs have."""
-        one, other = self.rules
+        one, other = self.settings
         fills = [name for name in self._fills(one, other) if name in one.fills and name in other.fills]
         return sorted({one.measure, other.measure}), fills
 
     def _maps(self) -> Iterator[ComparedScore]:
         """The metrics by which methods are ranked, MSFI under the weights of either run."""
         one, other = (
-            read_scores(run.path, RANKED, rule.model) for run, rule in zip(self.runs, self.rules, strict=True)
+            read_scores(run.path, RANKED, each.model) for run, each in zip(self.runs, self.settings, strict=True)
         )
         for metric in RANKED:
-            settings = [rule.primary(metric) for rule in self.rules]
-            ways = {condition(**way): way for way in settings}
+            ways = {condition(**way): way for way in (each.primary(metric) for each in self.settings)}
             for at, way in ways.items():
                 name = f"{metric} ({', '.join(way.values())})" if len(ways) > 1 else metric
                 pair = [table[(table["metric"] == metric) & (table["at"] == at)] for table in (one, other)]
@@ -94,20 +93,20 @@ class ComparedModalities:
                 continue
             if ablated == "modality" and filled == self._used()[1][0]:  # with all of them shown nothing is filled
                 yield self._difference(merged, "", measure, MEASURES[measure])
-            for modality in self.rules[0].modalities:
+            for modality in self.settings[0].modalities:
                 yield self._difference(merged, modality, measure, f"{metric}{under}")
 
     def _contributions(self, number: int, ablated: str, filled: str) -> pd.DataFrame:
         """What each case of a run adds to the modalities' worth, and whether it was told with all of them."""
-        rule = self.rules[number]
-        worths = Worths(read_scores(self.runs[number].path / "shapley", [RIGHT], rule.model), rule)
+        each = self.settings[number]
+        worths = Worths(read_scores(self.runs[number].path / "shapley", [RIGHT], each.model), each)
         at = [condition(ablated=ablated, filled=filled, shown=name) for name in worths.names]
         rows = worths.scores[worths.scores["at"].isin(at)]
         table = rows.pivot(index=[*KEYS, "finding"], columns="at", values="value").reindex(columns=at)  # noqa: PD010
         whole = table[table.notna().all(axis=1)]
         right = whole.to_numpy(float)
-        values = np.column_stack([right @ contributions(rule.coalitions), right[:, -1]])
-        return pd.DataFrame(values, columns=[*rule.modalities, ""], index=whole.index).reset_index()
+        values = np.column_stack([right @ contributions(each.coalitions), right[:, -1]])
+        return pd.DataFrame(values, columns=[*each.modalities, ""], index=whole.index).reset_index()
 
     def _difference(self, merged: pd.DataFrame, column: str, measure: str, metric: str) -> ComparedScore:
         first, second = (merged[f"{column}_{run}"].to_numpy(float) for run in ("first", "second"))

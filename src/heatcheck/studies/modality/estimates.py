@@ -16,14 +16,14 @@ from heatcheck.stats.ranks import RankComparison, compare_ranks, top_marks
 from heatcheck.studies.modality.importance import worth_rows
 from heatcheck.studies.modality.means import EMPTY, difference_rows, empty_rows, mean_rows, of_metric, read_scores, wide
 from heatcheck.studies.modality.ratings import FILE, opinion_rows, read_ratings
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import MAP_METRICS, RANKED
 
 SAYS_NOTHING = (UNINFORMATIVE, *EMPTY)
 _DIGITS = 12  # sums in another order must not break a tie
 
 
-def rank_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+def rank_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
     """The mean rank of every method by each metric, over the patients of all folds.
 
     Cases of one patient are not independent, so their scores are averaged first and patients are the blocks.
@@ -32,22 +32,22 @@ def rank_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
     A case with another undefined score is left out.
     """
     for metric in RANKED:
-        rows = of_metric(scores, metric, rule)
+        rows = of_metric(scores, metric, settings)
         if rows.empty:
             continue
         counted = rows["value"].mask(rows["reason"].isin(SAYS_NOTHING), 0.0)
-        table = wide(rows.assign(value=counted), ["method"]).reindex(columns=list(rule.methods))
+        table = wide(rows.assign(value=counted), ["method"]).reindex(columns=list(settings.methods))
         whole = table.dropna()
         patients = whole.groupby(level="patient").mean().round(_DIGITS).to_numpy(float)
-        blank = replace(rule.blank("rank", metric), n_cases=len(whole), n_undefined=len(table) - len(whole))
+        blank = replace(settings.blank("rank", metric), n_cases=len(whole), n_undefined=len(table) - len(whole))
         better = METRIC_FACTS[metric].higher_is_better
-        yield from _ranked(compare_ranks(patients, higher_is_better=better), blank, rule)
+        yield from _ranked(compare_ranks(patients, higher_is_better=better), blank, settings)
 
 
-def _ranked(found: RankComparison, blank: Estimate, rule: ModalityRule) -> Iterator[Estimate]:
+def _ranked(found: RankComparison, blank: Estimate, settings: ModalitySettings) -> Iterator[Estimate]:
     blank = replace(blank, n_patients=found.n_blocks)
     tested = {} if math.isnan(found.chi_squared) else {"chi_squared": found.chi_squared}
-    for method, rank, top in zip(rule.methods, found.mean_ranks, top_marks(found), strict=True):
+    for method, rank, top in zip(settings.methods, found.mean_ranks, top_marks(found), strict=True):
         yield replace(
             blank, method=method, value=float(rank), p_value=found.p_value, reason=found.reason,
             condition=condition(top=int(top), **tested),
@@ -55,35 +55,35 @@ def _ranked(found: RankComparison, blank: Estimate, rule: ModalityRule) -> Itera
     if found.reason:
         return
     yield replace(blank, statistic="critical_difference", value=found.critical_difference)
-    for one, other in combinations(range(len(rule.methods)), 2):
+    for one, other in combinations(range(len(settings.methods)), 2):
         yield replace(
-            blank, statistic="pair", method=rule.methods[one], other_method=rule.methods[other],
+            blank, statistic="pair", method=settings.methods[one], other_method=settings.methods[other],
             value=float(found.mean_ranks[one] - found.mean_ranks[other]),
             p_adjusted=float(found.p_values[one, other]), family=f"{blank.metric}: methods in pairs",
         )  # fmt: skip
 
 
-def modality_estimates(folder: Path, rule: ModalityRule) -> list[Estimate]:
+def modality_estimates(folder: Path, settings: ModalitySettings) -> list[Estimate]:
     """Every estimate of a modality run, from its joined tables, and from the ratings where they lie beside them."""
-    scores = read_scores(folder, MAP_METRICS, rule.model)
-    rows = [*worth_rows(folder, rule), *mean_rows(scores, rule), *difference_rows(scores, rule)]
-    rows += [*empty_rows(scores, rule), *rank_rows(scores, rule), *seconds_rows(folder, rule)]
+    scores = read_scores(folder, MAP_METRICS, settings.model)
+    rows = [*worth_rows(folder, settings), *mean_rows(scores, settings), *difference_rows(scores, settings)]
+    rows += [*empty_rows(scores, settings), *rank_rows(scores, settings), *seconds_rows(folder, settings)]
     if (folder / FILE).exists():
-        rows += rating_estimates(folder, rule)
+        rows += rating_estimates(folder, settings)
     return rows
 
 
-def rating_estimates(folder: Path, rule: ModalityRule) -> list[Estimate]:
+def rating_estimates(folder: Path, settings: ModalitySettings) -> list[Estimate]:
     """Those that rest on the ratings in the run's folder."""
-    cases = rated_cases(folder, rule)
-    ratings = read_ratings(folder / FILE, cases | known_cases(folder), rule.methods).only(cases)
-    return list(opinion_rows(folder, ratings, rule)) if ratings.rows else []
+    cases = rated_cases(folder, settings)
+    ratings = read_ratings(folder / FILE, cases | known_cases(folder), settings.methods).only(cases)
+    return list(opinion_rows(folder, ratings, settings)) if ratings.rows else []
 
 
-def rated_cases(folder: Path, rule: ModalityRule) -> frozenset[str]:
+def rated_cases(folder: Path, settings: ModalitySettings) -> frozenset[str]:
     """The cases that readers may speak of: those with a map."""
-    scores = read_scores(folder, ["msfi"], rule.model)
-    return frozenset(scores.loc[scores["method"].isin(rule.methods), "case"])
+    scores = read_scores(folder, ["msfi"], settings.model)
+    return frozenset(scores.loc[scores["method"].isin(settings.methods), "case"])
 
 
 def known_cases(folder: Path) -> frozenset[str]:
@@ -92,15 +92,15 @@ def known_cases(folder: Path) -> frozenset[str]:
     return frozenset(pq.read_table(path, columns=["case"])["case"].to_pylist()) if path.exists() else frozenset()
 
 
-def seconds_rows(folder: Path, rule: ModalityRule) -> Iterator[Estimate]:
+def seconds_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]:
     """How long each method takes for a map."""
     path = folder / "timings.parquet"
     if not path.exists():
         return
     timings: pd.DataFrame = pq.read_table(path).to_pandas()
-    for method in rule.methods:
+    for method in settings.methods:
         own = timings[(timings["step"] == "map") & (timings["method"] == method)]
         maps = int(own["maps"].sum())
         if maps:
-            blank = rule.blank("seconds", "seconds", method)
+            blank = settings.blank("seconds", "seconds", method)
             yield replace(blank, value=float(own["seconds"].sum()) / maps, n_cases=maps)

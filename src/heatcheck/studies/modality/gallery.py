@@ -21,7 +21,7 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import Masks, ModalCase
 from heatcheck.studies.modality.explaining import ModalMap, on_image
 from heatcheck.studies.modality.means import read_scores
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.stage import Judging
 from heatcheck.studies.modality.vocabulary import SHARED_MAP, UNIFORM, ModalityEntry, ModalityMapsEntry
 
@@ -45,7 +45,7 @@ class ModalCaseWithMaps:
     maps: Mapping[str, ModalMap]  # by method, post-processed; one channel where it stands for all modalities
 
 
-def telling_cases(folder: RunFolder, rule: ModalityRule, most: int) -> list[str]:
+def telling_cases(folder: RunFolder, rule: ModalitySettings, most: int) -> list[str]:
     """Cases whose maps find the lesion well, badly and as usual, both classes in turn.
 
     They are ordered by the mean MSFI over the methods, and taken at even steps from the best to the worst.
@@ -72,7 +72,7 @@ def evenly(length: int, wanted: int) -> list[int]:
 
 def make_modality_gallery(
     folder: RunFolder,
-    rule: ModalityRule,
+    rule: ModalitySettings,
     cases: Sequence[str],
     with_maps: Callable[[str], ModalCaseWithMaps],
     watcher: Watcher,
@@ -89,7 +89,7 @@ def make_modality_gallery(
 ShownScores = Mapping[tuple[str, str, str], float]  # by case, method and metric
 
 
-def _scores_shown(folder: RunFolder, rule: ModalityRule, cases: Sequence[str]) -> ShownScores:
+def _scores_shown(folder: RunFolder, rule: ModalitySettings, cases: Sequence[str]) -> ShownScores:
     """The scores beside the maps."""
     scores = read_scores(folder.path, list(SHOWN), rule.model)
     shown: dict[tuple[str, str, str], float] = {}

@@ -16,7 +16,7 @@ from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
 from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
 from heatcheck.studies.modality.means import KEYS, read_scores, with_numbers
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, RIGHT, are_apart, shown_name
 
 _SIGNS = ("=", ">", ";", ",", " is ")  # of an order: a name that holds one stands in quotation marks
@@ -115,17 +115,17 @@ class Worths:
     """The subsets' rows of a run."""
 
     scores: pd.DataFrame
-    rule: ModalityRule
+    settings: ModalitySettings
 
     @classmethod
-    def read(cls, folder: Path, rule: ModalityRule) -> "Worths":
+    def read(cls, folder: Path, settings: ModalitySettings) -> "Worths":
         """Those in the run's folder."""
-        return cls(read_scores(folder / "shapley", [RIGHT], rule.model), rule)
+        return cls(read_scores(folder / "shapley", [RIGHT], settings.model), settings)
 
     @cached_property
     def names(self) -> list[str]:
         """What tables call each subset."""
-        return [shown_name(row, self.rule.modalities) for row in self.rule.coalitions.members]
+        return [shown_name(row, self.settings.modalities) for row in self.settings.coalitions.members]
 
     def told(self, ablated: str, filled: str) -> Told:
         """The cases that were shown with every subset, of one way to ablate."""
@@ -145,11 +145,11 @@ class Worths:
         return Told(whole.to_numpy(float), folds, classes, patients)
 
 
-def worth_rows(folder: Path, rule: ModalityRule) -> Iterator[Estimate]:
+def worth_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]:
     """The worth of subsets and modalities under every fill and measure, the networks' accuracy, known importance."""
-    worths = Worths.read(folder, rule)
+    worths = Worths.read(folder, settings)
     for ablated in PHI:
-        for filled in rule.fills:
+        for filled in settings.fills:
             told = worths.told(ablated, filled)
             for measure in MEASURES:
                 for fold, own in told.by_fold():
@@ -161,26 +161,26 @@ def worth_rows(folder: Path, rule: ModalityRule) -> Iterator[Estimate]:
 
 def _of_fold(worths: Worths, told: Told, ablated: str, facts: dict[str, str | int]) -> Iterator[Estimate]:
     """The worth of the subsets, of the modalities, and these in order."""
-    rule, measure, among = worths.rule, str(facts["measure"]), worths.rule.coalitions
+    settings, measure, among = worths.settings, str(facts["measure"]), worths.settings.coalitions
     shown = _shown(among.members)
     values = np.hstack([told.right[:, shown], told.right @ contributions(among)])
     # one draw of the patients for every fill: what is compared is compared on the same
-    generator = rule.generator("worth", ablated, str(facts["fold"]))
-    strata = told.strata(measure, rule.classes)
-    found = balanced_means(values, strata, told.patients, rule.draws, generator)
+    generator = settings.generator("worth", ablated, str(facts["fold"]))
+    strata = told.strata(measure, settings.classes)
+    found = balanced_means(values, strata, told.patients, settings.draws, generator)
     beside = {"ablated": ablated, "filled": facts["filled"], "fold": facts["fold"]}
     for place, one in zip(np.flatnonzero(shown), found[: shown.sum()], strict=True):
-        blank = rule.blank("value", MEASURES[measure])
+        blank = settings.blank("value", MEASURES[measure])
         yield with_numbers(replace(blank, condition=condition(**beside, shown=worths.names[place])), one)
     errors = shapley(balanced_values(told.right, strata), among).errors
     phi = [_widened(one, float(error)) for one, error in zip(found[shown.sum() :], errors, strict=True)]
-    for modality, one in zip(rule.modalities, phi, strict=True):
-        blank = rule.blank("shapley", PHI[ablated])
+    for modality, one in zip(settings.modalities, phi, strict=True):
+        blank = settings.blank("shapley", PHI[ablated])
         yield with_numbers(replace(blank, condition=condition(**facts, modality=modality)), one)
     if not strata.lacking:
         yield replace(
-            rule.blank("order", PHI[ablated]), condition=condition(**facts), reason=in_order(rule.modalities, phi),
-            n_cases=len(told.right),
+            settings.blank("order", PHI[ablated]), condition=condition(**facts), n_cases=len(told.right),
+            reason=in_order(settings.modalities, phi),
         )  # fmt: skip
 
 
@@ -200,27 +200,27 @@ def _widened(one: MeanEstimate, error: float) -> MeanEstimate:
 
 def accuracy_rows(worths: Worths) -> Iterator[Estimate]:
     """How often the networks are right on the intact cases."""
-    told = worths.told("modality", worths.rule.fills[0])
-    everyone = int(np.argmax(worths.rule.coalitions.members.sum(1)))
+    told = worths.told("modality", worths.settings.fills[0])
+    everyone = int(np.argmax(worths.settings.coalitions.members.sum(1)))
     for measure, metric in MEASURES.items():
         for fold, own in told.by_fold():
-            blank = replace(worths.rule.blank("mean", metric), condition=condition(fold=fold))
-            yield from _means(worths.rule, own, blank, measure, everyone)
+            blank = replace(worths.settings.blank("mean", metric), condition=condition(fold=fold))
+            yield from _means(worths.settings, own, blank, measure, everyone)
 
 
 def known_rows(worths: Worths) -> Iterator[Estimate]:
     """How often the networks are right where one modality alone tells the class: its importance by construction."""
-    for modality in worths.rule.known:
+    for modality in worths.settings.known:
         for fold, own in worths.known(modality).by_fold():
-            blank = worths.rule.blank("known", "known_importance")
+            blank = worths.settings.blank("known", "known_importance")
             blank = replace(blank, condition=condition(fold=fold, modality=modality))
-            yield from _means(worths.rule, own, blank, "accuracy", 0)
+            yield from _means(worths.settings, own, blank, "accuracy", 0)
 
 
-def _means(rule: ModalityRule, told: Told, blank: Estimate, measure: str, subset: int) -> Iterator[Estimate]:
-    generator = rule.generator(blank.statistic, blank.metric, blank.condition)
+def _means(settings: ModalitySettings, told: Told, blank: Estimate, measure: str, subset: int) -> Iterator[Estimate]:
+    generator = settings.generator(blank.statistic, blank.metric, blank.condition)
     values = told.right[:, subset : subset + 1]
-    (found,) = balanced_means(values, told.strata(measure, rule.classes), told.patients, rule.draws, generator)
+    (found,) = balanced_means(values, told.strata(measure, settings.classes), told.patients, settings.draws, generator)
     yield with_numbers(blank, found)
 
 
@@ -244,29 +244,29 @@ class Importances:
         return {"lesion": self.lesion} | ({} if self.known is None else {"known": self.known})
 
 
-def importances(folder: Path, fold: int, rule: ModalityRule) -> Importances:
+def importances(folder: Path, fold: int, settings: ModalitySettings) -> Importances:
     """The worths of one fold under the measure and the fill that count, from the rows in the run's folder."""
-    worths = Worths.read(folder, rule)
+    worths = Worths.read(folder, settings)
     return Importances(_shapley(worths, "modality", fold), _shapley(worths, "lesion", fold), _known(worths, fold))
 
 
 def _shapley(worths: Worths, kind: str, fold: int) -> ByModality:
-    rule = worths.rule
-    told = _answers_of_fold(worths.told(kind, rule.fills[0]), fold)
+    settings = worths.settings
+    told = _answers_of_fold(worths.told(kind, settings.fills[0]), fold)
     if not len(told.right):
-        return np.full(len(rule.modalities), np.nan)
-    found = shapley(balanced_values(told.right, told.strata(rule.measure, rule.classes)), rule.coalitions)
+        return np.full(len(settings.modalities), np.nan)
+    found = shapley(balanced_values(told.right, told.strata(settings.measure, settings.classes)), settings.coalitions)
     return np.round(found.values, DIGITS)
 
 
 def _known(worths: Worths, fold: int) -> ByModality | None:
     """The accuracy on the cases of each modality that was tried, and 0 for the others."""
-    rule = worths.rule
-    if not rule.known:
+    settings = worths.settings
+    if not settings.known:
         return None
-    found = {name: _answers_of_fold(worths.known(name), fold).right for name in rule.known}
+    found = {name: _answers_of_fold(worths.known(name), fold).right for name in settings.known}
     shares = {name: float(right.mean()) if right.size else float("nan") for name, right in found.items()}
-    return np.array([shares.get(name, 0.0) for name in rule.modalities])
+    return np.array([shares.get(name, 0.0) for name in settings.modalities])
 
 
 def _answers_of_fold(told: Told, fold: int) -> Told:

@@ -15,7 +15,7 @@ from heatcheck.runs.tables import read_batches
 from heatcheck.stats.corrections import holm
 from heatcheck.stats.resampling.bootstrap import MeanEstimate, mean_estimates
 from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, FLOORED, UNIFORM
 
 KEYS = ["fold", "case", "patient"]
@@ -77,16 +77,16 @@ def _empty(scores: pd.DataFrame) -> pd.Series:
     return scores["value"].isna() & scores["reason"].isin(EMPTY) & scores["metric"].isin(COUNTED)
 
 
-def empty_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+def empty_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
     """How many maps of each method say nothing and count 0, where there are any."""
     for (metric, method), own in scores[scores["metric"].isin(COUNTED)].groupby(["metric", "method"], sort=True):
         number = int(_empty(own).sum())
         if number:
-            blank = rule.blank("empty", str(metric), str(method))
+            blank = settings.blank("empty", str(metric), str(method))
             yield replace(blank, condition=condition(fold=EVERY_FOLD), value=float(number), n_cases=len(own))
 
 
-def mean_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+def mean_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
     """The mean of every metric of every method in each fold and over all cases; a map that says nothing counts 0."""
     if scores.empty:
         return
@@ -94,50 +94,50 @@ def mean_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
     folds = table.index.get_level_values("fold").to_numpy()
     for fold in (*np.unique(folds).tolist(), EVERY_FOLD):
         own = table if fold == EVERY_FOLD else table[folds == fold]
-        yield from _of_fold(own, fold, reasons, rule)
+        yield from _of_fold(own, fold, reasons, settings)
 
 
 def _of_fold(
-    table: pd.DataFrame, fold: int | str, reasons: Mapping[tuple[str, ...], str], rule: ModalityRule
+    table: pd.DataFrame, fold: int | str, reasons: Mapping[tuple[str, ...], str], settings: ModalitySettings
 ) -> Iterator[Estimate]:
     # all columns at once: a column's interval does not depend on those beside it
     patients = table.index.get_level_values("patient").to_numpy()
-    found = mean_estimates(table.to_numpy(float), patients, rule.draws, rule.generator("mean", str(fold)))
+    found = mean_estimates(table.to_numpy(float), patients, settings.draws, settings.generator("mean", str(fold)))
     for column, one in zip(table.columns.to_list(), found, strict=True):
         metric, at, method = map(str, column)
         under = condition(**{**facts_of(at), "fold": fold})
-        blank = replace(rule.blank("mean", metric, method), condition=under)
+        blank = replace(settings.blank("mean", metric, method), condition=under)
         yield with_numbers(blank, one, reasons.get((metric, at, method), ""))
 
 
-def of_metric(scores: pd.DataFrame, metric: str, rule: ModalityRule) -> pd.DataFrame:
+def of_metric(scores: pd.DataFrame, metric: str, settings: ModalitySettings) -> pd.DataFrame:
     """The rows of one metric, of the condition under which methods are compared."""
-    return scores[(scores["metric"] == metric) & (scores["at"] == condition(**rule.primary(metric)))]
+    return scores[(scores["metric"] == metric) & (scores["at"] == condition(**settings.primary(metric)))]
 
 
-def difference_rows(scores: pd.DataFrame, rule: ModalityRule) -> Iterator[Estimate]:
+def difference_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
     """By how much each method exceeds the uniform map, case by case, tested and corrected for the number of methods.
 
     A map that says nothing counts 0, as in the means.
     """
     for metric in FLOORED:
-        rows = of_metric(scores, metric, rule)
+        rows = of_metric(scores, metric, settings)
         if UNIFORM in set(rows["method"]):
-            yield from _versus_floor(wide(counted(rows), ["method"]), metric, rule)
+            yield from _versus_floor(wide(counted(rows), ["method"]), metric, settings)
 
 
-def _versus_floor(table: pd.DataFrame, metric: str, rule: ModalityRule) -> Iterator[Estimate]:
-    less = table.reindex(columns=list(rule.methods)).sub(table[UNIFORM], axis=0).to_numpy(float)
+def _versus_floor(table: pd.DataFrame, metric: str, settings: ModalitySettings) -> Iterator[Estimate]:
+    less = table.reindex(columns=list(settings.methods)).sub(table[UNIFORM], axis=0).to_numpy(float)
     patients = table.index.get_level_values("patient").to_numpy()
-    found = mean_estimates(less, patients, rule.draws, rule.generator("difference", metric))
+    found = mean_estimates(less, patients, settings.draws, settings.generator("difference", metric))
     tests = [
-        sign_flip_test(column, patients, FEWEST_FLIPS, rule.generator("flips", metric, method)).p_value
-        for method, column in zip(rule.methods, less.T, strict=True)
+        sign_flip_test(column, patients, FEWEST_FLIPS, settings.generator("flips", metric, method)).p_value
+        for method, column in zip(settings.methods, less.T, strict=True)
     ]
     blank = replace(
-        rule.blank("difference", metric),
+        settings.blank("difference", metric),
         condition=condition(versus=UNIFORM),
         family=f"{metric}: each method against the uniform map",
     )
-    for method, one, p_value, adjusted in zip(rule.methods, found, tests, holm(np.array(tests)), strict=True):
+    for method, one, p_value, adjusted in zip(settings.methods, found, tests, holm(np.array(tests)), strict=True):
         yield replace(with_numbers(blank, one), method=method, p_value=p_value, p_adjusted=float(adjusted))

@@ -36,7 +36,7 @@ from heatcheck.studies.modality.importance import importances
 from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTrainer
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest
-from heatcheck.studies.modality.settings import ModalityRule
+from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.shapley import FoldCases, Seen, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality.stage import Judging, ModalMapsStage
@@ -110,9 +110,9 @@ class ModalityPlan:
         return frozenset(name for name, method in self.methods.items() if shares_modalities(method))
 
     @property
-    def rule(self) -> ModalityRule:
+    def rule(self) -> ModalitySettings:
         """What is estimated."""
-        return ModalityRule(
+        return ModalitySettings(
             modalities=self.modalities,
             classes=self.classes,
             methods=tuple(self.methods),

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.seeds import generator_for
+from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.metrics.modality.msfi import WeightRule
 from heatcheck.stats.shapley import Coalitions, coalitions
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD
 
 
 @dataclass(frozen=True, slots=True)
-class ModalityRule:
+class ModalitySettings(EstimateSettings):
     """What is estimated, and how."""
 
     modalities: tuple[str, ...]
@@ -30,13 +30,11 @@ class ModalityRule:
     known: tuple[str, ...]  # modalities whose importance is known by construction
     model: str
     coalitions: Coalitions
-    draws: int
-    seed: int
     removal: bool = True  # voxels were taken away
 
     @classmethod
-    def of_run(cls, manifest: Mapping[str, Any]) -> "ModalityRule":
-        """The rule of a finished run, as its description tells it."""
+    def of_run(cls, manifest: Mapping[str, Any]) -> "ModalitySettings":
+        """The settings of a finished run, from its description."""
         told, spec = manifest["primary"], manifest["spec"]
         methods, names = manifest["methods"], tuple(manifest["modalities"])
         return cls(
@@ -69,7 +67,7 @@ class ModalityRule:
         if len(self.folds) == 1:
             only = str(self.folds[0])
             purpose = tuple(only if word == EVERY_FOLD else word.replace(f'"{EVERY_FOLD}"', only) for word in purpose)
-        return generator_for(self.seed, "estimates", *purpose)
+        return EstimateSettings.generator(self, *purpose)  # a class with slots has no super() here
 
     def blank(self, statistic: str, metric: str, method: str = "") -> Estimate:
         """An estimate of which nothing is known yet."""

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Score, condition, facts_of
-from heatcheck.core.seeds import generator_for
+from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.methods import METHODS
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.ranks import compare_ranks
@@ -44,7 +43,7 @@ ARTEFACT = condition(kind="artefact")
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerRule:
+class TriggerSettings(EstimateSettings):
     """What is estimated, and how."""
 
     triggers: tuple[str, ...]
@@ -53,39 +52,33 @@ class TriggerRule:
     model: str
     seeds: int
     gate: Gate
-    draws: int
-    seed: int
-
-    def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate: adding another estimate does not change it."""
-        return generator_for(self.seed, "estimates", *purpose)
 
     def blank(self, statistic: str, metric: str) -> Estimate:
         """An estimate of which nothing is known yet."""
         return Estimate(statistic, metric, "", "", self.model, math.nan)
 
 
-def trigger_estimates(folder: Path, rule: TriggerRule) -> list[Estimate]:
+def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]:
     """Every estimate of a trigger run, from its joined tables; one metric at a time is in memory."""
     rows: list[Estimate] = []
-    if rule.triggers:
-        rows += attack_estimates(folder / "training", rule)
+    if settings.triggers:
+        rows += attack_estimates(folder / "training", settings)
     for metric in PLAIN_METRICS:
-        for at, table in by_condition(read_scores(folder, metric, rule)).items():
-            rows += mean_rows(table, metric, at, rule)
+        for at, table in by_condition(read_scores(folder, metric, settings)).items():
+            rows += mean_rows(table, metric, at, settings)
     for metric in FLOORED:
-        rows += floor_rows(folder, metric, rule)
+        rows += floor_rows(folder, metric, settings)
     for metric in RANKED:
-        rows += rank_rows(read_scores(folder, metric, rule), metric, rule)
+        rows += rank_rows(read_scores(folder, metric, settings), metric, settings)
     for metric in PAIR_METRICS:
-        rows += pair_rows(folder, metric, rule)
+        rows += pair_rows(folder, metric, settings)
     return rows
 
 
-def read_scores(folder: Path, metric: str, rule: TriggerRule) -> pd.DataFrame:
+def read_scores(folder: Path, metric: str, settings: TriggerSettings) -> pd.DataFrame:
     """One metric's values with seed and condition as columns; artefacts have no seed and count as seed 0."""
     columns = ["case", "patient", "finding", "method", "other_method", "value", "condition"]
-    wanted = [("metric", "==", metric), ("model", "==", rule.model)]
+    wanted = [("metric", "==", metric), ("model", "==", settings.model)]
     batches = [batch.to_pandas() for batch in read_batches(folder / "scores.parquet", Score, columns, wanted)]
     if not batches:
         return pd.DataFrame(columns=[*columns, "seed"])
@@ -102,11 +95,11 @@ def by_condition(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {str(at): rows for at, rows in table.groupby("condition", sort=True)}
 
 
-def mean_rows(table: pd.DataFrame, metric: str, at: str, rule: TriggerRule) -> Iterator[Estimate]:
+def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """The mean of every method on each trigger and over all of them."""
-    blank = replace(rule.blank("mean", metric), condition=at)
-    scored = set(table["method"])  # a method is not scored again under a number that its own rule has
-    own = replace(rule, methods=tuple(name for name in rule.methods if name in scored))
+    blank = replace(settings.blank("mean", metric), condition=at)
+    scored = set(table["method"])  # a method is not scored again under a number that its own region rule has
+    own = replace(settings, methods=tuple(name for name in settings.methods if name in scored))
     yield from _by_finding(_wide(table, own.methods), own, blank)
 
 
@@ -117,22 +110,22 @@ def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return wide.reset_index().reindex(columns=[*KEYS, *columns])
 
 
-def _by_finding(wide: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
+def _by_finding(wide: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
     """Every method on each trigger or artefact, and on all triggers together."""
-    findings = rule.artefacts if facts_of(blank.condition).get("kind") == "artefact" else rule.triggers
+    findings = settings.artefacts if facts_of(blank.condition).get("kind") == "artefact" else settings.triggers
     for finding in (*findings, ALL):
         own = wide if finding == ALL else wide[wide["finding"] == finding]
         if len(own):
-            each = _nested(own, list(rule.methods), rule, replace(blank, finding=finding))
-            yield from (replace(row, method=method) for method, row in zip(rule.methods, each, strict=True))
+            each = _nested(own, list(settings.methods), settings, replace(blank, finding=finding))
+            yield from (replace(row, method=method) for method, row in zip(settings.methods, each, strict=True))
 
 
-def _nested(wide: pd.DataFrame, columns: list[str], rule: TriggerRule, blank: Estimate) -> list[Estimate]:
+def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, blank: Estimate) -> list[Estimate]:
     """The blank filled with each column's mean over seeds of means over images, every trigger counting the same."""
-    generator = rule.generator(blank.statistic, blank.metric, blank.finding, blank.condition)
+    generator = settings.generator(blank.statistic, blank.metric, blank.finding, blank.condition)
     design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
     within = RANGES.get(blank.metric, (-1.0, 1.0) if blank.other_method or blank.metric == "cda_drop" else (0.0, 1.0))
-    found = nested_means(wide[columns].to_numpy(float), design, rule.draws, generator, within=within)
+    found = nested_means(wide[columns].to_numpy(float), design, settings.draws, generator, within=within)
     return [
         replace(
             blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
@@ -142,87 +135,89 @@ def _nested(wide: pd.DataFrame, columns: list[str], rule: TriggerRule, blank: Es
     ]  # fmt: skip
 
 
-def floor_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """Each method less the random boxes of its own size, image by image."""
-    own, other = (read_scores(folder, name, rule) for name in (metric, f"{metric}_floor"))
+    own, other = (read_scores(folder, name, settings) for name in (metric, f"{metric}_floor"))
     for at in (condition(), ARTEFACT):
-        both = [_wide(part[part["condition"] == at], rule.methods).set_index(KEYS) for part in (own, other)]
-        blank = replace(rule.blank("difference", metric), condition=at, other_method=RANDOM_BOX)
-        yield from _by_finding((both[0] - both[1]).reset_index(), rule, blank)
+        both = [_wide(part[part["condition"] == at], settings.methods).set_index(KEYS) for part in (own, other)]
+        blank = replace(settings.blank("difference", metric), condition=at, other_method=RANDOM_BOX)
+        yield from _by_finding((both[0] - both[1]).reset_index(), settings, blank)
 
 
-def attack_estimates(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
+def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
     """Accuracy and success of each trigger, for each seed and over the seeds, and whether methods are graded on it."""
     table = attack_scores(training)
-    for name in (BASELINE, *rule.triggers):
+    for name in (BASELINE, *settings.triggers):
         own = table[table["finding"] == name]
         for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
             rows = own[own["metric"] == score]
-            blank = replace(rule.blank("attack", metric), finding=name)
+            blank = replace(settings.blank("attack", metric), finding=name)
             if len(rows):
-                yield from _nested(rows, ["value"], rule, blank)
+                yield from _nested(rows, ["value"], settings, blank)
             for seed in sorted(set(rows["seed"].astype(int))):
                 part = rows[rows["seed"] == seed]
                 yield replace(
                     blank, value=float(part["value"].mean()), n_cases=len(part), n_patients=part["patient"].nunique(),
                     condition=condition(seed=seed),
                 )  # fmt: skip
-    yield from _drops(table, rule)
-    yield from _graded(training, rule)
+    yield from _drops(table, settings)
+    yield from _graded(training, settings)
 
 
-def _drops(table: pd.DataFrame, rule: TriggerRule) -> Iterator[Estimate]:
+def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
     """By how much accuracy fell, on the same images."""
     keys = ["seed", "case", "patient"]
     clean = table[table["metric"] == "clean_correct"].set_index(keys)
     before = clean.loc[clean["finding"] == BASELINE, "value"]
-    for name in rule.triggers:
+    for name in settings.triggers:
         after = clean.loc[clean["finding"] == name, "value"]
         less = (before - after).dropna().rename("value").reset_index().assign(finding=name)
-        yield from _nested(less, ["value"], rule, replace(rule.blank("attack", "cda_drop"), finding=name))
+        yield from _nested(less, ["value"], settings, replace(settings.blank("attack", "cda_drop"), finding=name))
 
 
-def _graded(training: Path, rule: TriggerRule) -> Iterator[Estimate]:
+def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
     """Which networks methods are graded on, and why not on the others."""
     found = outcomes(training)
-    for name in rule.triggers:
-        reasons = {seed: rule.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name}
-        blank = replace(rule.blank("graded", "asr"), finding=name)
+    for name in settings.triggers:
+        reasons = {
+            seed: settings.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name
+        }
+        blank = replace(settings.blank("graded", "asr"), finding=name)
         for seed, reason in sorted(reasons.items()):
             yield replace(blank, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
         yield replace(blank, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
 
 
-def pair_rows(folder: Path, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
-    for at, table in by_condition(read_scores(folder, metric, rule)).items():
-        yield from _pairs(table, rule, replace(rule.blank("pair_mean", metric), finding=ALL, condition=at))
+    for at, table in by_condition(read_scores(folder, metric, settings)).items():
+        yield from _pairs(table, settings, replace(settings.blank("pair_mean", metric), finding=ALL, condition=at))
 
 
-def _pairs(table: pd.DataFrame, rule: TriggerRule, blank: Estimate) -> Iterator[Estimate]:
-    pairs = list(combinations(rule.methods, 2))
+def _pairs(table: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
+    pairs = list(combinations(settings.methods, 2))
     columns = [" and ".join(pair) for pair in pairs]
     named = table.assign(method=table["method"] + " and " + table["other_method"])
     wide = _wide(named, columns)
-    for method in rule.methods:  # the mean over the others, image by image
+    for method in settings.methods:  # the mean over the others, image by image
         own = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
         wide[method] = wide[own].mean(axis=1)
-    found = _nested(wide, [*columns, *rule.methods], rule, blank)
-    for (one, other), row in zip([*pairs, *((method, "") for method in rule.methods)], found, strict=True):
+    found = _nested(wide, [*columns, *settings.methods], settings, blank)
+    for (one, other), row in zip([*pairs, *((method, "") for method in settings.methods)], found, strict=True):
         yield replace(row, method=one, other_method=other)
 
 
-def rank_rows(table: pd.DataFrame, metric: str, rule: TriggerRule) -> Iterator[Estimate]:
+def rank_rows(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """Friedman's test and Nemenyi's comparisons of the methods, with each trigger and seed as a block; no floors."""
     plain = table[table["condition"] == condition()]
-    methods = [name for name in rule.methods if not METHODS[name].is_floor]
+    methods = [name for name in settings.methods if not METHODS[name].is_floor]
     if plain.empty:
         return
     means = plain.groupby(["finding", "seed", "method"])["value"].mean().reset_index()
     blocks = means.pivot(index=["finding", "seed"], columns="method", values="value")  # noqa: PD010 - as above
     found = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
     blank = replace(
-        rule.blank("friedman", metric), finding=ALL, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
+        settings.blank("friedman", metric), finding=ALL, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
         reason=found.reason,
     )  # fmt: skip
     yield replace(blank, value=found.chi_squared, p_value=found.p_value)

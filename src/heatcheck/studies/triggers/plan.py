@@ -28,7 +28,7 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
-from heatcheck.studies.triggers.estimates import TriggerRule, trigger_estimates
+from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
 from heatcheck.studies.triggers.exams import ArtefactExam, Grading, TriggerExam
 from heatcheck.studies.triggers.facts import trigger_run_facts
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
@@ -221,9 +221,9 @@ class TriggersPlan:
         ]
 
     @property
-    def rule(self) -> TriggerRule:
+    def rule(self) -> TriggerSettings:
         """What is estimated."""
-        return TriggerRule(
+        return TriggerSettings(
             triggers=tuple(trigger.name for trigger in self.triggers),
             artefacts=tuple(self.artefacts.findings) if self.artefacts else (),
             methods=tuple(self.methods),

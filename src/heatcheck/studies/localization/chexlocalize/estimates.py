@@ -14,7 +14,8 @@ from heatcheck.stats.corrections import holm
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
 from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates
 from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
-from heatcheck.studies.localization.score_grid import PaperRule, ScoreGrid, score_grid
+from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
+from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import REFERENCE
 
 PLAIN, BENCHMARK = condition(), condition(preset=REFERENCE)
@@ -24,22 +25,24 @@ FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
 
 
-def paper_estimates(folder: Path, rule: PaperRule, validation: pd.DataFrame | None = None) -> list[Estimate]:
+def paper_estimates(
+    folder: Path, settings: LocalizationSettings, validation: pd.DataFrame | None = None
+) -> list[Estimate]:
     """Every such estimate of one model of a run, from the run's joined tables.
 
     `validation` are predictions on other cases, in the columns of the run's own: temperatures are fitted to them. The
     paper's own numbers are made where the run holds scores under its rules.
     """
-    predictions, shapes = _table(folder, "predictions", [("model", "==", rule.model)]), _table(folder, "shapes")
-    tables = _Tables(folder, rule, predictions, shapes)
-    scaling = scaled_predictions(predictions, validation, rule)
+    predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
+    tables = _Tables(folder, settings, predictions, shapes)
+    scaling = scaled_predictions(predictions, validation, settings)
     rows = _corrected(tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN))
     theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
     rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
     full = tables.grid("iou_full", PLAIN)
-    rows += cutoff_estimates(full, shapes, scaling, rule) if full else []
-    rows += calibration_estimates(scaling, rule)
-    return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), rule)
+    rows += cutoff_estimates(full, shapes, scaling, settings) if full else []
+    rows += calibration_estimates(scaling, settings)
+    return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class _Tables:
     """A run's tables for one model; scores are read when asked for, for a large run has millions of each metric."""
 
     folder: Path
-    rule: PaperRule
+    settings: LocalizationSettings
     predictions: pd.DataFrame
     shapes: pd.DataFrame
 
@@ -56,18 +59,18 @@ class _Tables:
         grid = self.grid(metric, *conditions)
         rows: list[Estimate] = []
         if grid and metric != "iou_full":
-            rows += shape_estimates(grid, self.shapes, self.rule, preset)
+            rows += shape_estimates(grid, self.shapes, self.settings, preset)
         if grid and metric != "iou":
-            rows += confidence_estimates(grid, self.predictions, self.rule, preset)
+            rows += confidence_estimates(grid, self.predictions, self.settings, preset)
         return rows
 
     def grid(self, metric: str, *conditions: str) -> ScoreGrid | None:
         """The methods' scores under the first of the conditions that has any."""
         for at in conditions:
-            wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [self.rule.model, ""])]
+            wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [self.settings.model, ""])]
             scores = _read(self.folder / "scores.parquet", [*_NAMES[:5], "value"], wanted)
-            grid = score_grid(metric, scores, self.rule)
-            if any(method in grid.by_method for method in self.rule.methods):
+            grid = score_grid(metric, scores, self.settings)
+            if any(method in grid.by_method for method in self.settings.methods):
                 return grid
         return None
 

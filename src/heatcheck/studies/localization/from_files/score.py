@@ -26,13 +26,14 @@ from heatcheck.scoring.rows import PLAIN, REFERENCE
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, SizedMarks
 from heatcheck.studies.localization.conditions import conditional_estimates
-from heatcheck.studies.localization.estimates import EstimateRule, localization_estimates
+from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.facts import rule_notes
 from heatcheck.studies.localization.from_files.inputs import Given, ScoreInputs, read_inputs
 from heatcheck.studies.localization.from_files.maps import read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings, Slice
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
+from heatcheck.studies.localization.settings import LocalizationSettings
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -111,7 +112,7 @@ class ScorePlan:
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """Means, differences from human, the benchmark's own, geometry, confidence, calibration and counts."""
-        rule = EstimateRule(
+        rule = LocalizationSettings(
             findings=self.inputs.findings,
             methods=tuple(self.inputs.maps),
             floors=(),

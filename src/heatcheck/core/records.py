@@ -156,10 +156,10 @@ class Estimate:
 
     statistic: str  # what kind of number, e.g. mean, difference, shapley; each study names its own
     metric: str
-    finding: str
-    method: str
-    model: str
-    value: float
+    finding: str = ""
+    method: str = ""
+    model: str = ""
+    value: float = math.nan  # until it is filled in, or where it is undefined; `reason` then says why
     low: float = math.nan
     high: float = math.nan
     p_value: float = math.nan

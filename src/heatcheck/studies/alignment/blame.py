@@ -22,7 +22,6 @@ from heatcheck.studies.alignment.vocabulary import (
     FLOOR,
     FLOOR_METHOD,
     HUMAN_ARM,
-    blank,
     network_key,
 )
 
@@ -235,8 +234,8 @@ def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]
     for (base_key, arm), networks in wanted.items():
         for finding in settings.findings:
             own = table[(table["finding"] == finding) & table["model"].isin(networks)]
-            made = replace(blank(SEPARATION, "reliance", base_key), finding=finding, condition=condition(arm=arm))
-            rows.append(_separated(own, made))
+            blank = Estimate(SEPARATION, "reliance", finding, model=base_key, condition=condition(arm=arm))
+            rows.append(_separated(own, blank))
     return rows
 
 
@@ -249,15 +248,15 @@ def _predictions(folder: Path, networks: Sequence[str]) -> pd.DataFrame:
     return pd.concat([batch.astype({"case": str, "finding": str, "model": str}) for batch in batches])
 
 
-def _separated(table: pd.DataFrame, made: Estimate) -> Estimate:
+def _separated(table: pd.DataFrame, blank: Estimate) -> Estimate:
     """The mean over networks."""
     found = [
         separation(own["label"].to_numpy(float), own["logit"].to_numpy(float)) for _, own in table.groupby("model")
     ]
     values = [one.value for one in found if not math.isnan(one.value)]
     if not values:
-        return replace(made, reason=found[0].reason if found else NO_ESTIMATE)
-    return replace(made, value=float(np.mean(values)), n_cases=int(table["case"].nunique()))
+        return replace(blank, reason=found[0].reason if found else NO_ESTIMATE)
+    return replace(blank, value=float(np.mean(values)), n_cases=int(table["case"].nunique()))
 
 
 def blame_rows(estimates: Sequence[Estimate], settings: AlignmentSettings) -> list[Estimate]:
@@ -286,7 +285,7 @@ class _Table:
         """The estimate of a statistic, metric and finding under a condition; else one that is blank."""
         under = condition(**facts)
         found = self.rows.get((*what, method, model, under))
-        return found or Estimate(*what, method, model, math.nan, condition=under, reason=NO_ESTIMATE)
+        return found or Estimate(*what, method, model, condition=under, reason=NO_ESTIMATE)
 
 
 @dataclass(frozen=True)
@@ -316,10 +315,12 @@ class _Place:
                 **{direction: self._changes(direction)[0].reason for direction in DIRECTIONS},
             },
         )
-        return replace(
-            blank("blame", self.settings.blame_metric, self.model),
-            finding=self.finding,
-            method=self.method,
+        return Estimate(
+            "blame",
+            self.settings.blame_metric,
+            self.finding,
+            self.method,
+            self.model,
             condition=condition(before=reading.before, under=reading.under),
             n_cases=used.n_cases,
             n_patients=used.n_patients,

@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.estimates import fill
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
 from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
@@ -26,7 +27,7 @@ from heatcheck.studies.alignment.means import (
     scaled_rows,
 )
 from heatcheck.studies.alignment.predictions import prediction_rows
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, blank
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS
 
 EXPLAINED = ("mass", "rank")
 REFERENCES = {"architecture": "DenseNet", "method": "gradient"}  # where the run has them; else the first
@@ -69,17 +70,14 @@ def _regression(apart: Wide, metric: str, settings: AlignmentSettings) -> Iterat
     factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]
     patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
     found = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
-    made = replace(blank("regression", metric), finding=ALL)
+    blank = Estimate("regression", metric, ALL)
     at_reference = ", ".join(f"{name}: {level}" for name, level in found.references.items())
     for errors in ("classical", "clustered"):
         for term in found.terms:
             at = condition(errors=errors, term=_name(term))
             fit: Fit = getattr(term, errors)
             note = at_reference and f"the level at {at_reference}" if term.factor == INTERCEPT else ""
-            yield replace(
-                made, value=fit.value, low=fit.low, high=fit.high, p_value=fit.p_value, condition=at,
-                n_cases=fit.n_cases, n_patients=fit.n_patients, n_undefined=fit.n_undefined, reason=fit.reason or note,
-            )  # fmt: skip
+            yield fill(replace(blank, condition=at), fit, fit.reason or note)
 
 
 def _in_order(factor: str, levels: list[str]) -> tuple[str, ...]:
@@ -106,11 +104,11 @@ def correlation_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> I
     for kind in ("pearson", "spearman"):
         for left, right in PAIRS:
             one = getattr(found, kind)[places[frozenset((left, right))]]
-            yield replace(
-                blank("correlation", left.split("_")[0]), finding=ALL, value=one.value, low=one.low, high=one.high,
-                condition=condition(kind=kind, left=left, right=right), n_cases=found.n_cases,
-                n_patients=found.n_patients, n_undefined=found.n_undefined, reason=one.reason,
+            blank = Estimate(
+                "correlation", left.split("_")[0], ALL, condition=condition(kind=kind, left=left, right=right),
+                n_cases=found.n_cases, n_patients=found.n_patients, n_undefined=found.n_undefined,
             )  # fmt: skip
+            yield fill(blank, one)
 
 
 def _side_by_side(

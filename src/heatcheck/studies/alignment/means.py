@@ -12,6 +12,7 @@ from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score, condition, facts_of
+from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.cells import Design
@@ -25,7 +26,6 @@ from heatcheck.studies.alignment.vocabulary import (
     FLOOR,
     FLOOR_METHOD,
     HUMAN_ARM,
-    blank,
 )
 
 KEYS = ["finding", "seed", "case", "patient"]  # an image of a network; what was not trained has seed 0
@@ -154,8 +154,8 @@ def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Est
         expected.append(condition(arm=FLOOR))
     for at in dict.fromkeys([*expected, *scores.by_condition]):
         columns = list(dict.fromkeys([*columns_of(scores.metric, at, settings), *scores.columns(at)]))
-        made = replace(blank("mean", scores.metric), condition=at)
-        yield from averaged(scores.wide(at, columns), made, settings)
+        blank = Estimate("mean", scores.metric, condition=at)
+        yield from averaged(scores.wide(at, columns), blank, settings)
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Ends:
 
 def robustness_rows(ends: Ends, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
-    yield from averaged(ends.apart, blank("robustness", metric), settings)
-    yield from averaged(ends.apart, replace(blank("robustness", metric), condition=POOLED), settings)
+    yield from averaged(ends.apart, Estimate("robustness", metric), settings)
+    yield from averaged(ends.apart, Estimate("robustness", metric, condition=POOLED), settings)
 
 
 def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
@@ -193,8 +193,8 @@ def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterat
         if settings.judged:
             compared += [{"arm": arm, "versus": "control", "through": settings.through} for arm in DIRECTIONS]
     for facts in compared:
-        made = replace(blank("difference", metric), condition=condition(**facts))
-        yield from averaged(_difference(scores, facts, settings), made, settings)
+        blank = Estimate("difference", metric, condition=condition(**facts))
+        yield from averaged(_difference(scores, facts, settings), blank, settings)
 
 
 def _difference(scores: MetricScores, facts: dict[str, str], settings: AlignmentSettings) -> Wide:
@@ -212,31 +212,23 @@ def _difference(scores: MetricScores, facts: dict[str, str], settings: Alignment
     return scores.wide(left, columns) - beneath.renamed(columns, others)
 
 
-def averaged(wide: Wide, made: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
+def averaged(wide: Wide, blank: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The blank filled for every pair, on each finding and over all of them."""
-    pooled = made.condition == POOLED
-    within = (0.0, 1.0) if made.statistic == "mean" else (-1.0, 1.0)
-    within = (-math.inf, math.inf) if made.metric in RELIANCE else within
+    pooled = blank.condition == POOLED
+    within = (0.0, 1.0) if blank.statistic == "mean" else (-1.0, 1.0)
+    within = (-math.inf, math.inf) if blank.metric in RELIANCE else within
     for finding in (ALL,) if pooled else (*settings.findings, ALL):
         own = wide.table if finding == ALL else wide.of_finding(finding)
         findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
         design = Design(seeds, patients, None if pooled else findings)
         trained = bool(own.index.get_level_values("seed").any())
-        generator = settings.generator(made.statistic, made.metric, finding, made.condition)
+        generator = settings.generator(blank.statistic, blank.metric, finding, blank.condition)
         values = own.to_numpy(float)
         found = nested_means(values, design, settings.draws, generator, within=within)
         for column, one, scored in zip(wide.pairs, found, values.T, strict=True):
             covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(settings.findings)
             reason = reason_of(one, settings, covered, wide.why_not(column, finding), trained=trained)
-            yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)
-
-
-def filled(made: Estimate, one: NestedEstimate, reason: str) -> Estimate:
-    """The blank with an estimate's numbers."""
-    return replace(
-        made, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
-        n_undefined=one.n_undefined, reason=reason,
-    )  # fmt: skip
+            yield fill(replace(blank, finding=finding, model=column[0], method=column[1]), one, reason)
 
 
 def reason_of(one: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:
@@ -249,11 +241,8 @@ def reason_of(one: NestedEstimate, settings: AlignmentSettings, covered: int, wh
     if one.reason:
         return one.reason  # alone: others look for it
     note = one.note if trained else one.note.removeprefix(ONE_SEED).removeprefix("; ")
-    seeds = (
-        f"over {one.n_seeds} of {len(settings.seeds)} seeds" if trained and one.n_seeds < len(settings.seeds) else ""
-    )
-    findings = f"over {covered} of {len(settings.findings)} findings" if covered < len(settings.findings) else ""
-    return "; ".join(filter(None, (note, seeds, findings)))
+    seeds = coverage(one.n_seeds, len(settings.seeds), "seeds") if trained else ""
+    return joined(note, seeds, coverage(covered, len(settings.findings)))
 
 
 NO_FLOOR = "no scores of random maps"
@@ -272,8 +261,8 @@ def scaled_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[E
     if settings.judged:
         conditions += [condition(arm=arm, through=settings.through) for arm in DIRECTIONS]
     for at in conditions:
-        made = replace(blank("scaled", scores.metric), condition=at)
-        yield from _scaled(scores, floor, human, made, settings)
+        blank = Estimate("scaled", scores.metric, condition=at)
+        yield from _scaled(scores, floor, human, blank, settings)
 
 
 def _by_image(scores: MetricScores, arm: str, method: str) -> pd.Series:
@@ -287,10 +276,10 @@ def _images(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _scaled(
-    scores: MetricScores, floor: pd.Series, human: pd.Series, made: Estimate, settings: AlignmentSettings
+    scores: MetricScores, floor: pd.Series, human: pd.Series, blank: Estimate, settings: AlignmentSettings
 ) -> Iterator[Estimate]:
-    columns = columns_of(scores.metric, made.condition, settings)
-    wide = scores.wide(made.condition, columns)
+    columns = columns_of(scores.metric, blank.condition, settings)
+    wide = scores.wide(blank.condition, columns)
     for finding in settings.findings:
         own = wide.of_finding(finding)
         images = _images(own)
@@ -300,10 +289,10 @@ def _scaled(
         values = own.to_numpy(float)
         found = nested_ratios(
             values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), settings.draws,
-            settings.generator("scaled", scores.metric, finding, made.condition), ROOM[settings.human],
+            settings.generator("scaled", scores.metric, finding, blank.condition), ROOM[settings.human],
         )  # fmt: skip
         lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
         for column, one in zip(columns, found, strict=True):
             why_not = wide.why_not(column, finding) or (lacking if len(own) else "")
             reason = reason_of(one, settings, len(settings.findings), why_not, trained=trained)
-            yield filled(replace(made, finding=finding, model=column[0], method=column[1]), one, reason)
+            yield fill(replace(blank, finding=finding, model=column[0], method=column[1]), one, reason)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import CaseRecord, Estimate, Prediction, condition
+from heatcheck.estimating.estimates import coverage, fill
 from heatcheck.metrics.classification import weighted_mean_auroc
 from heatcheck.metrics.label_information import information_terms
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
@@ -21,7 +22,7 @@ from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.studies.alignment.cells import AlignmentSettings
-from heatcheck.studies.alignment.vocabulary import ARMS, blank, network_key
+from heatcheck.studies.alignment.vocabulary import ARMS, network_key
 
 FEWEST = 10  # images with the finding, and as many without it, for a finding to count in the mean over findings
 INFORMATION = "mutual_information_label"
@@ -84,7 +85,7 @@ class BaseAnswers:
 class Kind:
     """The networks of one base, arm and method, whatever their seed."""
 
-    made: Estimate  # a blank that says which
+    blank: Estimate  # that says which
     every: tuple[Answers, ...]  # a finding each
     patients: Shaped[np.ndarray, " cases"]
 
@@ -100,7 +101,7 @@ class Kind:
 
     def purpose(self, metric: str) -> tuple[str, ...]:
         """Of the generator of an estimate."""
-        return metric, self.made.model, self.made.method, self.made.condition
+        return metric, self.blank.model, self.blank.method, self.blank.condition
 
 
 def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estimate]:
@@ -119,9 +120,9 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
         }
         answers = read_answers(folder, [key for own in networks.values() for key in own], settings)
         for (arm, method), keys in networks.items():
-            made = replace(blank("", "", base.key), method=method, condition=condition(arm=arm))
+            blank = Estimate("", "", method=method, model=base.key, condition=condition(arm=arm))
             every = tuple(answers.of(finding, keys, failed) for finding in settings.findings)
-            kind = Kind(made, every, answers.patients)
+            kind = Kind(blank, every, answers.patients)
             yield from _rows(kind, "auroc", "auroc", _aurocs(kind, settings))
             yield from _rows(kind, "mutual_information", INFORMATION, _informations(kind, settings))
 
@@ -198,23 +199,22 @@ def _with_macro(each: Values, counting: Sequence[int]) -> Values:
 
 def _rows(kind: Kind, statistic: str, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
     """A row for each finding, and one for those that count together."""
-    made = replace(kind.made, statistic=statistic, metric=metric)
+    blank = replace(kind.blank, statistic=statistic, metric=metric)
     usable, counting = kind.usable, kind.counting
     by_finding = {answers.finding: one for answers, one in zip(usable, found, strict=False)}
     for answers in kind.every:
         one = by_finding.get(answers.finding, Interval(math.nan, reason=answers.why_not))
         seeds = len(answers.probabilities) + answers.lacking
-        note = f"over {seeds - answers.lacking} of {seeds} seeds" if answers.lacking else ""
-        yield _filled(replace(made, finding=answers.finding), one, note, answers.known, kind)
+        note = coverage(seeds - answers.lacking, seeds, "seeds")
+        yield _filled(replace(blank, finding=answers.finding), one, note, answers.known, kind)
     none = Interval(math.nan, reason=TOO_FEW if usable else kind.every[0].why_not)
-    note = f"over {len(counting)} of {len(kind.every)} findings" if len(counting) < len(kind.every) else ""
+    note = coverage(len(counting), len(kind.every))
     known = np.any([np.zeros(len(kind.patients), bool), *(usable[place].known for place in counting)], axis=0)
-    yield _filled(replace(made, finding=ALL), found[-1] if counting else none, note, known, kind)
+    yield _filled(replace(blank, finding=ALL), found[-1] if counting else none, note, known, kind)
 
 
-def _filled(made: Estimate, one: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: Kind) -> Estimate:
+def _filled(blank: Estimate, one: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: Kind) -> Estimate:
     n_cases = int(np.count_nonzero(known))
-    return replace(
-        made, value=one.value, low=one.low, high=one.high, n_cases=n_cases, n_undefined=len(known) - n_cases,
-        n_patients=len(set(kind.patients[known].tolist())), reason=one.reason or note,
-    )  # fmt: skip
+    n_patients = len(set(kind.patients[known].tolist()))
+    counted = replace(blank, n_cases=n_cases, n_patients=n_patients, n_undefined=len(known) - n_cases)
+    return fill(counted, one, one.reason or note)

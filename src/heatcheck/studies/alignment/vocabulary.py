@@ -1,10 +1,9 @@
 """The names under which an alignment run keeps its scores and estimates; study and report both use them."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from heatcheck.core.records import Estimate, Outlines
+from heatcheck.core.records import Outlines
 
 Arm = Literal["base", "control", "align", "misalign"]
 ARMS: tuple[Arm, ...] = ("base", "control", "align", "misalign")
@@ -50,11 +49,6 @@ class AlignmentEntry:
     film: str
     outlines: Outlines = field(default_factory=list)
     maps: tuple[ArmMapEntry, ...] = ()
-
-
-def blank(statistic: str, metric: str, model: str = "") -> Estimate:
-    """An estimate of which nothing is known yet."""
-    return Estimate(statistic, metric, "", "", model, math.nan)
 
 
 def network_key(base: str, arm: Arm, seed: int = 0, method: str = "") -> str:

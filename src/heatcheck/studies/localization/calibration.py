@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Measured, condition
+from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
@@ -133,13 +134,12 @@ def _calibration(
     usable = rows[rows["scaled"].notna() & (not unscaled)]
     labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
     error = expected_calibration_error(labels, said)
-    blank = Estimate("calibration", "ece", finding, "", settings.model, error.value, reason=error.reason)
     known = usable[usable["label"].notna()]
-    blank = replace(
-        blank, condition=condition(temperature="scaled"), n_cases=len(known), n_patients=known["patient"].nunique(),
-        n_undefined=len(rows) - len(known),
+    yield Estimate(
+        "calibration", "ece", finding, "", settings.model, error.value, condition=condition(temperature="scaled"),
+        n_cases=len(known), n_patients=known["patient"].nunique(), n_undefined=len(rows) - len(known),
+        reason=_note(finding, error.reason, scaling),
     )  # fmt: skip
-    yield replace(blank, reason=_note(finding, error.reason, scaling))
     for number, one in enumerate(reliability_curve(labels, said, bins=10)):
         at = condition(bin=number, predicted=one.predicted, temperature="scaled")
         yield Estimate(
@@ -196,10 +196,7 @@ def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, settings: Localiza
         for method, one in zip(
             methods, mean_estimates(matrix, grid.patients[scored], settings.draws, generator), strict=True
         ):
-            yield Estimate(
-                "mean", grid.metric, finding, method, settings.model, one.value, one.low, one.high, condition=at,
-                n_cases=one.n_cases, n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
-            )  # fmt: skip
+            yield fill(Estimate("mean", grid.metric, finding, method, settings.model, condition=at), one)
     alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
     for method in methods:
         usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
@@ -220,10 +217,9 @@ def _macro_means(
     found = bca_interval(totals, statistic, settings.draws, settings.generator("cutoff", grid.metric, ALL))
     for (method, part), one in zip(values.items(), found, strict=True):
         defined = ~np.isnan(part)
-        missing = len(grid.findings) - part.shape[1]
-        note = f"over {part.shape[1]} of {len(grid.findings)} findings" if missing else ""
-        yield Estimate(
-            "mean", grid.metric, ALL, method, settings.model, one.value, one.low, one.high, condition=at,
+        blank = Estimate(
+            "mean", grid.metric, ALL, method, settings.model, condition=at,
             n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
-            n_undefined=int(grid.is_scored.sum() - defined.sum()), reason="; ".join(filter(None, (one.reason, note))),
+            n_undefined=int(grid.is_scored.sum() - defined.sum()),
         )  # fmt: skip
+        yield fill(blank, one, joined(one.reason, coverage(part.shape[1], len(grid.findings))))

@@ -71,7 +71,7 @@ def _decreases(
 ) -> Iterator[Estimate]:
     findings = [finding for finding in settings.findings if finding in values.by_finding]
     blank = Estimate(
-        "percent_decrease", values.metric, "", method, settings.model, math.nan, other_method=HUMAN, condition=REFERENCE
+        "percent_decrease", values.metric, "", method, settings.model, other_method=HUMAN, condition=REFERENCE
     )
     rows = decreases(*drawn)
     defined = [not math.isnan(row.human) and not math.isnan(row.saliency) for row in rows]

@@ -1,6 +1,5 @@
 """From a run's scores to the numbers of its tables: means, distance from human, tests against the floors."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,10 +10,10 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score, condition
+from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.corrections import holm
 from heatcheck.stats.ratios import decreases_from_first, differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
@@ -73,16 +72,13 @@ def read_values(
 
 def mean_rows(values: Values, settings: LocalizationSettings, at: str = PLAIN) -> Iterator[Estimate]:
     """The mean of every method and of the readers, on each finding and over all."""
-    blank = Estimate("mean", values.metric, "", "", settings.model, math.nan, condition=at)
+    blank = Estimate("mean", values.metric, model=settings.model, condition=at)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
         generator = settings.generator("mean", values.metric, finding)
         found = mean_estimates(matrix, table["patient"].to_numpy(str), settings.draws, generator)
         for method, one in zip(values.columns, found, strict=True):
-            yield replace(
-                blank, finding=finding, method=method, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases,
-                n_patients=one.n_patients, n_undefined=one.n_undefined, reason=one.reason,
-            )  # fmt: skip
+            yield fill(replace(blank, finding=finding, method=method), one)
     for method in values.columns:  # each by itself: a finding one of them lacks must not be taken from the others
         yield from macro_rows(values, settings, [method], macro_means, blank)
 
@@ -111,17 +107,12 @@ def macro_rows(
     totals = cluster_totals(flat, patients).joined
     generator = settings.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
     found = bca_interval(totals, partial(statistic, groups=len(columns)), settings.draws, generator)
-    note = (
-        "" if len(findings) == len(settings.findings) else f"over {len(findings)} of {len(settings.findings)} findings"
-    )
+    note = coverage(len(findings), len(settings.findings))
     for method, one, part in zip(columns[-len(found) :], found, cube[-len(found) :], strict=True):
         defined = int((~np.isnan(part)).sum())
         missing = int(sum(values.by_finding[f][method].isna().sum() for f in findings))
-        reason = "; ".join(filter(None, (one.reason, note)))
-        yield replace(
-            blank, finding=ALL, method=method, value=one.value, low=one.low, high=one.high, n_cases=defined,
-            n_patients=len(np.unique(patients)), n_undefined=missing, reason=reason,
-        )  # fmt: skip
+        counted = replace(blank, n_cases=defined, n_patients=len(np.unique(patients)), n_undefined=missing)
+        yield fill(replace(counted, finding=ALL, method=method), one, joined(one.reason, note))
 
 
 def distances_from_human(
@@ -133,9 +124,7 @@ def distances_from_human(
     for method in settings.methods:
         for name in statistics:
             plain, macro, scale = _DISTANCES[name]
-            blank = Estimate(
-                name, values.metric, "", method, settings.model, math.nan, other_method=HUMAN, condition=at
-            )
+            blank = Estimate(name, values.metric, "", method, settings.model, other_method=HUMAN, condition=at)
             for finding, table in values.by_finding.items():
                 yield _scaled(paired_row(table, finding, blank, settings, plain), scale)
             for estimate in macro_rows(values, settings, [HUMAN, method], macro, blank):
@@ -166,10 +155,9 @@ def paired_row(
     totals = cluster_totals(both[common], patients)
     generator = settings.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
     one = bca_interval(totals.joined, statistic, settings.draws, generator)[0]
-    return replace(
-        blank, finding=finding, value=one.value, low=one.low, high=one.high, n_cases=len(patients), reason=one.reason,
-        n_patients=len(np.unique(patients)), n_undefined=len(table) - len(patients),
-    )  # fmt: skip
+    n_patients, missing = len(np.unique(patients)), len(table) - len(patients)
+    counted = replace(blank, finding=finding, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
+    return fill(counted, one)
 
 
 def _tests_against_floors(values: Values, settings: LocalizationSettings) -> list[Estimate]:
@@ -189,14 +177,8 @@ def _tests_against_floors(values: Values, settings: LocalizationSettings) -> lis
     ]
 
 
-def corrected(tests: list[Estimate], family: str) -> list[Estimate]:
-    """The tests with their p-values corrected for one another."""
-    adjusted = holm(np.array([test.p_value for test in tests]))
-    return [replace(test, p_adjusted=float(p), family=family) for test, p in zip(tests, adjusted, strict=True)]
-
-
 def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Estimate | None:
-    blank = Estimate("test", values.metric, ALL, method, settings.model, math.nan, other_method=floor)
+    blank = Estimate("test", values.metric, ALL, method, settings.model, other_method=floor)
     found = next(iter(macro_rows(values, settings, [floor, method], macro_differences, blank)), None)
     if found is None:
         return None
@@ -212,7 +194,7 @@ def _finding_test(
 ) -> Estimate:
     means = table[list(settings.floors)].mean()
     floor = str(means.idxmax()) if means.notna().any() else settings.floors[0]
-    blank = Estimate("test", metric, finding, method, settings.model, math.nan, other_method=floor)
+    blank = Estimate("test", metric, finding, method, settings.model, other_method=floor)
     found = paired_row(table, finding, blank, settings, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
     generator = settings.generator("flip", metric, finding, method, floor)
@@ -228,7 +210,7 @@ def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Esti
         for method in counts[part].columns:
             each = [(finding, [finding]) for finding in counts[part].by_finding]
             for name, findings in [*each, (ALL, list(counts[part].by_finding))] if each else []:
-                blank = Estimate("ratio", metric, name, method, settings.model, math.nan)
+                blank = Estimate("ratio", metric, name, method, settings.model)
                 yield _ratio([counts[part], counts[rest]], findings, blank, settings)
 
 
@@ -247,9 +229,6 @@ def _ratio(counts: list[Values], findings: list[str], blank: Estimate, settings:
     generator = settings.generator("ratio", blank.metric, blank.finding, blank.method)
     one = bca_interval(totals, mean_share, settings.draws, generator)[0]
     known, every = int(has_cases.sum()), len(settings.findings) if blank.finding == ALL else 1
-    note = "" if known == every else f"over {known} of {every} findings"
-    return replace(
-        blank, value=one.value, low=one.low, high=one.high, n_cases=len(patients),
-        n_patients=len(np.unique(patients)), n_undefined=int((~takes_part).sum()),
-        reason="; ".join(filter(None, (one.reason, note))),
-    )  # fmt: skip
+    n_patients, missing = len(np.unique(patients)), int((~takes_part).sum())
+    counted = replace(blank, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
+    return fill(counted, one, joined(one.reason, coverage(known, every)))

@@ -1,6 +1,5 @@
 """How the study's models differ: in what they know, and in what each method shows of them."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.classification import weighted_auroc
@@ -17,7 +17,7 @@ from heatcheck.stats.ratios import differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
 from heatcheck.stats.resampling.signflip import sign_flip_test
-from heatcheck.studies.localization.estimates import corrected, macro_rows, paired_row, read_values
+from heatcheck.studies.localization.estimates import macro_rows, paired_row, read_values
 from heatcheck.studies.localization.predictions import Answers, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
@@ -41,7 +41,7 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
 
 def _blank(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:
     at = condition(other_model=settings.model)
-    return Estimate("model_difference", metric, "", method, other, math.nan, condition=at)
+    return Estimate("model_difference", metric, method=method, model=other, condition=at)
 
 
 def _map_tests(first: Values, folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
@@ -97,9 +97,7 @@ def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str)
         usable.append(column)
         yield _auroc_difference(blank, (first, second), [column], settings)
     if usable:
-        note = (
-            "" if len(usable) == len(settings.findings) else f"over {len(usable)} of {len(settings.findings)} findings"
-        )
+        note = coverage(len(usable), len(settings.findings))
         blank = replace(_blank("auroc", "", settings, other), finding=ALL, n_cases=len(first.cases), reason=note)
         yield _auroc_difference(blank, (first, second), usable, settings)
 
@@ -130,7 +128,4 @@ def _auroc_difference(
 
     generator = settings.generator("auroc", blank.finding)
     one = bca_from_case_weights(difference, patients, settings.draws, generator)[0]
-    reason = "; ".join(filter(None, (one.reason, blank.reason)))
-    return replace(
-        blank, value=one.value, low=one.low, high=one.high, n_patients=len(np.unique(patients)), reason=reason
-    )
+    return fill(replace(blank, n_patients=len(np.unique(patients))), one, joined(one.reason, blank.reason))

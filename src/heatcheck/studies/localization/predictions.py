@@ -1,6 +1,5 @@
 """How good the model itself is: discrimination and calibration, with patients resampled."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -65,8 +65,8 @@ def _auroc(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimat
     for column, finding in enumerate(settings.findings):
         truth = answers.labels[:, column]
         known = ~np.isnan(truth)
-        blank = Estimate("auroc", "auroc", finding, "", settings.model, math.nan, n_cases=int(known.sum()))
-        blank = replace(blank, n_undefined=int((~known).sum()))
+        n_cases, missing = int(known.sum()), int((~known).sum())
+        blank = Estimate("auroc", "auroc", finding, model=settings.model, n_cases=n_cases, n_undefined=missing)
         if len(set(truth[known])) < 2:
             yield replace(blank, reason="needs cases with and without the finding")
             continue
@@ -75,10 +75,8 @@ def _auroc(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimat
         yield _interval(blank, statistic, answers.patients[known], settings)
     if usable:
         columns = [_weighted(answers.labels[:, c], answers.probabilities[:, c]) for c in usable]
-        note = (
-            "" if len(usable) == len(settings.findings) else f"over {len(usable)} of {len(settings.findings)} findings"
-        )
-        blank = Estimate("auroc", "auroc", ALL, "", settings.model, math.nan, n_cases=len(answers.labels), reason=note)
+        note = coverage(len(usable), len(settings.findings))
+        blank = Estimate("auroc", "auroc", ALL, "", settings.model, n_cases=len(answers.labels), reason=note)
         yield _interval(blank, lambda weights: _mean(columns, weights), answers.patients, settings)
 
 
@@ -88,10 +86,7 @@ def _mean(columns: list[Statistic], weights: np.ndarray) -> np.ndarray:
 
 def _interval(blank: Estimate, statistic: Statistic, patients: np.ndarray, settings: LocalizationSettings) -> Estimate:
     one = bca_from_case_weights(statistic, patients, settings.draws, settings.generator("auroc", blank.finding))[0]
-    reason = "; ".join(filter(None, (one.reason, blank.reason)))
-    return replace(
-        blank, value=one.value, low=one.low, high=one.high, n_patients=len(np.unique(patients)), reason=reason
-    )
+    return fill(replace(blank, n_patients=len(np.unique(patients))), one, joined(one.reason, blank.reason))
 
 
 def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Statistic:

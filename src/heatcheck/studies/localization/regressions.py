@@ -1,16 +1,16 @@
 """Whether scores rise with the geometry of the truth, or with the model's confidence."""
 
-import math
 from collections.abc import Iterator
 
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.estimating.estimates import fill
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
 from heatcheck.stats.spearman import spearman
-from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, fitted, is_logistic
+from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, is_logistic
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import FEATURES, REFERENCE
 
@@ -43,13 +43,11 @@ def _slopes(
         if method not in grid.by_method:
             continue
         values = grid.by_method[method]
-        blank = Estimate("slope", grid.metric, ALL, method, settings.model, math.nan, condition=at)
-        yield fitted(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
+        blank = Estimate("slope", grid.metric, ALL, method, settings.model, condition=at)
+        yield fill(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
         if human is not None:
-            blank = Estimate(
-                "slope", grid.metric, ALL, method, settings.model, math.nan, other_method=HUMAN, condition=at
-            )
-            yield fitted(blank, _fit(grid, feature, human - values, preset, is_hit=False))
+            blank = Estimate("slope", grid.metric, ALL, method, settings.model, other_method=HUMAN, condition=at)
+            yield fill(blank, _fit(grid, feature, human - values, preset, is_hit=False))
 
 
 def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: bool) -> Fit:
@@ -91,8 +89,8 @@ def _recommended(
 ) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
-    blank = Estimate("slope", grid.metric, finding, method, settings.model, math.nan, condition=PROBABILITY)
-    yield fitted(blank, fit(rows))
+    blank = Estimate("slope", grid.metric, finding, method, settings.model, condition=PROBABILITY)
+    yield fill(blank, fit(rows))
 
 
 def _reference(
@@ -101,5 +99,5 @@ def _reference(
     at = condition(feature="probability", preset=REFERENCE)
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     for statistic, fit in (("slope", least_squares), ("spearman", spearman)):
-        blank = Estimate(statistic, grid.metric, finding, method, settings.model, math.nan, condition=at)
-        yield fitted(blank, fit(rows.feature, rows.scores))
+        blank = Estimate(statistic, grid.metric, finding, method, settings.model, condition=at)
+        yield fill(blank, fit(rows.feature, rows.scores))

@@ -1,14 +1,14 @@
 """The scores of a run as grids, a row a case and a column a finding, beside which features are laid."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.stats.regression import Fit, Observations
+from heatcheck.core.records import HUMAN
+from heatcheck.stats.regression import Observations
 from heatcheck.studies.localization.settings import LocalizationSettings
 
 Grid = Float[np.ndarray, "cases findings"]
@@ -84,11 +84,3 @@ def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:
 def is_logistic(grid: ScoreGrid, settings: LocalizationSettings) -> bool:
     """Whether the log odds of the score are fitted: of hits, unless the rules want a line."""
     return grid.metric == "hit" and settings.rules.hits_model == "gee"
-
-
-def fitted(blank: Estimate, fit: Fit) -> Estimate:
-    """The estimate with the numbers of a fit."""
-    return replace(
-        blank, value=fit.value, low=fit.low, high=fit.high, p_value=fit.p_value, n_cases=fit.n_cases,
-        n_patients=fit.n_patients, n_undefined=fit.n_undefined, reason=fit.reason,
-    )  # fmt: skip

@@ -86,7 +86,7 @@ def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[
     at_each = [read_values(folder, "iou", settings.of(model), condition(threshold=t)) for t in THRESHOLDS]
     for method in settings.methods:
         for finding in settings.findings:
-            blank = Estimate("threshold_curve", "iou", finding, method, model, math.nan)
+            blank = Estimate("threshold_curve", "iou", finding, method, model)
             curve = [_mean(_column(values, finding, method)) for values in at_each]
             n = int((~np.isnan(_column(at_each[0], finding, method))).sum())
             for threshold, value in zip(THRESHOLDS, curve, strict=True):
@@ -109,7 +109,7 @@ def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Est
         said = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
         grid = CUTOFFS[1:] if reference and finding == _LATE_START else CUTOFFS
         for method in settings.methods:
-            blank = Estimate("cutoff_curve", "iou_full", finding, method, model, math.nan)
+            blank = Estimate("cutoff_curve", "iou_full", finding, method, model)
             ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
             outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
             cases = FullSlice(

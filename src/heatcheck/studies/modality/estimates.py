@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
@@ -39,7 +40,9 @@ def rank_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Esti
         table = wide(rows.assign(value=counted), ["method"]).reindex(columns=list(settings.methods))
         whole = table.dropna()
         patients = whole.groupby(level="patient").mean().round(_DIGITS).to_numpy(float)
-        blank = replace(settings.blank("rank", metric), n_cases=len(whole), n_undefined=len(table) - len(whole))
+        blank = Estimate(
+            "rank", metric, ALL, model=settings.model, n_cases=len(whole), n_undefined=len(table) - len(whole)
+        )
         better = METRIC_FACTS[metric].higher_is_better
         yield from _ranked(compare_ranks(patients, higher_is_better=better), blank, settings)
 
@@ -102,5 +105,5 @@ def seconds_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]
         own = timings[(timings["step"] == "map") & (timings["method"] == method)]
         maps = int(own["maps"].sum())
         if maps:
-            blank = settings.blank("seconds", "seconds", method)
-            yield replace(blank, value=float(own["seconds"].sum()) / maps, n_cases=maps)
+            seconds = float(own["seconds"].sum()) / maps
+            yield Estimate("seconds", "seconds", ALL, method, settings.model, seconds, n_cases=maps)

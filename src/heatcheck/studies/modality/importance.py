@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
+from heatcheck.estimating.estimates import fill
 from heatcheck.metrics.modality.msfi import ByModality
 from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
 from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import contributions, shapley
-from heatcheck.studies.modality.means import KEYS, read_scores, with_numbers
+from heatcheck.studies.modality.means import KEYS, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, RIGHT, are_apart, shown_name
 
@@ -170,16 +172,16 @@ def _of_fold(worths: Worths, told: Told, ablated: str, facts: dict[str, str | in
     found = balanced_means(values, strata, told.patients, settings.draws, generator)
     beside = {"ablated": ablated, "filled": facts["filled"], "fold": facts["fold"]}
     for place, one in zip(np.flatnonzero(shown), found[: shown.sum()], strict=True):
-        blank = settings.blank("value", MEASURES[measure])
-        yield with_numbers(replace(blank, condition=condition(**beside, shown=worths.names[place])), one)
+        at = condition(**beside, shown=worths.names[place])
+        yield fill(Estimate("value", MEASURES[measure], ALL, model=settings.model, condition=at), one)
     errors = shapley(balanced_values(told.right, strata), among).errors
     phi = [_widened(one, float(error)) for one, error in zip(found[shown.sum() :], errors, strict=True)]
     for modality, one in zip(settings.modalities, phi, strict=True):
-        blank = settings.blank("shapley", PHI[ablated])
-        yield with_numbers(replace(blank, condition=condition(**facts, modality=modality)), one)
+        at = condition(**facts, modality=modality)
+        yield fill(Estimate("shapley", PHI[ablated], ALL, model=settings.model, condition=at), one)
     if not strata.lacking:
-        yield replace(
-            settings.blank("order", PHI[ablated]), condition=condition(**facts), n_cases=len(told.right),
+        yield Estimate(
+            "order", PHI[ablated], ALL, model=settings.model, condition=condition(**facts), n_cases=len(told.right),
             reason=in_order(settings.modalities, phi),
         )  # fmt: skip
 
@@ -204,24 +206,24 @@ def accuracy_rows(worths: Worths) -> Iterator[Estimate]:
     everyone = int(np.argmax(worths.settings.coalitions.members.sum(1)))
     for measure, metric in MEASURES.items():
         for fold, own in told.by_fold():
-            blank = replace(worths.settings.blank("mean", metric), condition=condition(fold=fold))
-            yield from _means(worths.settings, own, blank, measure, everyone)
+            blank = Estimate("mean", metric, ALL, model=worths.settings.model, condition=condition(fold=fold))
+            yield _mean(worths.settings, own, blank, measure, everyone)
 
 
 def known_rows(worths: Worths) -> Iterator[Estimate]:
     """How often the networks are right where one modality alone tells the class: its importance by construction."""
     for modality in worths.settings.known:
         for fold, own in worths.known(modality).by_fold():
-            blank = worths.settings.blank("known", "known_importance")
-            blank = replace(blank, condition=condition(fold=fold, modality=modality))
-            yield from _means(worths.settings, own, blank, "accuracy", 0)
+            at = condition(fold=fold, modality=modality)
+            blank = Estimate("known", "known_importance", ALL, model=worths.settings.model, condition=at)
+            yield _mean(worths.settings, own, blank, "accuracy", 0)
 
 
-def _means(settings: ModalitySettings, told: Told, blank: Estimate, measure: str, subset: int) -> Iterator[Estimate]:
+def _mean(settings: ModalitySettings, told: Told, blank: Estimate, measure: str, subset: int) -> Estimate:
     generator = settings.generator(blank.statistic, blank.metric, blank.condition)
     values = told.right[:, subset : subset + 1]
     (found,) = balanced_means(values, told.strata(measure, settings.classes), told.patients, settings.draws, generator)
-    yield with_numbers(blank, found)
+    return fill(blank, found)
 
 
 DIGITS = 9  # far finer than one case of many; sums in another order must not break a tie

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.estimating.estimates import corrected, fill
 from heatcheck.metrics.modality.shares import SAME_SUMS
 from heatcheck.metrics.undefined import NO_RELEVANCE
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.corrections import holm
-from heatcheck.stats.resampling.bootstrap import MeanEstimate, mean_estimates
+from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, FLOORED, UNIFORM
@@ -60,14 +61,6 @@ EMPTY = (NO_RELEVANCE, SAME_SUMS)  # why a map says nothing, though its method c
 COUNTED = ("lesion_share", "mi_correlation")  # metrics by which such a map counts 0
 
 
-def with_numbers(blank: Estimate, one: MeanEstimate, why_not: str = "") -> Estimate:
-    """The blank with an estimate's numbers; `why_not` is the reason where there is no value at all."""
-    return replace(
-        blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
-        n_undefined=one.n_undefined, reason=(why_not if np.isnan(one.value) and why_not else one.reason),
-    )  # fmt: skip
-
-
 def counted(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores with 0 where a map says nothing: leaving these cases out would reward a method for silence."""
     return scores.assign(value=scores["value"].mask(_empty(scores), 0.0))
@@ -82,8 +75,10 @@ def empty_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Est
     for (metric, method), own in scores[scores["metric"].isin(COUNTED)].groupby(["metric", "method"], sort=True):
         number = int(_empty(own).sum())
         if number:
-            blank = settings.blank("empty", str(metric), str(method))
-            yield replace(blank, condition=condition(fold=EVERY_FOLD), value=float(number), n_cases=len(own))
+            yield Estimate(
+                "empty", str(metric), ALL, str(method), settings.model, float(number),
+                condition=condition(fold=EVERY_FOLD), n_cases=len(own),
+            )  # fmt: skip
 
 
 def mean_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
@@ -106,8 +101,8 @@ def _of_fold(
     for column, one in zip(table.columns.to_list(), found, strict=True):
         metric, at, method = map(str, column)
         under = condition(**{**facts_of(at), "fold": fold})
-        blank = replace(settings.blank("mean", metric, method), condition=under)
-        yield with_numbers(blank, one, reasons.get((metric, at, method), ""))
+        why_not = reasons.get((metric, at, method)) if np.isnan(one.value) else None
+        yield fill(Estimate("mean", metric, ALL, method, settings.model, condition=under), one, why_not)
 
 
 def of_metric(scores: pd.DataFrame, metric: str, settings: ModalitySettings) -> pd.DataFrame:
@@ -134,10 +129,9 @@ def _versus_floor(table: pd.DataFrame, metric: str, settings: ModalitySettings) 
         sign_flip_test(column, patients, FEWEST_FLIPS, settings.generator("flips", metric, method)).p_value
         for method, column in zip(settings.methods, less.T, strict=True)
     ]
-    blank = replace(
-        settings.blank("difference", metric),
-        condition=condition(versus=UNIFORM),
-        family=f"{metric}: each method against the uniform map",
-    )
-    for method, one, p_value, adjusted in zip(settings.methods, found, tests, holm(np.array(tests)), strict=True):
-        yield replace(with_numbers(blank, one), method=method, p_value=p_value, p_adjusted=float(adjusted))
+    blank = Estimate("difference", metric, ALL, model=settings.model, condition=condition(versus=UNIFORM))
+    rows = [
+        replace(fill(blank, one), method=method, p_value=p_value)
+        for method, one, p_value in zip(settings.methods, found, tests, strict=True)
+    ]
+    yield from corrected(rows, f"{metric}: each method against the uniform map")

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.errors import InputError
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.core.registry import suggest
+from heatcheck.estimating.estimates import fill
 from heatcheck.runs.tables import replaced
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha
-from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.spearman import ranks
-from heatcheck.studies.modality.means import of_metric, read_scores, with_numbers
+from heatcheck.studies.modality.means import of_metric, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import ModalityEntry
 
@@ -177,7 +178,7 @@ def _means(maps: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]
     found = mean_estimates(table[rated].to_numpy(float), patients, settings.draws, settings.generator("mean", RATING))
     for method, one in zip(rated, found, strict=True):
         # a case that nobody was asked about is not undefined
-        yield replace(with_numbers(settings.blank("mean", RATING, method), one), n_undefined=0)
+        yield replace(fill(Estimate("mean", RATING, ALL, method, settings.model), one), n_undefined=0)
 
 
 def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
@@ -187,11 +188,12 @@ def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Es
         own = both[both["method"] == method] if method else both
         values, patients = own[["rating", "value"]].to_numpy(float), own["patient"].to_numpy()
         found = correlations(values, patients, settings.draws, settings.generator("correlation", RATING, method))
-        blank = replace(
-            settings.blank("correlation", RATING, method), condition=condition(**{"with": "msfi", "within": "all"}),
-            n_cases=found.n_cases, n_patients=found.n_patients, n_undefined=found.n_undefined,
+        under = condition(**{"with": "msfi", "within": "all"})
+        blank = Estimate(
+            "correlation", RATING, ALL, method, settings.model, condition=under, n_cases=found.n_cases,
+            n_patients=found.n_patients, n_undefined=found.n_undefined,
         )  # fmt: skip
-        yield _with_interval(blank, found.spearman[0])
+        yield fill(blank, found.spearman[0])
 
 
 def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
@@ -201,7 +203,8 @@ def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
     values = np.array(cases)[:, None]
     (one,) = mean_estimates(values, patients, settings.draws, settings.generator("correlation", RATING, "within"))
     under = condition(**{"with": "msfi", "within": "case"})
-    return with_numbers(replace(settings.blank("correlation", RATING), condition=under), one, FEW_MAPS)
+    blank = Estimate("correlation", RATING, ALL, model=settings.model, condition=under)
+    return fill(blank, one, FEW_MAPS if np.isnan(one.value) else None)
 
 
 def _of_case(rows: pd.DataFrame) -> float:
@@ -221,11 +224,8 @@ def _agreement(each: pd.DataFrame, settings: ModalitySettings) -> Estimate:
     patients = table.index.get_level_values("patient").to_numpy()
     found = krippendorff_alpha(table.to_numpy(float), patients, settings.draws, settings.generator("alpha", RATING))
     paired = (table.notna().sum(axis=1) >= 2).to_numpy()
-    blank = replace(
-        settings.blank("alpha", RATING), n_cases=int(paired.sum()), n_patients=len(np.unique(patients[paired]))
-    )
-    return _with_interval(blank, found)
-
-
-def _with_interval(blank: Estimate, found: Interval) -> Estimate:
-    return replace(blank, value=found.value, low=found.low, high=found.high, reason=found.reason)
+    blank = Estimate(
+        "alpha", RATING, ALL, model=settings.model, n_cases=int(paired.sum()),
+        n_patients=len(np.unique(patients[paired])),
+    )  # fmt: skip
+    return fill(blank, found)

@@ -1,13 +1,11 @@
 """What a modality run estimates, and under which of its settings methods are compared."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.metrics.modality.msfi import WeightRule
 from heatcheck.stats.shapley import Coalitions, coalitions
@@ -68,7 +66,3 @@ class ModalitySettings(EstimateSettings):
             only = str(self.folds[0])
             purpose = tuple(only if word == EVERY_FOLD else word.replace(f'"{EVERY_FOLD}"', only) for word in purpose)
         return EstimateSettings.generator(self, *purpose)  # a class with slots has no super() here
-
-    def blank(self, statistic: str, metric: str, method: str = "") -> Estimate:
-        """An estimate of which nothing is known yet."""
-        return Estimate(statistic, metric, ALL_FINDINGS, method, self.model, math.nan)

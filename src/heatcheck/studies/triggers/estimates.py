@@ -10,6 +10,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.methods import METHODS
 from heatcheck.runs.tables import read_batches
@@ -53,10 +54,6 @@ class TriggerSettings(EstimateSettings):
     seeds: int
     gate: Gate
 
-    def blank(self, statistic: str, metric: str) -> Estimate:
-        """An estimate of which nothing is known yet."""
-        return Estimate(statistic, metric, "", "", self.model, math.nan)
-
 
 def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]:
     """Every estimate of a trigger run, from its joined tables; one metric at a time is in memory."""
@@ -97,7 +94,7 @@ def by_condition(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """The mean of every method on each trigger and over all of them."""
-    blank = replace(settings.blank("mean", metric), condition=at)
+    blank = Estimate("mean", metric, model=settings.model, condition=at)
     scored = set(table["method"])  # a method is not scored again under a number that its own region rule has
     own = replace(settings, methods=tuple(name for name in settings.methods if name in scored))
     yield from _by_finding(_wide(table, own.methods), own, blank)
@@ -126,13 +123,7 @@ def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, b
     design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
     within = RANGES.get(blank.metric, (-1.0, 1.0) if blank.other_method or blank.metric == "cda_drop" else (0.0, 1.0))
     found = nested_means(wide[columns].to_numpy(float), design, settings.draws, generator, within=within)
-    return [
-        replace(
-            blank, value=one.value, low=one.low, high=one.high, n_cases=one.n_cases, n_patients=one.n_patients,
-            n_undefined=one.n_undefined, reason=one.reason or one.note,
-        )
-        for one in found
-    ]  # fmt: skip
+    return [fill(blank, one, one.reason or one.note) for one in found]
 
 
 def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -140,7 +131,7 @@ def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator
     own, other = (read_scores(folder, name, settings) for name in (metric, f"{metric}_floor"))
     for at in (condition(), ARTEFACT):
         both = [_wide(part[part["condition"] == at], settings.methods).set_index(KEYS) for part in (own, other)]
-        blank = replace(settings.blank("difference", metric), condition=at, other_method=RANDOM_BOX)
+        blank = Estimate("difference", metric, model=settings.model, other_method=RANDOM_BOX, condition=at)
         yield from _by_finding((both[0] - both[1]).reset_index(), settings, blank)
 
 
@@ -151,7 +142,7 @@ def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Esti
         own = table[table["finding"] == name]
         for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
             rows = own[own["metric"] == score]
-            blank = replace(settings.blank("attack", metric), finding=name)
+            blank = Estimate("attack", metric, name, model=settings.model)
             if len(rows):
                 yield from _nested(rows, ["value"], settings, blank)
             for seed in sorted(set(rows["seed"].astype(int))):
@@ -172,7 +163,7 @@ def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]
     for name in settings.triggers:
         after = clean.loc[clean["finding"] == name, "value"]
         less = (before - after).dropna().rename("value").reset_index().assign(finding=name)
-        yield from _nested(less, ["value"], settings, replace(settings.blank("attack", "cda_drop"), finding=name))
+        yield from _nested(less, ["value"], settings, Estimate("attack", "cda_drop", name, model=settings.model))
 
 
 def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -182,7 +173,7 @@ def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
         reasons = {
             seed: settings.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name
         }
-        blank = replace(settings.blank("graded", "asr"), finding=name)
+        blank = Estimate("graded", "asr", name, model=settings.model)
         for seed, reason in sorted(reasons.items()):
             yield replace(blank, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
         yield replace(blank, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
@@ -191,7 +182,7 @@ def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
 def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
     for at, table in by_condition(read_scores(folder, metric, settings)).items():
-        yield from _pairs(table, settings, replace(settings.blank("pair_mean", metric), finding=ALL, condition=at))
+        yield from _pairs(table, settings, Estimate("pair_mean", metric, ALL, model=settings.model, condition=at))
 
 
 def _pairs(table: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
@@ -216,8 +207,8 @@ def rank_rows(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> It
     means = plain.groupby(["finding", "seed", "method"])["value"].mean().reset_index()
     blocks = means.pivot(index=["finding", "seed"], columns="method", values="value")  # noqa: PD010 - as above
     found = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
-    blank = replace(
-        settings.blank("friedman", metric), finding=ALL, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
+    blank = Estimate(
+        "friedman", metric, ALL, model=settings.model, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
         reason=found.reason,
     )  # fmt: skip
     yield replace(blank, value=found.chi_squared, p_value=found.p_value)

@@ -1,16 +1,15 @@
 """What the CheXlocalize paper asks beyond the scores themselves: geometry, confidence, calibration, counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.estimating.estimates import corrected
 from heatcheck.runs.tables import TABLES, schema_of
-from heatcheck.stats.corrections import holm
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
 from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates
 from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
@@ -36,7 +35,8 @@ def paper_estimates(
     predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
     tables = _Tables(folder, settings, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, settings)
-    rows = _corrected(tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN))
+    slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
+    rows = corrected(slopes, FAMILY)  # of all at once, for the report shows all of them at once
     theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
     rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
     full = tables.grid("iou_full", PLAIN)
@@ -73,12 +73,6 @@ class _Tables:
             if any(method in grid.by_method for method in self.settings.methods):
                 return grid
         return None
-
-
-def _corrected(slopes: list[Estimate]) -> list[Estimate]:
-    """The slopes with p-values corrected for all of them at once, for the report shows all of them at once."""
-    adjusted = holm(np.array([slope.p_value for slope in slopes], float))
-    return [replace(slope, p_adjusted=float(p), family=FAMILY) for slope, p in zip(slopes, adjusted, strict=True)]
 
 
 def _readers(folder: Path) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from heatcheck.studies.alignment.means import (
     Wide,
     difference_rows,
     mean_rows,
-    read_scores,
+    read_metric,
     robustness_rows,
     scaled_rows,
 )
@@ -128,14 +128,14 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
     rows: list[Estimate] = []
     ends = {}
     for metric in settings.metrics:
-        scores = read_scores(folder, metric)
+        scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
         ends[metric] = Ends.of(scores, settings)
         rows += robustness_rows(ends[metric], metric, settings)
         rows += difference_rows(scores, settings)
         rows += scaled_rows(scores, settings)
     for metric in RELIANCE:
-        scores = read_scores(folder, metric)
+        scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
         if metric == RELIANCE[0]:
             rows += difference_rows(scores, settings)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, Score, condition, facts_of
+from heatcheck.core.records import HUMAN, Estimate, condition, facts_of
 from heatcheck.estimating.estimates import coverage, fill, joined
-from heatcheck.runs.tables import read_batches
+from heatcheck.estimating.score_table import by_condition, pivoted, read_scores, reasons_by_count
 from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
@@ -91,38 +90,20 @@ class MetricScores:
         if table is None:
             none = pd.MultiIndex.from_arrays([[], np.array([], int), [], []], names=KEYS)
             return Wide(pd.DataFrame(np.empty((0, len(names))), none, names), {})
-        # a pivot refuses two rows for one place, of which a pivot table would make a mean
-        wide = table.pivot(index=KEYS, columns=["model", "method"], values="value")  # noqa: PD010
-        return Wide(wide.reindex(columns=names), _reasons(table[table["value"].isna()]))
+        return Wide(pivoted(table, KEYS, ["model", "method"]).reindex(columns=names), _reasons(table))
 
 
-def read_scores(folder: Path, metric: str) -> MetricScores:
-    """One metric's values; words stay numbers of a dictionary until they are asked for."""
-    columns = ["case", "patient", "finding", "method", "model", "value", "condition", "reason"]
-    batches = list(read_batches(folder / "scores.parquet", Score, columns, [("metric", "==", metric)]))
-    if not batches:
-        return MetricScores(metric, {})
-    table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
-    seeds, rest = [], []
-    for at in table["condition"].cat.categories:
-        facts = dict(facts_of(str(at)))
-        seeds.append(int(facts.pop("seed", 0)))
-        rest.append(condition(**facts))
-    codes = table["condition"].cat.codes.to_numpy()
-    table = table.drop(columns="condition").assign(seed=np.array(seeds)[codes])
-    places = np.array(rest, object)[codes]
-    words = {name: object for name in table.columns if name not in {"value", "seed"}}
-    parts = {str(at): table[places == at].astype(words) for at in sorted(set(rest))}
-    return MetricScores(metric, {at: part for at, part in parts.items() if len(part)})
+def read_metric(folder: Path, metric: str) -> MetricScores:
+    """One metric's values."""
+    words = ["case", "patient", "finding", "method", "model", "reason"]
+    return MetricScores(metric, by_condition(read_scores(folder, words, [("metric", "==", metric)], "seed")))
 
 
-def _reasons(undefined: pd.DataFrame) -> Reasons:
+def _reasons(table: pd.DataFrame) -> Reasons:
     """The commonest reason by model, method and finding, and by model and method."""
     found: dict[tuple[str, str, str], str] = {}
-    counts = undefined.groupby(["model", "method", "finding", "reason"], sort=True).size().sort_values(kind="stable")
-    for model, method, finding, reason in counts.index:
-        if reason:
-            found[model, method, finding] = found[model, method, ALL] = reason
+    for model, method, finding, reason in reasons_by_count(table, ["model", "method", "finding"]):
+        found[model, method, finding] = found[model, method, ALL] = reason
     return found
 
 

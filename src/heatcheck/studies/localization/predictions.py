@@ -1,17 +1,17 @@
 """How good the model itself is: discrimination and calibration, with patients resampled."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
+from heatcheck.estimating.score_table import positions
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -38,21 +38,16 @@ def read_answers(file: Path, settings: LocalizationSettings) -> Answers:
         filters=[("model", "==", settings.model)],
         read_dictionary=names,  # names repeat: numbers in their place keep a large run in memory
     ).to_pandas()
-    cases, row_of = _places(table["case"], sorted(table["case"].unique()))  # the dictionary knows other models' too
-    findings, column_of = _places(table["finding"], settings.findings)
+    cases = np.array(sorted(table["case"].unique()), object)  # the dictionary knows other models' too
+    row_of, column_of = positions(table["case"], cases.tolist()), positions(table["finding"], settings.findings)
     asked = column_of >= 0
-    labels, probabilities = (np.full((len(cases), len(findings)), np.nan) for _ in range(2))
+    labels, probabilities = (np.full((len(cases), len(settings.findings)), np.nan) for _ in range(2))
     labels[row_of[asked], column_of[asked]] = table["label"].to_numpy()[asked]
     probabilities[row_of[asked], column_of[asked]] = table["probability"].to_numpy()[asked]
     patients = np.empty(len(cases), object)
     patients[row_of] = table["patient"].to_numpy(object)
     drawn = patients if settings.rules.resampling == "patients" else cases
     return Answers(labels, probabilities, drawn.astype(str), cases.astype(str))
-
-
-def _places(column: pd.Series, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The names, and the place of each row's name among them; -1 where it is not one of them."""
-    return np.array(names, object), pd.Index(names).get_indexer(column.cat.categories)[column.cat.codes]
 
 
 def model_estimates(answers: Answers, settings: LocalizationSettings) -> list[Estimate]:

@@ -1,6 +1,6 @@
 """The scores of a run as grids, a row a case and a column a finding, beside which features are laid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from heatcheck.core.records import HUMAN
+from heatcheck.estimating.score_table import positions
 from heatcheck.stats.regression import Observations
 from heatcheck.studies.localization.settings import LocalizationSettings
 
@@ -29,7 +30,7 @@ class ScoreGrid:
     def laid_beside(self, table: pd.DataFrame, column: str) -> Grid:
         """A column of a table with a row per case and finding, where this grid has its cases and findings."""
         row = self.cases.get_indexer(pd.Index(table["case"]))
-        place = _places(table["finding"], self.findings)
+        place = positions(table["finding"], self.findings)
         here = (row >= 0) & (place >= 0)
         grid = np.full(self.is_scored.shape, np.nan)
         grid[row[here], place[here]] = table[column].to_numpy(float)[here]
@@ -47,7 +48,7 @@ class ScoreGrid:
 def score_grid(metric: str, scores: pd.DataFrame, settings: LocalizationSettings) -> ScoreGrid:
     """The grid of one metric's scores under one condition; other models' and other findings' rows take no part."""
     columns = [*settings.methods, HUMAN]
-    layer, place = _places(scores["method"], columns), _places(scores["finding"], settings.findings)
+    layer, place = positions(scores["method"], columns), positions(scores["finding"], settings.findings)
     is_human = layer == len(settings.methods)
     mine = (place >= 0) & (layer >= 0) & ((scores["model"] == settings.model).to_numpy() | is_human)
     layer, place, is_human = layer[mine], place[mine], is_human[mine]
@@ -63,12 +64,6 @@ def score_grid(metric: str, scores: pd.DataFrame, settings: LocalizationSettings
     used = {columns[number]: values[number] for number in np.unique(layer)}
     own_levels = settings.rules.pooled_fits == "fixed_effects"
     return ScoreGrid(metric, tuple(settings.findings), cases, patients, is_scored, used, own_levels)
-
-
-def _places(names: pd.Series, known: Sequence[str]) -> Int[np.ndarray, " rows"]:
-    """The place of each row's name among the known ones, −1 for any other."""
-    words = names.astype("category")
-    return np.asarray(pd.Index(known).get_indexer(words.cat.categories)[words.cat.codes])
 
 
 def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:

@@ -15,9 +15,9 @@ from heatcheck.runs.store import Run
 from heatcheck.stats.balanced import Strata, balanced_means
 from heatcheck.stats.shapley import contributions
 from heatcheck.studies.modality.importance import MEASURES, PHI, Worths
-from heatcheck.studies.modality.means import KEYS, read_scores
+from heatcheck.studies.modality.means import read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
-from heatcheck.studies.modality.vocabulary import RANKED, RIGHT
+from heatcheck.studies.modality.vocabulary import RANKED
 
 _CASE = ["case", "patient", "finding"]
 
@@ -99,14 +99,11 @@ class ComparedModalities:
     def _contributions(self, number: int, ablated: str, filled: str) -> pd.DataFrame:
         """What each case of a run adds to the modalities' worth, and whether it was told with all of them."""
         each = self.settings[number]
-        worths = Worths(read_scores(self.runs[number].path / "shapley", [RIGHT], each.model), each)
-        at = [condition(ablated=ablated, filled=filled, shown=name) for name in worths.names]
-        rows = worths.scores[worths.scores["at"].isin(at)]
-        table = rows.pivot(index=[*KEYS, "finding"], columns="at", values="value").reindex(columns=at)  # noqa: PD010
-        whole = table[table.notna().all(axis=1)]
-        right = whole.to_numpy(float)
+        worths = Worths.read(self.runs[number].path, each)
+        table = worths.shown(ablated, filled)
+        right = table.to_numpy(float)
         values = np.column_stack([right @ contributions(each.coalitions), right[:, -1]])
-        return pd.DataFrame(values, columns=[*each.modalities, ""], index=whole.index).reset_index()
+        return pd.DataFrame(values, columns=[*each.modalities, ""], index=table.index).reset_index()
 
     def _difference(self, merged: pd.DataFrame, column: str, measure: str, metric: str) -> ComparedScore:
         first, second = (merged[f"{column}_{run}"].to_numpy(float) for run in ("first", "second"))

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.estimating.estimates import fill
+from heatcheck.estimating.score_table import pivoted
 from heatcheck.metrics.modality.msfi import ByModality
 from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
 from heatcheck.stats.resampling.bootstrap import MeanEstimate
@@ -129,22 +130,27 @@ class Worths:
         """What tables call each subset."""
         return [shown_name(row, self.settings.modalities) for row in self.settings.coalitions.members]
 
+    def shown(self, ablated: str, filled: str) -> pd.DataFrame:
+        """Whether each case was told right, a column for each subset that was shown, of one way to ablate."""
+        return self._complete([condition(ablated=ablated, filled=filled, shown=name) for name in self.names])
+
     def told(self, ablated: str, filled: str) -> Told:
         """The cases that were shown with every subset, of one way to ablate."""
-        at = [condition(ablated=ablated, filled=filled, shown=name) for name in self.names]
-        return self._told(at)
+        return _told(self.shown(ablated, filled))
 
     def known(self, modality: str) -> Told:
         """The cases on which one modality alone tells the class."""
-        return self._told([condition(known=modality)])
+        return _told(self._complete([condition(known=modality)]))
 
-    def _told(self, at: Sequence[str]) -> Told:
+    def _complete(self, at: list[str]) -> pd.DataFrame:
+        """The cases with a value under each of the conditions."""
         rows = self.scores[self.scores["at"].isin(at)]
-        # a pivot refuses two rows for one place, of which a pivot table would make a mean
-        table = rows.pivot(index=[*KEYS, "finding"], columns="at", values="value").reindex(columns=list(at))  # noqa: PD010
-        whole = table[table.notna().all(axis=1)]
-        folds, _, patients, classes = (whole.index.get_level_values(n).to_numpy() for n in range(4))
-        return Told(whole.to_numpy(float), folds, classes, patients)
+        return pivoted(rows, [*KEYS, "finding"], "at").reindex(columns=at).dropna()
+
+
+def _told(table: pd.DataFrame) -> Told:
+    folds, _, patients, classes = (table.index.get_level_values(n).to_numpy() for n in range(4))
+    return Told(table.to_numpy(float), folds, classes, patients)
 
 
 def worth_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]:

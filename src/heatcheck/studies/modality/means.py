@@ -6,54 +6,32 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.core.records import Estimate, condition, facts_of
+from heatcheck.estimating import score_table
 from heatcheck.estimating.estimates import corrected, fill
+from heatcheck.estimating.score_table import pivoted, reasons_by_count
 from heatcheck.metrics.modality.shares import SAME_SUMS
 from heatcheck.metrics.undefined import NO_RELEVANCE
-from heatcheck.runs.tables import read_batches
 from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.resampling.signflip import FEWEST_FLIPS, sign_flip_test
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import EVERY_FOLD, FLOORED, UNIFORM
 
 KEYS = ["fold", "case", "patient"]
-_WORDS = ["case", "patient", "finding", "method", "metric", "condition", "reason"]
+_WORDS = ["case", "patient", "finding", "method", "metric", "reason"]
 
 
 def read_scores(folder: Path, metrics: Sequence[str], model: str) -> pd.DataFrame:
     """The rows of these metrics, with the fold and the rest of the condition (`at`) as columns of their own."""
-    path = folder / "scores.parquet"
     wanted = [("metric", "in", list(metrics)), ("model", "==", model)]
-    batches = list(read_batches(path, Score, [*_WORDS, "value"], wanted)) if path.exists() else []
-    if not batches:
-        return pd.DataFrame(columns=[*_WORDS, "value", "fold", "at"]).astype({"value": float, "fold": int})
-    table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
-    folds: dict[str, int] = {}
-    rest: dict[str, str] = {}
-    for under in table["condition"].cat.categories:
-        facts = dict(facts_of(str(under)))
-        folds[under] = int(facts.pop("fold", 1))
-        rest[under] = condition(**facts)
-    codes = table["condition"]
-    # categories would make every combination of a pivot, whether it was scored or not
-    plain = table.astype(dict.fromkeys(_WORDS, object))
-    return plain.assign(fold=codes.map(folds).astype(int), at=codes.map(rest).astype(object))
+    return score_table.read_scores(folder, _WORDS, wanted, "fold", absent=1).rename(columns={"condition": "at"})
 
 
 def wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """A row for each case of a fold and a column for each combination of the named columns that was scored."""
-    # a pivot refuses two rows for one place, of which a pivot table would make a mean
-    return table.pivot(index=KEYS, columns=list(columns), values="value")  # noqa: PD010
-
-
-def commonest_reasons(table: pd.DataFrame, columns: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """Why values are undefined, by the named columns: the commonest reason."""
-    undefined = table[table["value"].isna() & (table["reason"] != "")]
-    counts = undefined.groupby([*columns, "reason"], sort=True).size().sort_values(kind="stable")
-    return {tuple(key[:-1]): str(key[-1]) for key in counts.index}
+    return pivoted(table, KEYS, columns)
 
 
 COLUMNS = ["metric", "at", "method"]
@@ -85,7 +63,7 @@ def mean_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Esti
     """The mean of every metric of every method in each fold and over all cases; a map that says nothing counts 0."""
     if scores.empty:
         return
-    table, reasons = wide(counted(scores), COLUMNS), commonest_reasons(scores, COLUMNS)
+    table, reasons = wide(counted(scores), COLUMNS), {key[:-1]: key[-1] for key in reasons_by_count(scores, COLUMNS)}
     folds = table.index.get_level_values("fold").to_numpy()
     for fold in (*np.unique(folds).tolist(), EVERY_FOLD):
         own = table if fold == EVERY_FOLD else table[folds == fold]

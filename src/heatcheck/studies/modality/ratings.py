@@ -13,6 +13,7 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, condition
 from heatcheck.core.registry import suggest
 from heatcheck.estimating.estimates import fill
+from heatcheck.estimating.score_table import pivoted
 from heatcheck.runs.tables import replaced
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
@@ -171,8 +172,7 @@ def opinion_rows(folder: Path, ratings: Ratings, settings: ModalitySettings) -> 
 
 def _means(maps: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
     """What each rated method gets on average."""
-    # a pivot refuses two rows for one place, of which a pivot table would make a mean
-    table = maps.pivot(index=["case", "patient"], columns="method", values="rating")  # noqa: PD010
+    table = pivoted(maps, ["case", "patient"], "method", "rating")
     rated = [method for method in settings.methods if method in table.columns]
     patients = table.index.get_level_values("patient").to_numpy()
     found = mean_estimates(table[rated].to_numpy(float), patients, settings.draws, settings.generator("mean", RATING))
@@ -220,7 +220,7 @@ def _of_case(rows: pd.DataFrame) -> float:
 
 def _agreement(each: pd.DataFrame, settings: ModalitySettings) -> Estimate:
     """Krippendorff's alpha of the readers over all maps."""
-    table = each.pivot(index=["case", "patient", "method"], columns="reader", values="rating")  # noqa: PD010 - as above
+    table = pivoted(each, ["case", "patient", "method"], "reader", "rating")
     patients = table.index.get_level_values("patient").to_numpy()
     found = krippendorff_alpha(table.to_numpy(float), patients, settings.draws, settings.generator("alpha", RATING))
     paired = (table.notna().sum(axis=1) >= 2).to_numpy()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, Score, condition, facts_of
+from heatcheck.core.records import Estimate, condition, facts_of
 from heatcheck.estimating.estimates import fill
+from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.methods import METHODS
-from heatcheck.runs.tables import read_batches
 from heatcheck.stats.ranks import compare_ranks
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import nested_means
@@ -61,35 +61,21 @@ def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]
     if settings.triggers:
         rows += attack_estimates(folder / "training", settings)
     for metric in PLAIN_METRICS:
-        for at, table in by_condition(read_scores(folder, metric, settings)).items():
+        for at, table in by_condition(metric_scores(folder, metric, settings)).items():
             rows += mean_rows(table, metric, at, settings)
     for metric in FLOORED:
         rows += floor_rows(folder, metric, settings)
     for metric in RANKED:
-        rows += rank_rows(read_scores(folder, metric, settings), metric, settings)
+        rows += rank_rows(metric_scores(folder, metric, settings), metric, settings)
     for metric in PAIR_METRICS:
         rows += pair_rows(folder, metric, settings)
     return rows
 
 
-def read_scores(folder: Path, metric: str, settings: TriggerSettings) -> pd.DataFrame:
-    """One metric's values with seed and condition as columns; artefacts have no seed and count as seed 0."""
-    columns = ["case", "patient", "finding", "method", "other_method", "value", "condition"]
+def metric_scores(folder: Path, metric: str, settings: TriggerSettings) -> pd.DataFrame:
+    """One metric's values with the seed as a column; artefacts have no seed and count as seed 0."""
     wanted = [("metric", "==", metric), ("model", "==", settings.model)]
-    batches = [batch.to_pandas() for batch in read_batches(folder / "scores.parquet", Score, columns, wanted)]
-    if not batches:
-        return pd.DataFrame(columns=[*columns, "seed"])
-    table = pd.concat([batch.astype({name: str for name in columns if name != "value"}) for batch in batches])
-    seeds, rest = {}, {}
-    for at in table["condition"].unique():
-        facts = dict(facts_of(at))
-        seeds[at], rest[at] = int(facts.pop("seed", 0)), condition(**facts)
-    return table.assign(seed=table["condition"].map(seeds), condition=table["condition"].map(rest))
-
-
-def by_condition(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each condition but for the seed."""
-    return {str(at): rows for at, rows in table.groupby("condition", sort=True)}
+    return read_scores(folder, ["case", "patient", "finding", "method", "other_method"], wanted, "seed")
 
 
 def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -102,9 +88,7 @@ def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettin
 
 def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """A row for each image of each network, a column for each method."""
-    # a pivot refuses two rows for one place, of which a pivot table would make a mean
-    wide = table.pivot(index=KEYS, columns="method", values="value")  # noqa: PD010
-    return wide.reset_index().reindex(columns=[*KEYS, *columns])
+    return pivoted(table, KEYS, "method").reset_index().reindex(columns=[*KEYS, *columns])
 
 
 def _by_finding(wide: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
@@ -128,7 +112,7 @@ def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, b
 
 def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """Each method less the random boxes of its own size, image by image."""
-    own, other = (read_scores(folder, name, settings) for name in (metric, f"{metric}_floor"))
+    own, other = (metric_scores(folder, name, settings) for name in (metric, f"{metric}_floor"))
     for at in (condition(), ARTEFACT):
         both = [_wide(part[part["condition"] == at], settings.methods).set_index(KEYS) for part in (own, other)]
         blank = Estimate("difference", metric, model=settings.model, other_method=RANDOM_BOX, condition=at)
@@ -181,7 +165,7 @@ def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
 
 def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
-    for at, table in by_condition(read_scores(folder, metric, settings)).items():
+    for at, table in by_condition(metric_scores(folder, metric, settings)).items():
         yield from _pairs(table, settings, Estimate("pair_mean", metric, ALL, model=settings.model, condition=at))
 
 
@@ -205,7 +189,7 @@ def rank_rows(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> It
     if plain.empty:
         return
     means = plain.groupby(["finding", "seed", "method"])["value"].mean().reset_index()
-    blocks = means.pivot(index=["finding", "seed"], columns="method", values="value")  # noqa: PD010 - as above
+    blocks = pivoted(means, ["finding", "seed"], "method")
     found = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
     blank = Estimate(
         "friedman", metric, ALL, model=settings.model, n_cases=found.n_blocks, n_undefined=found.n_incomplete,

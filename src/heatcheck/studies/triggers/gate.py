@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heatcheck.core.records import facts_of
+from heatcheck.estimating.score_table import read_scores
 from heatcheck.studies.triggers.vocabulary import BASELINE
 
 
@@ -60,8 +60,6 @@ def outcomes(training: Path) -> dict[tuple[str, int], Outcome]:
 
 
 def attack_scores(training: Path) -> pd.DataFrame:
-    """Who was told right and who fell, image by image, with the seed as a column."""
-    columns = ["case", "patient", "finding", "metric", "value", "condition"]
-    table = pd.read_parquet(training / "scores.parquet", columns=columns)
-    seeds = {at: int(facts_of(at)["seed"]) for at in table["condition"].unique()}
-    return table.assign(seed=table["condition"].map(seeds)).drop(columns="condition")
+    """Which images were classified correctly and which fell for the attack, with the seed as a column."""
+    wanted = [("metric", "in", ["clean_correct", "attacked", "clean_target"])]
+    return read_scores(training, ["case", "patient", "finding", "metric"], wanted, "seed")

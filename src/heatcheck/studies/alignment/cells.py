@@ -1,4 +1,4 @@
-"""The networks of an alignment study: for each base, finding and seed a control, and two a method.
+"""The settings of an alignment study, and its networks: a control per base, finding and seed, and two per method.
 
 Each is a cell of the grid that knows nothing of the others, so that any of them can be made first, or again.
 """

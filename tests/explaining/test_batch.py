@@ -12,7 +12,7 @@ from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.core.seeds import seed_for
 from heatcheck.explaining.batch import BatchMaps, Explainer, MapRequest, require_finite
-from heatcheck.explaining.extra_inputs import Supplied
+from heatcheck.explaining.extra_inputs import ExtraValues
 from heatcheck.models import NetworkClassifier, Preprocessing
 
 SIZE = (4, 6)
@@ -75,9 +75,9 @@ def test_a_map_that_is_not_finite_is_the_fault_of_its_case():
 
 
 def test_what_a_study_hands_over_is_filled_into_the_method():
-    assert Supplied({"against": -1.0}, [{}]).filled_in(Signs()) == Signs(-1.0)
+    assert ExtraValues({"against": -1.0}, [{}]).filled_in(Signs()) == Signs(-1.0)
     plain = Signs()
-    assert Supplied({}, [{}]).filled_in(plain) is plain
+    assert ExtraValues({}, [{}]).filled_in(plain) is plain
 
 
 def test_a_batch_is_handed_on_case_by_case(classifier):

@@ -59,10 +59,10 @@ def test_cases_that_cannot_be_read_do_not_give():
 def test_a_case_without_a_donor_has_no_map_and_says_why():
     donors = gather_donors(Numbers(frozenset({"p1"})), keys(2), CLASSIFIER, 2, seed=5)
     cases = [Case(key, np.zeros((1, 6, 8), np.float32), {}) for key in keys(2, views=1)]
-    supplied = donors.for_batch(cases, CLASSIFIER)
-    assert supplied.missing == [{0: NO_DONOR, 1: NO_DONOR}, {}]
-    assert torch.equal(supplied.settings["donors"][1], torch.zeros(1, 1, 4, 4))
-    assert all(len(own) for own in supplied.settings["donors"])
+    extra_values = donors.for_batch(cases, CLASSIFIER)
+    assert extra_values.missing == [{0: NO_DONOR, 1: NO_DONOR}, {}]
+    assert torch.equal(extra_values.settings["donors"][1], torch.zeros(1, 1, 4, 4))
+    assert all(len(own) for own in extra_values.settings["donors"])
 
 
 def test_where_nothing_can_be_read_the_method_is_refused():

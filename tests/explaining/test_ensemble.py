@@ -10,7 +10,7 @@ from tests.ensemble_material import CHOSEN, FINDINGS, list_members, write_ensemb
 from tests.fitting.material import PROTOCOL, training_spec
 
 from heatcheck.explaining.batch import Explainer
-from heatcheck.explaining.dry_run import require_other_patients, supplies_for, try_out
+from heatcheck.explaining.dry_run import extra_inputs_for, require_other_patients, try_out
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.study_models import StudyModel, facts_of
 from heatcheck.fitting.train import train
@@ -42,7 +42,7 @@ def methods():
 def ready(explainer, source):
     require_other_patients(explainer, source.index())
     try_out(explainer)
-    return replace(explainer, supplies=supplies_for(explainer, source, source.index(), Silent()))
+    return replace(explainer, extra_inputs=extra_inputs_for(explainer, source, source.index(), Silent()))
 
 
 def alone(folder, name, source):

@@ -87,6 +87,6 @@ def test_volumes_get_priors_on_the_models_field_of_view(fit, known):
     classifier = NetworkClassifier("tiny", nn.Identity(), contract)
     image = np.zeros((1, GRID * 2, GRID, 5), np.float32)
     cases = [Case(key, image, {}) for key in keys(2)]
-    supplied = gather_priors(Slabs(), keys(known), Slabs.findings, Silent()).for_batch(cases, classifier)
-    assert supplied.settings["priors"].ndim == 5
-    assert [sorted(missing) for missing in supplied.missing] == ([[1], [1]] if known else [[0, 1], [0, 1]])
+    extra_values = gather_priors(Slabs(), keys(known), Slabs.findings, Silent()).for_batch(cases, classifier)
+    assert extra_values.settings["priors"].ndim == 5
+    assert [sorted(missing) for missing in extra_values.missing] == ([[1], [1]] if known else [[0, 1], [0, 1]])

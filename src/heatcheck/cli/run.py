@@ -32,10 +32,10 @@ def run(
     """Carry out a study, or continue one that was interrupted, and write its report."""
     from heatcheck.running.study import RunOptions
 
-    carry_out(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
+    run_and_report(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
 
 
-def carry_out(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
+def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
     """Run the study and say where its report lies; exit code 3 when cases failed."""
     from heatcheck.running.progress import watching
     from heatcheck.running.run import run_study

@@ -38,14 +38,14 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train classifiers, or continue a training, and test the best and their ensemble on unseen cases."""
-    from heatcheck.fitting.train import train as carry_out
+    from heatcheck.fitting.train import train as train_networks
     from heatcheck.running.progress import watching
     from heatcheck.runs.spec import read_spec
     from heatcheck.training import Machine
 
     machine = Machine(device, devices, precision.value, workers)
     with continuable(), watching(quiet=quiet) as watcher:
-        trained = carry_out(read_spec(spec, seed), out, watcher, machine)
+        trained = train_networks(read_spec(spec, seed), out, watcher, machine)
     if not quiet:
         _print(trained)
 

@@ -41,11 +41,11 @@ def tune(
     from heatcheck.cli.score import folders
     from heatcheck.running.progress import watching
     from heatcheck.studies.localization.from_files.inputs import Given
-    from heatcheck.studies.localization.from_files.tune import tune as carry_out
+    from heatcheck.studies.localization.from_files.tune import tune as tune_maps
 
     given = Given(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
     with watching(quiet=quiet or as_json) as watcher:
-        tuned = carry_out(given, out, tuple(smooth or ()), watcher, workers)
+        tuned = tune_maps(given, out, tuple(smooth or ()), watcher, workers)
     if as_json:
         typer.echo(json.dumps([asdict(tuning) for tuning in tuned.findings], indent=1))
     elif not quiet:

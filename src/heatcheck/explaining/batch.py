@@ -15,7 +15,7 @@ from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Case, Image, Map
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits, Targets
-from heatcheck.explaining.extra_inputs import Supplied, Supply
+from heatcheck.explaining.extra_inputs import ExtraInput, ExtraValues
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
@@ -113,7 +113,7 @@ class Explainer:
     methods: Mapping[str, Method]
     channels: str
     seed: int
-    supplies: tuple[Supply, ...] = ()
+    extra_inputs: tuple[ExtraInput, ...] = ()
     own_channels: Mapping[str, str] = field(default_factory=dict)  # of methods that join them in another way
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
@@ -125,9 +125,9 @@ class Explainer:
         seconds: dict[str, float] = {}
         for name in self.methods:
             start = time.perf_counter()
-            supplied = supplied_to(name, self.supplies, cases, self.classifier)
-            grids[name] = self.grids(name, cases, images, supplied)
-            missing[name] = supplied.missing
+            extra_values = extra_values_for(name, self.extra_inputs, cases, self.classifier)
+            grids[name] = self.grids(name, cases, images, extra_values)
+            missing[name] = extra_values.missing
             seconds[name] = time.perf_counter() - start
         made = BatchMaps(logits[:, self.columns], probabilities[:, self.columns], grids, missing)
         return made.by_case(cases, self.classifier.placement), seconds
@@ -138,13 +138,13 @@ class Explainer:
         return [self.classifier.outputs.index(finding) for finding in self.findings]
 
     def grids(
-        self, name: str, cases: Sequence[Case], images: Images, supplied: Supplied
+        self, name: str, cases: Sequence[Case], images: Images, extra_values: ExtraValues
     ) -> Float[Tensor, "batch finding *grid"]:
         """The method's maps of every finding on its own grid, one channel each."""
         targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
         request = MapRequest(self.classifier, [case.key.case for case in cases], images, targets, self.seed)
         channels = self.own_channels.get(name, self.channels)
-        maps = request.maps(name, supplied.filled_in(self.methods[name]), channels=channels)
+        maps = request.maps(name, extra_values.filled_in(self.methods[name]), channels=channels)
         require_finite(name, maps)
         return maps.cpu()
 
@@ -159,9 +159,11 @@ def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:
     return logits, probabilities
 
 
-def supplied_to(name: str, supplies: Sequence[Supply], cases: Sequence[Case], classifier: Classifier) -> Supplied:
+def extra_values_for(
+    name: str, extra_inputs: Sequence[ExtraInput], cases: Sequence[Case], classifier: Classifier
+) -> ExtraValues:
     """What the study hands to the method for these cases; most methods ask for nothing."""
-    for supply in supplies:
-        if supply.wanted_by(METHODS[name]):
-            return supply.for_batch(cases, classifier)
-    return Supplied({}, [{}] * len(cases))
+    for extra_input in extra_inputs:
+        if extra_input.wanted_by(METHODS[name]):
+            return extra_input.for_batch(cases, classifier)
+    return ExtraValues({}, [{}] * len(cases))

@@ -13,7 +13,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.core.tensors import Images
-from heatcheck.explaining.extra_inputs import Supplied
+from heatcheck.explaining.extra_inputs import ExtraValues
 from heatcheck.methods import MethodFacts
 
 MOST = 4  # donors of a case
@@ -32,12 +32,12 @@ class Donors:
         """Whether the method asks for donors."""
         return facts.wants_donors
 
-    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:  # noqa: ARG002 - are prepared
+    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:  # noqa: ARG002 - are prepared
         """Every case's donors; where there is none, any image keeps the place of a map that is not used."""
         chosen = [self.of(case.key.patient) for case in cases]
         every = dict.fromkeys(range(self.findings), NO_DONOR)
         donors = tuple(own if len(own) else self.images[:1] for own in chosen)
-        return Supplied({"donors": donors}, [{} if len(own) else every for own in chosen])
+        return ExtraValues({"donors": donors}, [{} if len(own) else every for own in chosen])
 
     def of(self, patient: str) -> Images:
         """The first MOST images that are not the patient's."""

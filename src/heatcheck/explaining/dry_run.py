@@ -12,7 +12,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey
 from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import gather_donors
-from heatcheck.explaining.extra_inputs import Supply
+from heatcheck.explaining.extra_inputs import ExtraInput
 from heatcheck.explaining.priors import LocationPriors, gather_priors
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import in_one_sentence, require_fit
@@ -68,12 +68,12 @@ def require_other_patients(explainer: Judged, keys: Sequence[CaseKey]) -> None:
         raise SpecError(f"method {asking[0]} needs images of other patients, and all cases are of one; leave it out")
 
 
-def supplies_for(
+def extra_inputs_for(
     explainer: Judged, source: Source, keys: Sequence[CaseKey], watcher: Watcher, priors: LocationPriors | None = None
-) -> tuple[Supply, ...]:
+) -> tuple[ExtraInput, ...]:
     """Everything that some method of the study asks for; `priors` were gathered for another model on these cases."""
 
-    def gathered() -> Iterator[Supply]:
+    def gathered() -> Iterator[ExtraInput]:
         wanted = [METHODS[name] for name in explainer.methods]
         if any(facts.wants_priors for facts in wanted):
             yield priors or gather_priors(source, keys, explainer.findings, watcher)

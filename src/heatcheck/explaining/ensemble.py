@@ -10,8 +10,8 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case
 from heatcheck.core.tensors import Images
-from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, answers_of, supplied_to
-from heatcheck.explaining.extra_inputs import Supplied, Supply
+from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, answers_of, extra_values_for
+from heatcheck.explaining.extra_inputs import ExtraInput, ExtraValues
 from heatcheck.methods import METHODS
 from heatcheck.methods.registry import Needs
 from heatcheck.models import Ensemble, Member, NetworkClassifier
@@ -31,7 +31,7 @@ class EnsembleExplainer:
     methods: Mapping[str, Method]
     channels: str
     seed: int
-    supplies: tuple[Supply, ...] = ()
+    extra_inputs: tuple[ExtraInput, ...] = ()
 
     @property
     def classifier(self) -> NetworkClassifier:
@@ -45,15 +45,17 @@ class EnsembleExplainer:
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
         """Every case explained, and the seconds each method took for the batch."""
-        supplied = {name: supplied_to(name, self.supplies, cases, self.classifier) for name in self.methods}
+        extra_values = {
+            name: extra_values_for(name, self.extra_inputs, cases, self.classifier) for name in self.methods
+        }
         sums = _Sums(dict.fromkeys(self.methods, 0.0))
         images = self.ensemble.prepare([case.image for case in cases])
         for number, member in enumerate(self.members):
-            self._ask(member, (cases, images), supplied, sums, first=not number)
+            self._ask(member, (cases, images), extra_values, sums, first=not number)
         counts = torch.tensor([sum(finding in m.findings for m in self.members) for finding in self.findings])
         probabilities = (sums.probabilities / counts).clamp(0, 1)
         grids = {name: sums.mean(name, counts) for name in self.methods}
-        missing = {name: what.missing for name, what in supplied.items()}
+        missing = {name: what.missing for name, what in extra_values.items()}
         made = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
         return made.by_case(cases, self.ensemble.placement), sums.seconds
 
@@ -61,7 +63,7 @@ class EnsembleExplainer:
         self,
         member: Member,
         batch: tuple[Sequence[Case], Images],
-        supplied: Mapping[str, Supplied],
+        extra_values: Mapping[str, ExtraValues],
         sums: "_Sums",
         *,
         first: bool,
@@ -78,9 +80,9 @@ class EnsembleExplainer:
             if METHODS[name].needs is Needs.NOTHING:
                 if first:
                     whole = Explainer(mine.classifier, self.findings, self.methods, self.channels, self.seed)
-                    sums.fixed[name] = whole.grids(name, cases, images, supplied[name])
+                    sums.fixed[name] = whole.grids(name, cases, images, extra_values[name])
             else:
-                sums.add_maps(name, mine.grids(name, cases, images, supplied[name]), columns, len(self.findings))
+                sums.add_maps(name, mine.grids(name, cases, images, extra_values[name]), columns, len(self.findings))
             sums.seconds[name] += time.perf_counter() - start
 
 

@@ -10,7 +10,7 @@ from heatcheck.methods import MethodFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Supplied:
+class ExtraValues:
     """A method's fields for a batch of cases, and the maps that must not be used because something was missing."""
 
     settings: Mapping[str, Any]
@@ -21,11 +21,11 @@ class Supplied:
         return replace(method, **self.settings) if self.settings else method  # type: ignore[type-var]
 
 
-class Supply(Protocol):
+class ExtraInput(Protocol):
     """One kind of knowledge, gathered before the first case."""
 
     def wanted_by(self, facts: MethodFacts) -> bool:
         """Whether the method asks for it."""
 
-    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:
-        """What it comes to for these cases; no case is told anything of its own patient."""
+    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:
+        """The values for these cases; none of them come from a case's own patient."""

@@ -19,7 +19,7 @@ from heatcheck.core.contracts import Classifier, Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import Placement, image_to_model, map_to_image, place
 from heatcheck.core.records import Case, CaseKey, Mask
-from heatcheck.explaining.extra_inputs import Supplied
+from heatcheck.explaining.extra_inputs import ExtraValues
 from heatcheck.methods import MethodFacts
 from heatcheck.running.progress import Watcher
 
@@ -71,7 +71,7 @@ class LocationPriors:
         """Whether the method asks for priors."""
         return facts.wants_priors
 
-    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> Supplied:
+    def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:
         """The priors on the model's field of view, by the classifier's outputs, of which the study may use some."""
         priors = [self.of(case.key.patient) for case in cases]
         on_image = torch.stack([_stacked(rows, cases[0].image.ndim - 1) for rows in priors])
@@ -81,7 +81,7 @@ class LocationPriors:
         spread = on_image.new_zeros(len(cases), len(classifier.outputs), *on_image.shape[2:])
         spread[:, [classifier.outputs.index(finding) for finding in self.findings]] = on_image
         missing = [{column: NO_PRIOR for column, prior in enumerate(rows) if prior is None} for rows in priors]
-        return Supplied({"priors": spread}, missing)
+        return ExtraValues({"priors": spread}, missing)
 
 
 def gather_priors(

@@ -11,9 +11,9 @@ from heatcheck.core.contracts import Classifier, Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining.batch import Explained, Explainer
-from heatcheck.explaining.dry_run import Judged, methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.dry_run import Judged, extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.ensemble import EnsembleExplainer
-from heatcheck.explaining.extra_inputs import Supply
+from heatcheck.explaining.extra_inputs import ExtraInput
 from heatcheck.explaining.priors import LocationPriors
 from heatcheck.models import MODELS, Ensemble, ModelSettings, NetworkClassifier, open_model
 from heatcheck.report.numbers import count
@@ -48,7 +48,7 @@ class CaseExplainer(Judged, Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def supplies(self) -> tuple[Supply, ...]:
+    def extra_inputs(self) -> tuple[ExtraInput, ...]:
         """What the study knows beyond an image."""
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
@@ -114,7 +114,7 @@ def _described(settings: StudyModel, architecture: str, members: int) -> str:
     return describe_model(settings)
 
 
-class Bench:
+class StudyModels:
     """The study's models; loading one makes room by letting go of the one before."""
 
     def __init__(self, models: Sequence[StudyModel], asked: Asked) -> None:
@@ -155,14 +155,14 @@ class Bench:
         if (split.name, name) not in self._ready:
             explainer = self._explainer(name)
             known = self._priors.get(split.name)
-            supplies = supplies_for(explainer, split.source, split.keys, watcher, known)
-            for supply in supplies:
-                if isinstance(supply, LocationPriors):
-                    self._priors[split.name] = supply
+            extra_inputs = extra_inputs_for(explainer, split.source, split.keys, watcher, known)
+            for extra_input in extra_inputs:
+                if isinstance(extra_input, LocationPriors):
+                    self._priors[split.name] = extra_input
             fact = "max_batch" if name == self.names[0] else f"max_batch of {name}"
             methods = methods_with_batch(explainer, folder, fact)
             self._ready.clear()
-            self._ready[split.name, name] = replace(explainer, supplies=supplies, methods=methods)
+            self._ready[split.name, name] = replace(explainer, extra_inputs=extra_inputs, methods=methods)
         return self._ready[split.name, name]
 
 

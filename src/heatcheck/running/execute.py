@@ -28,7 +28,7 @@ class Outcome:
     n_failed: int
 
 
-def carry_out(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
+def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
     """The finished run with its report; what an earlier call finished is not done again.
 
     `circumstances` are recorded when the run begins: study, title, threads and whatever else the report should tell.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from heatcheck.core.errors import SpecError
-from heatcheck.running.execute import Outcome, carry_out, cores
+from heatcheck.running.execute import Outcome, cores, execute
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.running.registry import STUDIES
 from heatcheck.running.study import Plan, RunOptions
@@ -30,7 +30,7 @@ def run_study(
     parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
     require_usable(Path(out))
     plan = _plan(parsed, options, Path(out))
-    return carry_out(plan, _circumstances(parsed, options), Path(out), watcher)
+    return execute(plan, _circumstances(parsed, options), Path(out), watcher)
 
 
 def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from tests.studies.triggers.planted_material import SIDE, WHITE_SQUARE, write_easy_study, write_films
 
 from heatcheck import read_run, run_study
-from heatcheck.cli.run import carry_out
+from heatcheck.cli.run import run_and_report
 from heatcheck.core.records import condition
 from heatcheck.running.study import RunOptions
 
@@ -108,7 +108,7 @@ def test_films_that_cannot_be_read_are_counted_and_the_others_are_studied(tmp_pa
     for case in broken:
         (tmp_path / case.rstrip("0123456789") / f"{case}.png").write_bytes(b"no film")
     with pytest.raises(typer.Exit) as ended:
-        carry_out(str(spec), tmp_path / "run", RunOptions(workers=0), quiet=True)
+        run_and_report(str(spec), tmp_path / "run", RunOptions(workers=0), quiet=True)
     assert ended.value.exit_code == 3
     assert "3 of 40 cases failed" in capsys.readouterr().err
     cases = read_run(tmp_path / "run").cases

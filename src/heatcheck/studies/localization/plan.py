@@ -11,7 +11,7 @@ from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
 from heatcheck.explaining.methods import built_methods
-from heatcheck.explaining.study_models import Asked, Bench, CaseExplainer, Split
+from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, StudyModels
 from heatcheck.methods import METHODS
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.running.cases import digest_of, shared_patients
@@ -64,7 +64,7 @@ class LocalizationPlan:
     findings: tuple[str, ...]
     methods: Mapping[str, Method]
     models: tuple[ModelRecord, ...]
-    bench: Bench
+    study_models: StudyModels
     options: RunOptions
     truth_kind: str  # outlines, masks or boxes
     remark: str = ""  # what must be known of the validation data
@@ -126,7 +126,7 @@ class LocalizationPlan:
         """Store what the validation data chose, and say of how many of them nothing came."""
         within = folder.within(VALIDATION)
         within.write_estimates(validation_estimates(within.path, self._tuning_rule))
-        primary = primary_of(self._chosen(folder), self.bench.names)
+        primary = primary_of(self._chosen(folder), self.study_models.names)
         failed = int((within.read_table("cases")["status"] == "failed").sum())
         if failed:
             watcher.say(f"{failed} validation cases could not be used; validation/cases.parquet says why.")
@@ -137,7 +137,8 @@ class LocalizationPlan:
         tuning = split.name == VALIDATION
         chosen = [] if tuning else self._chosen(folder)
         rules = {
-            name: self._tuning_scores if tuning else self._scores(tuned_for(chosen, name)) for name in self.bench.names
+            name: self._tuning_scores if tuning else self._scores(tuned_for(chosen, name))
+            for name in self.study_models.names
         }
         return ScoringStage(
             name=VALIDATION if tuning else "",
@@ -150,7 +151,7 @@ class LocalizationPlan:
         )
 
     def _explainer(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
-        return self.bench.ready(name, split, folder, watcher)
+        return self.study_models.ready(name, split, folder, watcher)
 
     @property
     def _tuning_scores(self) -> ScoringRule:
@@ -179,7 +180,7 @@ class LocalizationPlan:
     @property
     def _tuning_rule(self) -> TuningSettings:
         return TuningSettings(
-            self.findings, tuple(self.methods), self._floors, self.bench.names, self.body.tuning_rules
+            self.findings, tuple(self.methods), self._floors, self.study_models.names, self.body.tuning_rules
         )
 
     @property
@@ -193,14 +194,14 @@ class LocalizationPlan:
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """Means, differences from human and tests of each model, what was tuned, and how the models differ."""
         chosen = self._chosen(folder)
-        primary = primary_of(chosen, self.bench.names)
+        primary = primary_of(chosen, self.study_models.names)
         rows: list[Estimate] = []
-        for name in self.bench.names:
+        for name in self.study_models.names:
             rule = self._estimate_rule(name)
             rows += localization_estimates(folder.path, rule)
             rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
             rows += paper_estimates(folder.path, rule, validation_predictions(folder.path, name))
-        others = [name for name in self.bench.names if name != primary]
+        others = [name for name in self.study_models.names if name != primary]
         rows += model_differences(folder.path, self._estimate_rule(primary), others)
         for ensemble, single in self._ensembles_and_singles(primary):
             rows += model_differences(folder.path, self._estimate_rule(ensemble), [single])
@@ -229,7 +230,7 @@ class LocalizationPlan:
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Choose telling cases by their scores under the primary model, and draw them."""
-        primary = primary_of(self._chosen(folder), self.bench.names)
+        primary = primary_of(self._chosen(folder), self.study_models.names)
         explainer = self._explainer(primary, self.scored, folder, watcher)
         keys = {key.case: key for key in self.scored.keys}
         rule = GalleryRule(
@@ -258,8 +259,8 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
     asked = Asked(findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code)
-    bench = Bench(body.every_model, asked)
-    models = bench.checked(*(keys[: options.limit] for keys in indices.values()))
+    study_models = StudyModels(body.every_model, asked)
+    models = study_models.checked(*(keys[: options.limit] for keys in indices.values()))
     splits = []
     for name, source in sources.items():
         chosen, keys = source, indices[name][: options.limit]
@@ -271,5 +272,5 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     kind = truth_kind(sources["source"])
     body = with_box_metric(body, kind)
     return LocalizationPlan(
-        body, spec.envelope, scored, validation, findings, methods, models, bench, options, kind, remark
+        body, spec.envelope, scored, validation, findings, methods, models, study_models, options, kind, remark
     )  # fmt: skip

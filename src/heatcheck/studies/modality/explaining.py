@@ -13,8 +13,8 @@ from torch.nn import functional
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case, Mask
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.explaining.batch import MapRequest, answers_of, require_finite, supplied_to
-from heatcheck.explaining.extra_inputs import Supply
+from heatcheck.explaining.batch import MapRequest, answers_of, extra_values_for, require_finite
+from heatcheck.explaining.extra_inputs import ExtraInput
 from heatcheck.maps.joint import joint
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
@@ -55,7 +55,7 @@ class ModalExplainer:
     classifier: NetworkClassifier
     methods: Mapping[str, Method]
     seed: int
-    supplies: tuple[Supply, ...] = ()
+    extra_inputs: tuple[ExtraInput, ...] = ()
     findings: tuple[str, ...] = PREDICTED  # one map a case
 
     def answers(self, cases: Sequence[Case]) -> Answered:
@@ -71,15 +71,15 @@ class ModalExplainer:
     def made(self, name: str, answered: Answered) -> MadeMaps:
         """One method's maps of the class that is told for each case."""
         begun = time.perf_counter()
-        supplied = supplied_to(name, self.supplies, answered.cases, self.classifier)
+        extra_values = extra_values_for(name, self.extra_inputs, answered.cases, self.classifier)
         targets = torch.tensor(answered.said, device=answered.images.device).unsqueeze(1)
         names = [case.key.case for case in answered.cases]
         request = MapRequest(self.classifier, names, answered.images, targets, self.seed)
         # channels are modalities: each has its map, resized as it is
-        values = request.maps(name, supplied.filled_in(self.methods[name]), channels=None)[:, 0]
+        values = request.maps(name, extra_values.filled_in(self.methods[name]), channels=None)[:, 0]
         require_finite(name, values)
         spent = time.perf_counter() - begun
-        missing = {place: next(iter(own.values())) for place, own in enumerate(supplied.missing) if own}
+        missing = {place: next(iter(own.values())) for place, own in enumerate(extra_values.missing) if own}
         return MadeMaps(name, values.detach().cpu().float(), spent, missing)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import CaseKey, Estimate
-from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.contract import require_classes
 from heatcheck.fitting.folds import Fold, read_folds, stratified_folds
@@ -233,7 +233,7 @@ class _Judges:
         tested = plan.tested(next(each for each in plan.folds if each.number == fold))
         explainer = replace(
             bare,
-            supplies=supplies_for(bare, tested.source, tested.keys, self.watcher),
+            extra_inputs=extra_inputs_for(bare, tested.source, tested.keys, self.watcher),
             methods=methods_with_batch(bare, self.folder),
         )
         found = importances(self.folder.path, fold, plan.rule)

@@ -13,7 +13,7 @@ from heatcheck.core.errors import InputError, SpecError
 from heatcheck.core.records import CaseKey, CaseRecord, Estimate
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.batch import Explainer
-from heatcheck.explaining.dry_run import methods_with_batch, require_other_patients, supplies_for, try_out
+from heatcheck.explaining.dry_run import extra_inputs_for, methods_with_batch, require_other_patients, try_out
 from heatcheck.explaining.methods import built_methods
 from heatcheck.fitting.networks import new_network
 from heatcheck.fitting.spec import require_apart
@@ -165,8 +165,8 @@ class TriggersPlan:
         def explainer(classifier: NetworkClassifier) -> Explainer:
             bare = self._explainer(classifier)
             source = self.sources.get("test") or self.artefacts
-            supplies = () if source is None else supplies_for(bare, source, source.index(), watcher)
-            return replace(bare, methods=methods_with_batch(bare, folder), supplies=supplies)
+            extra_inputs = () if source is None else extra_inputs_for(bare, source, source.index(), watcher)
+            return replace(bare, methods=methods_with_batch(bare, folder), extra_inputs=extra_inputs)
 
         pairs = (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
         return Grading(self.model, self.envelope.seed, self.detector, pairs, explainer)

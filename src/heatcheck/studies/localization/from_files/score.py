@@ -15,7 +15,7 @@ import pandas as pd
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.regions.rule import RegionRule
-from heatcheck.running.execute import carry_out
+from heatcheck.running.execute import execute
 from heatcheck.running.facts import metric_facts, stored_method_facts
 from heatcheck.running.identity import DataIdentity, run_identity
 from heatcheck.running.progress import Silent, Watcher
@@ -183,7 +183,7 @@ def score_maps(
         "trusted_code": False,
     }
     with _nothing_left(out):
-        outcome = carry_out(plan, circumstances, out, watcher or Silent())
+        outcome = execute(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
     return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _written(out, given))
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from heatcheck.methods.published import MODALITY_STUDY
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.models.registry import Shape
+from heatcheck.models.registry import NetworkShape
 from heatcheck.models.untrained import untrained
 
 VOLUMES, SLICES = ("vgg3d", (16,) * 3), ("densenet121", (64, 64))
@@ -25,7 +25,7 @@ FEW = 5  # supervoxels
 
 def network(name: str, size: tuple[int, ...]) -> NetworkClassifier:
     """An untrained network of four channels and two classes, whose normalisation is not without effect."""
-    module = untrained(name, Shape(4, 2, size)).eval()
+    module = untrained(name, NetworkShape(4, 2, size)).eval()
     generator = torch.Generator().manual_seed(8)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d | nn.BatchNorm3d):

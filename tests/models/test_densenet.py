@@ -5,7 +5,7 @@ import torch
 
 from heatcheck.models import MODELS
 from heatcheck.models.densenet import DenseNet, Measures
-from heatcheck.models.registry import Shape
+from heatcheck.models.registry import NetworkShape
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
@@ -23,7 +23,7 @@ def twins(spatial, measures):
     """Our network and MONAI's, each built after the same seed."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        ours = DenseNet(Shape(2, 3, SIZES[spatial]), measures)
+        ours = DenseNet(NetworkShape(2, 3, SIZES[spatial]), measures)
         after_ours = torch.rand(1)
         torch.manual_seed(5)
         theirs = MonaiDenseNet(

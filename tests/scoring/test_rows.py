@@ -20,7 +20,7 @@ from heatcheck.scoring.rows import (
     TUNED_CUTOFF,
     TUNED_THRESHOLD,
     ScoringRule,
-    Tuned,
+    TunedSettings,
 )
 from heatcheck.studies.localization.scores import score_case
 
@@ -177,7 +177,7 @@ def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_with
 
 def test_tuned_thresholds_and_cutoffs_apply_to_their_method_and_finding():
     values = hot((1, 1, 1.0), (1, 2, 0.5), (0, 0, 0.3))
-    tuned = Tuned({("grad_cam", "f"): 0.4}, {("grad_cam", "f"): 0.95, ("grad_cam", "g"): 0.5})
+    tuned = TunedSettings({("grad_cam", "f"): 0.4}, {("grad_cam", "f"): 0.95, ("grad_cam", "g"): 0.5})
     case = explained({"f": 1, "g": 0}, {"f": TRUTH}, (values, values), (0.9, 0.6))
     rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=tuned))
     assert [row.value for row in rows if row.condition == TUNED_THRESHOLD] == [1.0]

@@ -5,43 +5,51 @@ from dataclasses import replace
 
 import pytest
 
-from heatcheck.stats.blame import Arm, Evidence, Found, Interval, Use, level, read, used
+from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, Found, Use, level, read, used
 
-UNKNOWN = Interval()
-NONE = Interval(0.0, 0.0, 0.0)
-USED, UNUSED, VAGUE = Interval(0.8, 0.5, 1.1), Interval(0.05, -0.1, 0.2), Interval(0.6, -0.2, 1.4)
-MARKED, UNMARKED, DIM = Interval(0.3, 0.2, 0.4), Interval(0.01, -0.03, 0.05), Interval(0.4, -0.2, 0.95)
-PLACEBO = Interval(0.0, -0.05, 0.05)
-SCORE = Interval(0.3, 0.2, 0.4)  # of the control
+UNKNOWN = EstimateWithInterval()
+NONE = EstimateWithInterval(0.0, 0.0, 0.0)
+USED, UNUSED, VAGUE = (
+    EstimateWithInterval(0.8, 0.5, 1.1),
+    EstimateWithInterval(0.05, -0.1, 0.2),
+    EstimateWithInterval(0.6, -0.2, 1.4),
+)
+MARKED, UNMARKED, DIM = (
+    EstimateWithInterval(0.3, 0.2, 0.4),
+    EstimateWithInterval(0.01, -0.03, 0.05),
+    EstimateWithInterval(0.4, -0.2, 0.95),
+)
+PLACEBO = EstimateWithInterval(0.0, -0.05, 0.05)
+SCORE = EstimateWithInterval(0.3, 0.2, 0.4)  # of the control
 UP = {  # differences of the map's score and of reliance, aligned less control
-    "far": Interval(0.3, 0.2, 0.4),
-    "moved": Interval(0.15, 0.05, 0.25),
-    "slight": Interval(0.05, 0.02, 0.08),
-    "still": Interval(0.02, -0.05, 0.09),
-    "back": Interval(-0.15, -0.25, -0.05),
-    "far back": Interval(-0.3, -0.4, -0.2),
-    "unclear": Interval(0.05, -0.05, 0.15),
+    "far": EstimateWithInterval(0.3, 0.2, 0.4),
+    "moved": EstimateWithInterval(0.15, 0.05, 0.25),
+    "slight": EstimateWithInterval(0.05, 0.02, 0.08),
+    "still": EstimateWithInterval(0.02, -0.05, 0.09),
+    "back": EstimateWithInterval(-0.15, -0.25, -0.05),
+    "far back": EstimateWithInterval(-0.3, -0.4, -0.2),
+    "unclear": EstimateWithInterval(0.05, -0.05, 0.15),
     "unknown": UNKNOWN,
 }
 RELIED = {
-    "followed": Interval(0.4, 0.2, 0.6),
-    "held": Interval(0.05, -0.1, 0.2),
-    "turned": Interval(-0.4, -0.6, -0.2),
-    "unclear": Interval(0.2, -0.1, 0.5),
+    "followed": EstimateWithInterval(0.4, 0.2, 0.6),
+    "held": EstimateWithInterval(0.05, -0.1, 0.2),
+    "turned": EstimateWithInterval(-0.4, -0.6, -0.2),
+    "unclear": EstimateWithInterval(0.2, -0.1, 0.5),
     "unknown": UNKNOWN,
 }
 
 
 def evidence(**changed):
     """A model that uses the area and a map that marks it; nothing moved, and it was not learned either."""
-    usual = Evidence(
+    usual = BlameEvidence(
         base=Use(USED, PLACEBO, 1.3),
         gain=MARKED,
         room=0.9,
         control=Use(USED, PLACEBO, 1.3),
         control_score=SCORE,
         arms=(arm("align", "still"), arm("misalign", "still")),
-        learned=Interval(0.02, -0.05, 0.09),
+        learned=EstimateWithInterval(0.02, -0.05, 0.09),
     )
     return replace(usual, **changed)
 
@@ -52,8 +60,8 @@ def arm(direction, score, reliance="held"):
 
 
 def test_a_direction_down_turns_an_interval_round():
-    assert Interval(1.0, 0.5, 2.0).toward("misalign") == Interval(-1.0, -2.0, -0.5)
-    assert Interval(1.0, 0.5, 2.0).toward("align") == Interval(1.0, 0.5, 2.0)
+    assert EstimateWithInterval(1.0, 0.5, 2.0).toward("misalign") == EstimateWithInterval(-1.0, -2.0, -0.5)
+    assert EstimateWithInterval(1.0, 0.5, 2.0).toward("align") == EstimateWithInterval(1.0, 0.5, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,7 @@ def test_a_direction_down_turns_an_interval_round():
         (USED, UNKNOWN, "undecided"),
         (UNKNOWN, UNKNOWN, "undecided"),
         (NONE, UNMARKED, "model"),  # hiding the area changed no image's answer
-        (Interval(-0.5, -0.8, -0.2), UNMARKED, "model"),  # the area speaks against the finding
+        (EstimateWithInterval(-0.5, -0.8, -0.2), UNMARKED, "model"),  # the area speaks against the finding
     ],
 )
 def test_before_fine_tuning(reliance, gain, before):
@@ -83,15 +91,15 @@ def test_before_fine_tuning(reliance, gain, before):
 @pytest.mark.parametrize(
     ("seen", "floor", "whole", "expected"),
     [
-        (Interval(0.5, 0.001, 3.0), 0.0, 1.0, Found("high")),  # above the floor, however much it may be
-        (Interval(0.5, 0.0, 0.9), 0.0, 1.0, Found("low")),
-        (Interval(0.5, 0.0, 1.0), 0.0, 1.0, Found("unknown", "too wide")),
-        (Interval(0.5, -0.1, 0.9), 0.0, math.nan, Found("unknown", "no scale")),
-        (Interval(0.0, -0.1, 0.1), 0.0, -0.2, Found("unknown", "no scale")),
-        (Interval(0.5, 0.1, 0.9), 0.0, math.nan, Found("high")),
-        (Interval(0.5, 0.1, 0.9), 0.2, 1.0, Found("low")),
-        (Interval(0.5), 0.0, 1.0, Found("unknown", "undefined")),
-        (Interval(0.5, 0.1), 0.0, 1.0, Found("unknown", "undefined")),
+        (EstimateWithInterval(0.5, 0.001, 3.0), 0.0, 1.0, Found("high")),  # above the floor, however much it may be
+        (EstimateWithInterval(0.5, 0.0, 0.9), 0.0, 1.0, Found("low")),
+        (EstimateWithInterval(0.5, 0.0, 1.0), 0.0, 1.0, Found("unknown", "too wide")),
+        (EstimateWithInterval(0.5, -0.1, 0.9), 0.0, math.nan, Found("unknown", "no scale")),
+        (EstimateWithInterval(0.0, -0.1, 0.1), 0.0, -0.2, Found("unknown", "no scale")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, Found("high")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 1.0, Found("low")),
+        (EstimateWithInterval(0.5), 0.0, 1.0, Found("unknown", "undefined")),
+        (EstimateWithInterval(0.5, 0.1), 0.0, 1.0, Found("unknown", "undefined")),
     ],
 )
 def test_levels_come_from_the_ends_of_intervals(seen, floor, whole, expected):
@@ -99,9 +107,9 @@ def test_levels_come_from_the_ends_of_intervals(seen, floor, whole, expected):
 
 
 def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
-    assert used(Use(Interval(0.3, 0.1, 0.5), Interval(0.1, -0.1, 0.3), 1.3)).level == "high"
-    assert used(Use(Interval(0.3, 0.1, 0.5), Interval(0.1, 0.05, 0.15), 1.3)).level == "low"
-    assert used(Use(Interval(0.3, 0.1, 0.5), UNKNOWN, 1.3)).level == "high"
+    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), EstimateWithInterval(0.1, -0.1, 0.3), 1.3)).level == "high"
+    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), EstimateWithInterval(0.1, 0.05, 0.15), 1.3)).level == "low"
+    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), UNKNOWN, 1.3)).level == "high"
 
 
 OUTCOMES = {
@@ -182,12 +190,12 @@ def test_one_arm_alone_is_read_and_none_is_not():
 @pytest.mark.parametrize(
     ("learned", "under"),
     [
-        (Interval(0.4, 0.3, 0.5), "unmoved"),
-        (Interval(0.08, 0.02, 0.14), "undecided"),  # unseen patients may have gained as much
-        (Interval(0.02, -0.05, 0.09), "failed"),
-        (Interval(-0.1, -0.2, -0.05), "failed"),
+        (EstimateWithInterval(0.4, 0.3, 0.5), "unmoved"),
+        (EstimateWithInterval(0.08, 0.02, 0.14), "undecided"),  # unseen patients may have gained as much
+        (EstimateWithInterval(0.02, -0.05, 0.09), "failed"),
+        (EstimateWithInterval(-0.1, -0.2, -0.05), "failed"),
         (NONE, "failed"),
-        (Interval(0.2, -0.1, 0.5), "undecided"),  # may have been learned well
+        (EstimateWithInterval(0.2, -0.1, 0.5), "undecided"),  # may have been learned well
         (UNKNOWN, "undecided"),
     ],
 )
@@ -201,8 +209,8 @@ def test_where_nothing_moved_the_images_learned_from_say_why(learned, under):
     [("held", "foolable"), ("followed", "foolable"), ("turned", "follows"), ("unclear", "undecided")],
 )
 def test_a_map_that_moved_far_against_the_arm_is_never_one_that_did_not_move(reliance, under, judged):
-    back = Arm("misalign", Interval(0.62, 0.57, 0.66), RELIED[reliance].toward("misalign"))
-    learned = UNKNOWN if judged else Interval(0.4, 0.3, 0.5)
+    back = Arm("misalign", EstimateWithInterval(0.62, 0.57, 0.66), RELIED[reliance].toward("misalign"))
+    learned = UNKNOWN if judged else EstimateWithInterval(0.4, 0.3, 0.5)
     seen = read(evidence(arms=(arm("align", "still"), back), judged=judged, learned=learned))
     assert (seen.arms[1].score, seen.under) == ("far back", under)
 
@@ -210,24 +218,24 @@ def test_a_map_that_moved_far_against_the_arm_is_never_one_that_did_not_move(rel
 def test_a_map_is_still_only_where_both_ends_of_its_change_stay_within_the_controls_interval():
     for ends in ((-0.05, 0.15), (-0.15, 0.05), (-0.15, 0.15)):
         for direction in ("align", "misalign"):
-            (seen,) = read(evidence(arms=(Arm(direction, Interval(0.0, *ends), NONE),))).arms
+            (seen,) = read(evidence(arms=(Arm(direction, EstimateWithInterval(0.0, *ends), NONE),))).arms
             assert (seen.score, seen.outcome) == ("unclear", "undecided")
 
 
 def test_a_map_that_stood_still_while_reliance_changed_clearly_does_not_follow_the_model():
     """Nor did fine-tuning fail where it changed what the model goes by."""
-    missed = Arm("misalign", Interval(0.001, -0.004, 0.006), Interval(-1.07, -1.22, -0.91))
+    missed = Arm("misalign", EstimateWithInterval(0.001, -0.004, 0.006), EstimateWithInterval(-1.07, -1.22, -0.91))
     assert read(evidence(arms=(arm("align", "far", "followed"), missed))).under == "undecided"
-    for learned in (NONE, UNKNOWN, Interval(0.4, 0.3, 0.5)):
+    for learned in (NONE, UNKNOWN, EstimateWithInterval(0.4, 0.3, 0.5)):
         assert read(evidence(arms=(arm("align", "still"), missed), learned=learned)).under == "unmoved"
 
 
 def test_foolable_is_not_decided_by_a_hair():
     """The value leaves the control's interval, but the change may be less: with one seed, another may come out so."""
-    control = Interval(0.2829, 0.2429, 0.3229)
+    control = EstimateWithInterval(0.2829, 0.2429, 0.3229)
     for change, under in (
-        (Interval(0.0402, 0.0200, 0.0600), "undecided"),
-        (Interval(0.0602, 0.0402, 0.0800), "foolable"),
+        (EstimateWithInterval(0.0402, 0.0200, 0.0600), "undecided"),
+        (EstimateWithInterval(0.0602, 0.0402, 0.0800), "foolable"),
     ):
         for direction in ("align", "misalign"):
             own = Arm(direction, change.toward(direction), NONE)
@@ -240,13 +248,16 @@ def test_without_an_interval_of_the_controls_score_no_map_is_still_or_far():
 
 
 def test_without_an_aligned_arm_nothing_is_known_of_what_was_learned():
-    assert read(evidence(arms=(arm("misalign", "still"),), learned=Interval(0.4, 0.3, 0.5))).under == "undecided"
+    assert (
+        read(evidence(arms=(arm("misalign", "still"),), learned=EstimateWithInterval(0.4, 0.3, 0.5))).under
+        == "undecided"
+    )
 
 
 def test_a_judged_method_whose_map_stands_still_is_unmoved_and_its_optimisation_did_not_fail():
     arms = tuple(Arm(direction, NONE, RELIED["followed"].toward(direction)) for direction in ("align", "misalign"))
     assert read(evidence(arms=arms, judged=True, learned=UNKNOWN)).under == "unmoved"
-    wide = Interval(0.1, -0.2, 0.4)
+    wide = EstimateWithInterval(0.1, -0.2, 0.4)
     for few in ((Arm("align", wide, NONE), arms[1]), (arms[0], Arm("misalign", wide, NONE))):
         assert read(evidence(arms=few, judged=True)).under == "undecided"
     assert read(evidence(arms=arms, judged=True, control_score=UNKNOWN)).under == "undecided"
@@ -254,10 +265,10 @@ def test_a_judged_method_whose_map_stands_still_is_unmoved_and_its_optimisation_
 
 def test_a_change_of_no_weight_that_lies_beyond_0_does_not_count_as_following():
     """Paired differences can be exact to a hair: here the model's reliance rose by a two-hundredth."""
-    hair = Arm("align", UP["far"], Interval(0.004, 0.001, 0.007))
+    hair = Arm("align", UP["far"], EstimateWithInterval(0.004, 0.001, 0.007))
     assert read(evidence(arms=(hair,))).arms[0].reliance == "held"
     assert read(evidence(arms=(hair,), control=Use(USED, UNKNOWN, 1.3))).arms[0].reliance == "followed"
-    back = Arm("align", UP["far"], Interval(-0.004, -0.007, -0.001))
+    back = Arm("align", UP["far"], EstimateWithInterval(-0.004, -0.007, -0.001))
     assert read(evidence(arms=(back,))).arms[0].reliance == "held"
 
 
@@ -268,11 +279,11 @@ def test_reliance_does_not_hold_where_the_control_itself_is_not_known():
 
 def test_reliance_does_not_hold_where_its_interval_reaches_beyond_the_controls():
     """With few patients the difference may be anything: that it covers 0 is no sign that nothing happened."""
-    few = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.5, 0.3))
+    few = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(-0.1, -0.5, 0.3))
     assert read(evidence(arms=(few,))).under == "undecided"
-    either = Arm("misalign", UP["far"].toward("misalign"), Interval(0.1, -0.1, 0.5))
+    either = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(0.1, -0.1, 0.5))
     assert read(evidence(arms=(either,))).under == "undecided"
-    many = Arm("misalign", UP["far"].toward("misalign"), Interval(-0.1, -0.25, 0.05))
+    many = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(-0.1, -0.25, 0.05))
     assert read(evidence(arms=(many,))).under == "foolable"
 
 
@@ -284,6 +295,6 @@ def test_a_model_that_does_not_use_the_area_can_be_held_too():
 def test_a_reading_without_any_number_is_undecided_in_both_parts():
     blank = Use(UNKNOWN, UNKNOWN, math.nan)
     arms = (Arm("align", UNKNOWN, UNKNOWN), Arm("misalign", UNKNOWN, UNKNOWN))
-    seen = read(Evidence(blank, UNKNOWN, math.nan, blank, UNKNOWN, arms))
+    seen = read(BlameEvidence(blank, UNKNOWN, math.nan, blank, UNKNOWN, arms))
     assert (seen.before, seen.under) == ("undecided", "undecided")
     assert seen.uses == seen.marks == Found("unknown", "undefined")

@@ -9,7 +9,7 @@ from torch.utils.data import TensorDataset
 from heatcheck.core.errors import DivergedError, InputError, ModelError
 from heatcheck.training.fit import fit, steps_done
 from heatcheck.training.machine import Machine
-from heatcheck.training.objective import Judged, LabelObjective, Term, mean_loss
+from heatcheck.training.objective import LabelObjective, LossTerm, ValidationBatch, mean_loss
 
 HERE = Machine()
 NUMBERED = tuple(TensorDataset(*data.tensors, torch.arange(len(data))) for data in DATA)  # each example has a number
@@ -43,13 +43,13 @@ class Watched:
         assert not torch.is_grad_enabled()
         images, labels, numbers = batch
         self.judged += [(means.step, number) for number in numbers.tolist()]
-        return Judged((Term(float(numbers.sum()), len(numbers)), Term(1.0, 2)), images[:, :2], labels)
+        return ValidationBatch((LossTerm(float(numbers.sum()), len(numbers)), LossTerm(1.0, 2)), images[:, :2], labels)
 
 
 def test_loss_of_the_validation_data_adds_the_means_of_its_parts():
     nothing = torch.zeros(0, 1)
     batches = [((1.0, 2), (4.0, 1), (0.0, 0)), ((5.0, 1), (0.0, 0), (0.0, 0))]
-    every = [Judged(tuple(Term(*part) for part in parts), nothing, nothing) for parts in batches]
+    every = [ValidationBatch(tuple(LossTerm(*part) for part in parts), nothing, nothing) for parts in batches]
     assert mean_loss(every) == pytest.approx(6 / 3 + 4 / 1 + 0)
 
 

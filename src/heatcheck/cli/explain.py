@@ -9,7 +9,7 @@ import typer
 from heatcheck.cli.options import Debug, Device, Quiet, TrustCode
 
 if TYPE_CHECKING:
-    from heatcheck.explaining.image_files import Explained
+    from heatcheck.explaining.image_files import ExplainedFiles
 
 _EXAMPLE = (
     "Example: heatcheck explain film.png --out explained. "
@@ -108,7 +108,7 @@ def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
-def _show(explained: "Explained") -> None:
+def _show(explained: "ExplainedFiles") -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -63,12 +63,12 @@ def score(  # each flag is one thing a user may give
     """Score maps against what experts marked, without a model, and write a report."""
     from heatcheck.running.progress import watching
     from heatcheck.scoring.presets import rules_with
-    from heatcheck.studies.localization.from_files.inputs import Given
+    from heatcheck.studies.localization.from_files.inputs import ScoreFiles
     from heatcheck.studies.localization.from_files.score import ScoreOptions, score_maps, summary_lines
     from heatcheck.studies.localization.from_files.settings import region_settings
 
     set_to = switches(switch or [])
-    given = Given(folders(maps), truth, human, human_points, labels, preset, allow_missing, set_to)
+    given = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, set_to)
     settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, set_to))
     with continuable(), watching(quiet=quiet) as watcher:
         scored = score_maps(given, settings, out, ScoreOptions(workers), watcher)

@@ -40,10 +40,10 @@ def tune(
 
     from heatcheck.cli.score import folders
     from heatcheck.running.progress import watching
-    from heatcheck.studies.localization.from_files.inputs import Given
+    from heatcheck.studies.localization.from_files.inputs import ScoreFiles
     from heatcheck.studies.localization.from_files.tune import tune as tune_maps
 
-    given = Given(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
+    given = ScoreFiles(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
     with watching(quiet=quiet or as_json) as watcher:
         tuned = tune_maps(given, out, tuple(smooth or ()), watcher, workers)
     if as_json:

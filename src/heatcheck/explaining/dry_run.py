@@ -23,7 +23,7 @@ from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 
 
-class Judged(Protocol):
+class ModelWithMethods(Protocol):
     """A model with the methods to be judged on it, as far as what comes before the first case is concerned."""
 
     @property
@@ -43,7 +43,7 @@ class Judged(Protocol):
         """The seed of the run."""
 
 
-def try_out(explainer: Judged) -> None:
+def try_out(explainer: ModelWithMethods) -> None:
     """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
@@ -61,7 +61,7 @@ def try_out(explainer: Judged) -> None:
                 asked(explained(classifier), blank, target, [0])
 
 
-def require_other_patients(explainer: Judged, keys: Sequence[CaseKey]) -> None:
+def require_other_patients(explainer: ModelWithMethods, keys: Sequence[CaseKey]) -> None:
     """Refuse a method that works with other patients' images where all are of one."""
     asking = [name for name in explainer.methods if METHODS[name].wants_donors]
     if asking and len({key.patient for key in keys}) < 2:
@@ -69,7 +69,11 @@ def require_other_patients(explainer: Judged, keys: Sequence[CaseKey]) -> None:
 
 
 def extra_inputs_for(
-    explainer: Judged, source: Source, keys: Sequence[CaseKey], watcher: Watcher, priors: LocationPriors | None = None
+    explainer: ModelWithMethods,
+    source: Source,
+    keys: Sequence[CaseKey],
+    watcher: Watcher,
+    priors: LocationPriors | None = None,
 ) -> tuple[ExtraInput, ...]:
     """Everything that some method of the study asks for; `priors` were gathered for another model on these cases."""
 
@@ -83,7 +87,7 @@ def extra_inputs_for(
     return tuple(gathered())
 
 
-def methods_with_batch(explainer: Judged, folder: RunFolder, fact: str = "max_batch") -> Mapping[str, Method]:
+def methods_with_batch(explainer: ModelWithMethods, folder: RunFolder, fact: str = "max_batch") -> Mapping[str, Method]:
     """The methods, with the best number of masked copies at a time where they leave it open.
 
     It is found when the model's turn comes first and recorded as that fact: another number would change the last

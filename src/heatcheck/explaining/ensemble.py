@@ -48,7 +48,7 @@ class EnsembleExplainer:
         extra_values = {
             name: extra_values_for(name, self.extra_inputs, cases, self.classifier) for name in self.methods
         }
-        sums = _Sums(dict.fromkeys(self.methods, 0.0))
+        sums = _MemberSums(dict.fromkeys(self.methods, 0.0))
         images = self.ensemble.prepare([case.image for case in cases])
         for number, member in enumerate(self.members):
             self._ask(member, (cases, images), extra_values, sums, first=not number)
@@ -64,7 +64,7 @@ class EnsembleExplainer:
         member: Member,
         batch: tuple[Sequence[Case], Images],
         extra_values: Mapping[str, ExtraValues],
-        sums: "_Sums",
+        sums: "_MemberSums",
         *,
         first: bool,
     ) -> None:
@@ -87,7 +87,7 @@ class EnsembleExplainer:
 
 
 @dataclass
-class _Sums:
+class _MemberSums:
     """What the members have said so far."""
 
     seconds: dict[str, float]

@@ -16,7 +16,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.explaining.donors import MOST
 from heatcheck.explaining.inputs import as_targets
 from heatcheck.explaining.one_image import Question, answer, prepared
-from heatcheck.explaining.result import Explanation, Shown
+from heatcheck.explaining.result import Explanation, ShownImages
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
 from heatcheck.models import NetworkClassifier
@@ -44,7 +44,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MapRow:
     """One line of the table: a map, and where it lies."""
 
     image: str
@@ -57,14 +57,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedFiles:
     """What was made, and what is worth saying about it."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MapRow, ...]
     remarks: tuple[str, ...]
 
 
-def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> Explained:
+def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> ExplainedFiles:
     """Write maps and overlays of every image; all that can be wrong is known before the first map.
 
     For each image and method: an overlay (.png) and everything as .npz; of NIfTI images also a .nii.gz a finding.
@@ -88,7 +88,7 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
     _require_free(
         order, [file for stem, asked in pairs for name in order.methods for file in _files(stem, asked, name)]
     )
-    rows: list[Row] = []
+    rows: list[MapRow] = []
     watcher.start("maps", len(questions) * len(order.methods))
     for (stem, asked), methods in zip(pairs, ready, strict=True):
         made = []
@@ -100,7 +100,7 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
         order.out.mkdir(parents=True, exist_ok=True)
         for explanation in made:
             rows += _written(order.out, stem, asked, explanation)
-    return Explained(tuple(rows), tuple(remarks))
+    return ExplainedFiles(tuple(rows), tuple(remarks))
 
 
 def _warning(classifier: NetworkClassifier) -> str:
@@ -130,7 +130,7 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
     affine = image_affine(path, str(path))
-    shown = Shown(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
+    shown = ShownImages(image[None].astype(np.float32), classifier.placement(image), (path.name,), affine)
     targets = as_targets(names, classifier, logits)
     return Question(classifier, batch, targets, logits, shown, order.seed, calibrated=True)
 
@@ -200,7 +200,7 @@ def _require_free(order: Order, names: Sequence[str]) -> None:
         raise RunFolderError(f"{order.out / taken} exists already; add --overwrite or choose another --out")
 
 
-def _written(out: Path, stem: str, asked: Question, explanation: Explanation) -> list[Row]:
+def _written(out: Path, stem: str, asked: Question, explanation: Explanation) -> list[MapRow]:
     overlay = explanation.save(out / f"{stem}.{explanation.method}.png")
     explanation.save(out / f"{stem}.{explanation.method}.npz")
     rows = []
@@ -211,5 +211,5 @@ def _written(out: Path, stem: str, asked: Question, explanation: Explanation) ->
         chances = explanation.probabilities
         chance = float("nan") if chances is None else float(chances[0, column])
         error = float(explanation.errors[0, column])
-        rows.append(Row(stem, finding, chance, explanation.method, explanation.seconds, error, file))
+        rows.append(MapRow(stem, finding, chance, explanation.method, explanation.seconds, error, file))
     return rows

@@ -15,7 +15,7 @@ from heatcheck.core.geometry import place
 from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.explaining.batch import MapRequest
 from heatcheck.explaining.inputs import AnyTargets, as_classifier, as_images, as_targets
-from heatcheck.explaining.result import Explanation, Explanations, Shown, stacked
+from heatcheck.explaining.result import Explanation, Explanations, ShownImages, stacked
 from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
 from heatcheck.methods.registry import plain_settings
@@ -31,7 +31,7 @@ class Question:
     images: Images
     targets: Targets
     logits: Logits
-    shown: Shown
+    shown: ShownImages
     seed: int = 0
     donors: Images | None = None
     calibrated: bool = False  # the classifier says how its scores become probabilities
@@ -107,7 +107,7 @@ def explain(  # noqa: PLR0913 - what differs from call to call in a notebook, al
         raise InputError(f"affine must be a 4 × 4 matrix, got {np.shape(affine)}")
     shape = tuple(batch.shape[2:])
     names = tuple(f"Image {number + 1}" for number in range(len(batch)))
-    shown = Shown(batch.cpu().numpy(), place(shape, shape, "stretch"), names, affine)
+    shown = ShownImages(batch.cpu().numpy(), place(shape, shape, "stretch"), names, affine)
     wanted = as_targets(targets, classifier, logits)
     asked = Question(classifier, batch, wanted, logits, shown, seed, others, calibrated=classifier is model)
     if isinstance(method, str):

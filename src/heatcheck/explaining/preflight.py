@@ -20,7 +20,7 @@ from heatcheck.methods.checks import in_one_sentence, require_fit, require_logit
 from heatcheck.methods.feature_maps import feature_map
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.methods.registry import MethodFacts
-from heatcheck.models import MODELS, Shape
+from heatcheck.models import MODELS, NetworkShape
 from heatcheck.models.load import PYTHON_PREFIX
 from heatcheck.models.untrained import untrained
 from heatcheck.running.progress import Silent, Watcher
@@ -30,7 +30,7 @@ _FORWARDS = 3  # timed, after one that warms up
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class MethodTrial:
     """What became of one method."""
 
     method: str
@@ -56,7 +56,7 @@ class Preflight:
     parameters: int
     forward_seconds: float
     layer: str  # that class activation maps use
-    methods: tuple[Tried, ...]
+    methods: tuple[MethodTrial, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _ready(model: NamedModel, wanted: Input) -> _Ready:
     usual = (contract.channels, *contract.size) if contract else usual
     shape = (wanted.channels or usual[0], *((wanted.side or side) for side in usual[1:]))
     if not own:
-        module = untrained(model.name, Shape(shape[0], outputs, shape[1:]))
+        module = untrained(model.name, NetworkShape(shape[0], outputs, shape[1:]))
     module = _moved(module.eval(), model.device)
     device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
     image = _random(shape, device)
@@ -161,7 +161,7 @@ def _forward_seconds(classifier: Classifier, image: Images) -> float:
     return statistics.median(times[1:])
 
 
-def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forward: float) -> Tried:
+def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forward: float) -> MethodTrial:
     """One method tried on one image and the first output."""
     start = time.perf_counter()
     runs, reason = True, ""
@@ -177,7 +177,7 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
     except Exception as error:  # noqa: BLE001 - one method's failure, whatever it is, is what is to be found out
         runs, reason = False, f"{type(error).__name__}: {briefly(error)}"
     seconds = time.perf_counter() - start
-    return Tried(
+    return MethodTrial(
         method=facts.name,
         label=facts.label,
         runs=runs,

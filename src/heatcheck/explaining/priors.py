@@ -30,7 +30,7 @@ Prior = Float[np.ndarray, "*grid"]
 
 
 @dataclass
-class _Sums:
+class _MaskSums:
     """The sum and the number of the masks of each finding; all have as many axes."""
 
     masks: Float[np.ndarray, "finding *grid"]
@@ -55,7 +55,7 @@ class LocationPriors:
 
     source: Source
     findings: tuple[str, ...]
-    total: _Sums
+    total: _MaskSums
     members: dict[str, list[CaseKey]]
 
     def of(self, patient: str) -> list[Prior | None]:
@@ -88,7 +88,7 @@ def gather_priors(
     source: Source, keys: Sequence[CaseKey], findings: Sequence[str], watcher: Watcher, most: int = MOST
 ) -> LocationPriors:
     """The priors from the truth masks of at most `most` cases, evenly spread over the list."""
-    total: _Sums | None = None
+    total: _MaskSums | None = None
     members: dict[str, list[CaseKey]] = {}
     step = max(1, -(-len(keys) // most))
     watcher.start("usual places", -(-len(keys) // step))
@@ -103,8 +103,8 @@ def gather_priors(
     return LocationPriors(source, tuple(findings), total or _no_sums(len(findings), 2), members)
 
 
-def _no_sums(findings: int, axes: int) -> _Sums:
-    return _Sums(np.zeros((findings, *(GRID,) * axes)), np.zeros(findings))
+def _no_sums(findings: int, axes: int) -> _MaskSums:
+    return _MaskSums(np.zeros((findings, *(GRID,) * axes)), np.zeros(findings))
 
 
 def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:

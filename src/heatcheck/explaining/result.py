@@ -19,7 +19,7 @@ from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.files import nifti_bytes, npz_bytes, write_whole
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
-from heatcheck.report.one_image.explanation import Sheet, Strip, Tile, as_html, as_picture
+from heatcheck.report.one_image.explanation import ImageTiles, Sheet, Tile, as_html, as_picture
 from heatcheck.report.one_image.overlays import bare, draw
 
 NOTEBOOK_ROWS = 8  # images that a notebook shows: each picture is a part of its file
@@ -27,7 +27,7 @@ _ERROR_MEANING = "error: how far the sum of the map is from the score it should 
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownImages:
     """The images as they are shown, and how maps get onto them."""
 
     images: Float[np.ndarray, "batch channel *space"]
@@ -52,7 +52,7 @@ class Explanation:
     targets: Targets
     scores: Logits  # of the targets, before sigmoid or softmax
     probabilities: Logits | None  # where the model says how its scores become probabilities
-    shown: Shown
+    shown: ShownImages
     note: str = ""
     seed: int = 0
     seconds: float = 0.0
@@ -172,7 +172,7 @@ class Explanation:
         strips = [self._strip(number, maps[number]) for number in range(len(self))[:most]]
         return Sheet(METHODS[self.method].label, self.model, tuple(strips), tuple(remarks))
 
-    def _strip(self, number: int, maps: np.ndarray) -> Strip:
+    def _strip(self, number: int, maps: np.ndarray) -> ImageTiles:
         grey = self.shown.images[number].mean(0)
         tiles = []
         for column, values in enumerate(maps):
@@ -181,7 +181,7 @@ class Explanation:
             facts = [fact for fact in facts if fact]
             title = self.outputs[int(self.targets[number, column])]
             tiles.append(Tile(title, tuple(facts), drawn.picture, f"{drawn.words}; {'; '.join(facts)}"))
-        return Strip(self.shown.names[number], bare(grey, self.shown.affine), tuple(tiles))
+        return ImageTiles(self.shown.names[number], bare(grey, self.shown.affine), tuple(tiles))
 
     def _facts(self, number: int, column: int) -> list[str]:
         score = float(self.scores[number, column])

@@ -11,7 +11,13 @@ from heatcheck.core.contracts import Classifier, Method, Source
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.explaining.batch import Explained, Explainer
-from heatcheck.explaining.dry_run import Judged, extra_inputs_for, methods_with_batch, require_other_patients, try_out
+from heatcheck.explaining.dry_run import (
+    ModelWithMethods,
+    extra_inputs_for,
+    methods_with_batch,
+    require_other_patients,
+    try_out,
+)
 from heatcheck.explaining.ensemble import EnsembleExplainer
 from heatcheck.explaining.extra_inputs import ExtraInput
 from heatcheck.explaining.priors import LocationPriors
@@ -42,7 +48,7 @@ class StudyModel(ModelSettings):
         return value
 
 
-class CaseExplainer(Judged, Protocol):
+class CaseExplainer(ModelWithMethods, Protocol):
     """A model that explains cases; a frozen dataclass, so that `replace` gives it other methods."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

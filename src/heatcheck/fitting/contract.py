@@ -7,14 +7,14 @@ from typing import Any
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
 from heatcheck.fitting.examples import intensity
-from heatcheck.fitting.spec import PixelsPart, Plan
+from heatcheck.fitting.spec import PixelsPart, TrainingPlan
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.contract import read_contract
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.tables import replaced
 
 
-def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
+def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher) -> Preprocessing:
     """How images are prepared: said by the spec, or measured on the training images once and then remembered."""
     file = out / "contract.json"
     if file.exists():
@@ -26,7 +26,7 @@ def contract_of(plan: Plan, out: Path, watcher: Watcher) -> Preprocessing:
     return contract
 
 
-def _pixels(plan: Plan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
+def _pixels(plan: TrainingPlan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
     """Channels, and what the contract says of scaling."""
     said = plan.body.pixels
     if said.mean is not None or said.scaling == "nonzero":

@@ -51,7 +51,7 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CasePredictions:
     """Labels and probabilities, a row a case or study and a column a finding; the patient of each row."""
 
     findings: tuple[str, ...]
@@ -86,7 +86,7 @@ def study_of(case: str) -> str:
 
 def judged(
     keys: Sequence[CaseKey], labels: Table, probabilities: Table, findings: Sequence[str], views: Views
-) -> Judged:
+) -> CasePredictions:
     """Labels and probabilities of cases, or of studies by the view in which a finding is most probable.
 
     An uncertain label counts as unknown. A study has a finding if one of its views is known to have it.
@@ -94,12 +94,12 @@ def judged(
     truth = np.vectorize(known, otypes=[float])(labels)
     patients = np.array([key.patient for key in keys])
     if views == "each":
-        return Judged(tuple(findings), truth, probabilities, patients)
+        return CasePredictions(tuple(findings), truth, probabilities, patients)
     studies: dict[str, list[int]] = {}
     for place, key in enumerate(keys):
         studies.setdefault(study_of(key.case), []).append(place)
     groups = list(studies.values())
-    return Judged(
+    return CasePredictions(
         tuple(findings),
         np.stack([_highest(truth[group]) for group in groups]),
         np.stack([_highest(probabilities[group]) for group in groups]),
@@ -155,12 +155,12 @@ def evaluate(
     return judged(examples.keys, labels, probabilities, model.outputs, views).results()
 
 
-def gains(ensemble: Judged, single: Judged, seed: int) -> tuple[Gain, ...]:
+def gains(ensemble: CasePredictions, single: CasePredictions, seed: int) -> tuple[Gain, ...]:
     """The ensemble's AUROC less the single checkpoint's on the same cases, with patients drawn again."""
     return tuple(_gain(ensemble, single, column, seed) for column in range(len(ensemble.findings)))
 
 
-def _gain(ensemble: Judged, single: Judged, column: int, seed: int) -> Gain:
+def _gain(ensemble: CasePredictions, single: CasePredictions, column: int, seed: int) -> Gain:
     finding, truth = ensemble.findings[column], ensemble.labels[:, column]
     rows = ~np.isnan(truth)
     blank = Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")

@@ -190,7 +190,7 @@ class TrainingBody(BaseModel):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A training, checked and ready."""
 
     body: TrainingBody
@@ -217,7 +217,7 @@ class Plan:
         return self.body.fit.settings(self.seed + run - 1, rate, self.body.checkpoints.every_steps)
 
 
-def planned(spec: Spec) -> Plan:
+def planned(spec: Spec) -> TrainingPlan:
     """The training a spec describes, with everything checked that can be known without reading pixels."""
     body = spec.checked_body(TrainingBody)
     for strategy in body.uncertainty:
@@ -239,7 +239,7 @@ def planned(spec: Spec) -> Plan:
     if body.labels == "single":
         _require_one_class(sources, outputs, body.blank, spec.name)
     start = None if body.start is None else spec.folder / body.start
-    plan = Plan(body, spec.envelope.seed, training, validation, test, tuple(outputs), start)
+    plan = TrainingPlan(body, spec.envelope.seed, training, validation, test, tuple(outputs), start)
     if body.checkpoints.by != "all":  # of all findings those count that can be judged
         _require_judgeable(plan.by, outputs, validation, spec.name)
     if start is not None:  # refused here if it is another network's

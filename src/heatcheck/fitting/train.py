@@ -24,8 +24,8 @@ from heatcheck.fitting.contract import contract_of
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
 from heatcheck.fitting.networks import fit_network, new_network
-from heatcheck.fitting.results import Gain, Judged, TestResult, gains, judged, told_by
-from heatcheck.fitting.spec import Plan, planned
+from heatcheck.fitting.results import CasePredictions, Gain, TestResult, gains, judged, told_by
+from heatcheck.fitting.spec import TrainingPlan, planned
 from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
 from heatcheck.models.renaming import some
 from heatcheck.models.starting import start_from
@@ -79,7 +79,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
         return _Training(plan, out, watcher, machine, contract_of(plan, out, watcher)).carried_out()
 
 
-def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
+def _identity(plan: TrainingPlan, machine: Machine) -> dict[str, Any]:
     """What must be equal when a training is taken up again."""
     return {
         "seed": plan.seed,
@@ -94,7 +94,7 @@ def _identity(plan: Plan, machine: Machine) -> dict[str, Any]:
 class _Training:
     """One training under way in its folder."""
 
-    plan: Plan
+    plan: TrainingPlan
     out: Path
     watcher: Watcher
     machine: Machine
@@ -184,7 +184,7 @@ class _Training:
         better = gains(together, alone, self.plan.seed)
         return Trained(weights, alone.results(), file, together.results(), better)
 
-    def _told(self, model: Any, examples: Examples) -> Judged:  # noqa: ANN401 - a classifier or an ensemble
+    def _told(self, model: Any, examples: Examples) -> CasePredictions:  # noqa: ANN401 - a classifier or an ensemble
         probabilities, labels = told_by(model, examples, self.machine.workers, self.watcher)
         keys = self.plan.test.index()
         return judged(keys, labels, probabilities, self.plan.outputs, self.plan.body.views)

@@ -24,7 +24,7 @@ Samples = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GradientPoint:
     """Where a gradient is taken, and the factor with which it enters the map."""
 
     images: Images
@@ -35,7 +35,7 @@ class OverPoints(ABC):
     """A method whose map is a weighted sum of gradients at some points, and nothing more."""
 
     @abstractmethod
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Where the gradients are taken."""
 
     def __call__(
@@ -65,9 +65,9 @@ class OverPoints(ABC):
 class Gradient(OverPoints):
     """∂logit/∂x."""
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:  # noqa: ARG002 - nothing is random
         """The image itself."""
-        yield Point(images, 1.0)
+        yield GradientPoint(images, 1.0)
 
 
 @method(
@@ -84,9 +84,9 @@ class Gradient(OverPoints):
 class InputTimesGradient(OverPoints):
     """x ⊙ ∂logit/∂x."""
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:  # noqa: ARG002 - nothing is random
         """The image itself, weighted by its values."""
-        yield Point(images, images)
+        yield GradientPoint(images, images)
 
 
 @method(
@@ -111,12 +111,12 @@ class IntegratedGradients(OverPoints):
     baseline: Baseline = "zero"
     rule: Literal["right", "middle", "gauss"] = "middle"  # where in each step, or where Gauss and Legendre would look
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:  # noqa: ARG002 - nothing is random
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:  # noqa: ARG002 - nothing is random
         """The points on the line, each weighted by its share of the way."""
         start = baseline_of(images, self.baseline)
         way = images - start
         for place, share in self._places():
-            yield Point(start + way * place, way * share)
+            yield GradientPoint(start + way * place, way * share)
 
     def _places(self) -> list[tuple[float, float]]:
         """How far on the way each gradient is taken, and its share; the shares add up to 1."""
@@ -161,14 +161,14 @@ class SmoothGrad(OverPoints):
     noise: Annotated[float, Field(ge=0)] = 0.1
     noise_is: Literal["relative", "absolute"] = "relative"  # to the image's range, or in the network's own units
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Noisy copies of the images."""
         generators = generators_of(seeds)
         spread = _per_image(images, images.flatten(1).amax(1) - images.flatten(1).amin(1))
         sigma = self.noise * (spread if self.noise_is == "relative" else torch.ones_like(spread))
         for _ in range(self.samples):
             noise = torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators])
-            yield Point(images + sigma * noise.to(images.device), 1 / self.samples)
+            yield GradientPoint(images + sigma * noise.to(images.device), 1 / self.samples)
 
 
 @method(
@@ -190,7 +190,7 @@ class GradientShap(OverPoints):
     noise: Annotated[float, Field(ge=0)] = 0.0  # in the network's own units
     baseline_noise: Annotated[float, Field(ge=0)] = 0.1  # spread of the baselines around zero
 
-    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[Point]:
+    def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Random points, each weighted by its image's distance from its baseline."""
         generators = generators_of(seeds)
         for _ in range(self.samples):
@@ -200,11 +200,11 @@ class GradientShap(OverPoints):
             )
             share = torch.stack([torch.rand((), generator=g) for g in generators]).to(images.device)
             end, begin = images + self.noise * noise, self.baseline_noise * start
-            yield Point(begin + _per_image(images, share) * (end - begin), (end - begin) / self.samples)
+            yield GradientPoint(begin + _per_image(images, share) * (end - begin), (end - begin) / self.samples)
 
 
 def summed(
-    points: Iterator[Point], classifier: Classifier, targets: Targets, *, create_graph: bool = False
+    points: Iterator[GradientPoint], classifier: Classifier, targets: Targets, *, create_graph: bool = False
 ) -> Float[Tensor, "batch target channel *space"]:
     """The sum over the points of factor ⊙ gradient; one point at a time is held unless a graph is asked for."""
     total: Tensor | None = None

@@ -117,7 +117,7 @@ def _counts(line: Int[np.ndarray, " pixels"], bins: int) -> LevelCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
+class _PixelTables:
     """Functions of a number of pixels that are asked for over and over."""
 
     count_times_log: Float[np.ndarray, " counts"]  # N log N
@@ -126,9 +126,9 @@ class _Tables:
 
 
 @lru_cache(maxsize=4)  # a study's maps are of one size
-def _tables(n: int) -> _Tables:
+def _tables(n: int) -> _PixelTables:
     counts = np.arange(n + 1)
     count_times_log = counts * np.log(np.maximum(counts, 1))
     log_factorial = gammaln(counts + 1.0)
     logs = np.log(count_times_log, out=np.full(n + 1, -np.inf), where=count_times_log > 0)
-    return _Tables(count_times_log, log_factorial, logs - log_factorial)
+    return _PixelTables(count_times_log, log_factorial, logs - log_factorial)

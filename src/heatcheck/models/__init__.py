@@ -6,7 +6,7 @@ from heatcheck.models.classifier import NetworkClassifier, Statistics, explained
 from heatcheck.models.contract import Preprocessing
 from heatcheck.models.ensemble import Ensemble, Member, open_model, read_ensemble
 from heatcheck.models.load import ModelSettings, load_classifier, save_classifier
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 
 __all__ = [
     "MODELS",
@@ -16,8 +16,8 @@ __all__ = [
     "ModelFacts",
     "ModelSettings",
     "NetworkClassifier",
+    "NetworkShape",
     "Preprocessing",
-    "Shape",
     "Statistics",
     "explained",
     "load_classifier",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 from heatcheck.models.renaming import State, renamed
 
 _TORCHVISION = (
@@ -78,7 +78,7 @@ def _transition(kinds: _Kinds, width: int) -> nn.Sequential:
 class DenseNet(nn.Module):
     """Blocks of layers that read all layers before them (Huang et al. 2017); names and first weights are MONAI's."""
 
-    def __init__(self, shape: Shape, measures: Measures) -> None:
+    def __init__(self, shape: NetworkShape, measures: Measures) -> None:
         super().__init__()
         kinds, width = _KINDS[len(shape.size)], measures.features
         self.features = nn.Sequential()
@@ -111,17 +111,17 @@ class DenseNet(nn.Module):
         return self.class_layers(self.features(images))
 
 
-def densenet121(shape: Shape) -> nn.Module:
+def densenet121(shape: NetworkShape) -> nn.Module:
     """The DenseNet of 121 layers."""
     return DenseNet(shape, Measures((6, 12, 24, 16)))
 
 
-def densenet201(shape: Shape) -> nn.Module:
+def densenet201(shape: NetworkShape) -> nn.Module:
     """The DenseNet of 201 layers."""
     return DenseNet(shape, Measures((6, 12, 48, 32)))
 
 
-def densenet_compact(shape: Shape) -> nn.Module:
+def densenet_compact(shape: NetworkShape) -> nn.Module:
     """A small DenseNet whose last feature map has a sixteenth of the input's side."""
     return DenseNet(shape, Measures((4, 6, 10), features=24, growth=16, widening=3))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 
 
 class ConvNormAct(nn.Module):
@@ -164,7 +164,7 @@ def _reduction_b(convs: Convs) -> nn.Module:
 class Inception(nn.Module):
     """Stem, three kinds of blocks with two reductions between them, mean of the last map, one linear layer."""
 
-    def __init__(self, shape: Shape, repeats: tuple[int, int, int], narrowing: int, stride: int) -> None:
+    def __init__(self, shape: NetworkShape, repeats: tuple[int, int, int], narrowing: int, stride: int) -> None:
         super().__init__()
         convs = Convs(narrowing)
         self.features = nn.Sequential(
@@ -183,12 +183,12 @@ class Inception(nn.Module):
         return self.last_linear(self.global_pool(self.features(images)).flatten(1))
 
 
-def inception_v4(shape: Shape) -> nn.Module:
+def inception_v4(shape: NetworkShape) -> nn.Module:
     """Inception-v4 as published."""
     return Inception(shape, (4, 7, 3), narrowing=1, stride=2)
 
 
-def inception_compact(shape: Shape) -> nn.Module:
+def inception_compact(shape: NetworkShape) -> nn.Module:
     """One block of each kind, an eighth as wide; the first convolution keeps the side, so that 64 px are enough."""
     return Inception(shape, (1, 1, 1), narrowing=8, stride=1)
 

@@ -12,7 +12,7 @@ from heatcheck.models.renaming import Translate, unchanged
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NetworkShape:
     """What the contract fixes of a network: channels in, logits out, and the image's size."""
 
     channels: int
@@ -25,7 +25,7 @@ class ModelFacts:
     """A network that can be built, what it is usually fed, and the weights that come with it."""
 
     name: str
-    make: Callable[[Shape], nn.Module]  # `build` checks the shape first
+    make: Callable[[NetworkShape], nn.Module]  # `build` checks the shape first
     summary: str
     family: str
     size: tuple[int, ...] = (224, 224)  # usual
@@ -42,7 +42,7 @@ class ModelFacts:
 
     def build(self, channels: int, outputs: int, size: tuple[int, ...] = ()) -> nn.Module:
         """The network with fresh weights; without a size, for the usual one."""
-        return self.make(Shape(channels, outputs, self.checked_size(size)))
+        return self.make(NetworkShape(channels, outputs, self.checked_size(size)))
 
     def checked_size(self, size: tuple[int, ...] | None) -> tuple[int, ...]:
         """The size, or the usual one where none is named; a ModelError where the network cannot take it."""

@@ -4,10 +4,10 @@ import warnings
 
 from torch import nn
 
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 
 
-def _resnet(shape: Shape, layers: tuple[int, ...], widths: tuple[int, ...]) -> nn.Module:
+def _resnet(shape: NetworkShape, layers: tuple[int, ...], widths: tuple[int, ...]) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
         from monai.networks.nets.resnet import ResNet
@@ -24,12 +24,12 @@ def _resnet(shape: Shape, layers: tuple[int, ...], widths: tuple[int, ...]) -> n
     )
 
 
-def resnet152(shape: Shape) -> nn.Module:
+def resnet152(shape: NetworkShape) -> nn.Module:
     """The ResNet of 152 layers."""
     return _resnet(shape, (3, 8, 36, 3), (64, 128, 256, 512))
 
 
-def resnet_compact(shape: Shape) -> nn.Module:
+def resnet_compact(shape: NetworkShape) -> nn.Module:
     """A ResNet with one bottleneck block a stage but the first, an eighth as wide."""
     return _resnet(shape, (2, 1, 1, 1), (8, 16, 32, 64))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from heatcheck.core.errors import ModelError
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 from heatcheck.models.renaming import State, renamed
 
 _INDEX = ".relative_position_index"
@@ -19,7 +19,7 @@ _TIMM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SwinDimensions:
     """The measures of a Swin transformer; widths double from stage to stage."""
 
     width: int
@@ -37,7 +37,7 @@ class Plan:
 class Swin(nn.Module):
     """Stages of attention in windows, every other block on shifted ones; the mean normed token gives the logits."""
 
-    def __init__(self, shape: Shape, plan: Plan) -> None:
+    def __init__(self, shape: NetworkShape, plan: SwinDimensions) -> None:
         super().__init__()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
@@ -94,22 +94,22 @@ def from_timm(state: State, module: nn.Module) -> State:
     return state
 
 
-_TINY = Plan(width=96, depths=(2, 2, 6, 2), heads=(3, 6, 12, 24), window=7)
-_BASE = Plan(width=128, depths=(2, 2, 18, 2), heads=(4, 8, 16, 32), window=7)
-_COMPACT = Plan(width=32, depths=(2, 2, 2), heads=(2, 4, 8), window=4)
+_TINY = SwinDimensions(width=96, depths=(2, 2, 6, 2), heads=(3, 6, 12, 24), window=7)
+_BASE = SwinDimensions(width=128, depths=(2, 2, 18, 2), heads=(4, 8, 16, 32), window=7)
+_COMPACT = SwinDimensions(width=32, depths=(2, 2, 2), heads=(2, 4, 8), window=4)
 
 
-def swin_tiny(shape: Shape) -> nn.Module:
+def swin_tiny(shape: NetworkShape) -> nn.Module:
     """Swin-T with windows of 7 × 7 patches."""
     return Swin(shape, _TINY)
 
 
-def swin_base(shape: Shape) -> nn.Module:
+def swin_base(shape: NetworkShape) -> nn.Module:
     """Swin-B with windows of 7 × 7 patches."""
     return Swin(shape, _BASE)
 
 
-def swin_compact(shape: Shape) -> nn.Module:
+def swin_compact(shape: NetworkShape) -> nn.Module:
     """A Swin transformer of three stages with windows of 4 × 4 patches."""
     return Swin(shape, _COMPACT)
 

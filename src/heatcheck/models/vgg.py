@@ -6,14 +6,14 @@ from math import prod
 
 from torch import Tensor, nn
 
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 
 _VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _VGG3D = ((16,), (32, 32), (64, 64), (128, 128), (128, 128), (128, 128))
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VggDimensions:
     """The measures of a VGG: the widths of its convolutions by stage, then the grid and width of its linear layers."""
 
     stages: tuple[tuple[int, ...], ...]
@@ -26,7 +26,7 @@ class Plan:
 class VGG(nn.Module):
     """Stages of convolutions, each ended by pooling, then three linear layers on a fixed grid."""
 
-    def __init__(self, shape: Shape, plan: Plan) -> None:
+    def __init__(self, shape: NetworkShape, plan: VggDimensions) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         width = shape.channels
@@ -59,7 +59,7 @@ class VGG(nn.Module):
 class VGG3D(nn.Module):
     """Blocks of normalised 3D convolutions, each ended by pooling, then two linear layers."""
 
-    def __init__(self, shape: Shape, blocks: Sequence[Sequence[int]], hidden: int) -> None:
+    def __init__(self, shape: NetworkShape, blocks: Sequence[Sequence[int]], hidden: int) -> None:
         super().__init__()
         blocks = blocks[: _blocks_for(min(shape.size), len(blocks))]
         layers: list[nn.Module] = []
@@ -85,32 +85,32 @@ def _blocks_for(side: int, most: int) -> int:
     return most if side >= 64 else min(most, side.bit_length() - 2)
 
 
-def vgg16(shape: Shape) -> nn.Module:
+def vgg16(shape: NetworkShape) -> nn.Module:
     """The VGG of 16 layers without normalisation."""
-    return VGG(shape, Plan(_VGG16, grid=7, hidden=4096))
+    return VGG(shape, VggDimensions(_VGG16, grid=7, hidden=4096))
 
 
-def vgg_compact(shape: Shape) -> nn.Module:
+def vgg_compact(shape: NetworkShape) -> nn.Module:
     """A VGG of three stages whose last feature map has an eighth of the input's side."""
-    return VGG(shape, Plan(((16,), (32,), (64, 64)), grid=4, hidden=128))
+    return VGG(shape, VggDimensions(((16,), (32,), (64, 64)), grid=4, hidden=128))
 
 
-def vgg_bn_compact(shape: Shape) -> nn.Module:
+def vgg_bn_compact(shape: NetworkShape) -> nn.Module:
     """A VGG of four stages with normalisation, whose last feature map has a sixteenth of the input's side."""
-    return VGG(shape, Plan(((16,), (32,), (64,), (96, 96)), grid=7, hidden=64, normalised=True, dropout=0.2))
+    return VGG(shape, VggDimensions(((16,), (32,), (64,), (96, 96)), grid=7, hidden=64, normalised=True, dropout=0.2))
 
 
-def vgg_bn_pooled(shape: Shape) -> nn.Module:
+def vgg_bn_pooled(shape: NetworkShape) -> nn.Module:
     """The same with its last feature map averaged, so that it learns what is there without learning where."""
-    return VGG(shape, Plan(((16,), (32,), (64,), (96, 96)), grid=1, hidden=64, normalised=True, dropout=0.2))
+    return VGG(shape, VggDimensions(((16,), (32,), (64,), (96, 96)), grid=1, hidden=64, normalised=True, dropout=0.2))
 
 
-def vgg3d(shape: Shape) -> nn.Module:
+def vgg3d(shape: NetworkShape) -> nn.Module:
     """The 3D network of the modality study, with as many of its six blocks as the volume allows."""
     return VGG3D(shape, _VGG3D, hidden=4096)
 
 
-def vgg3d_compact(shape: Shape) -> nn.Module:
+def vgg3d_compact(shape: NetworkShape) -> nn.Module:
     """A 3D VGG of at most three narrow blocks."""
     return VGG3D(shape, ((8,), (16, 16), (32, 32)), hidden=64)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heatcheck.core.errors import ModelError
-from heatcheck.models.registry import MODELS, ModelFacts, Shape
+from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 from heatcheck.models.renaming import State, renamed
 
 _POSITIONS = "patch_embedding.position_embeddings"
@@ -23,7 +23,7 @@ _TIMM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VitDimensions:
     """The measures of a vision transformer."""
 
     patch: int
@@ -38,7 +38,7 @@ class VisionTransformer(nn.Module):
     The class token carries its own position, which timm adds from the first row of its table.
     """
 
-    def __init__(self, shape: Shape, plan: Plan) -> None:
+    def __init__(self, shape: NetworkShape, plan: VitDimensions) -> None:
         super().__init__()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
@@ -109,14 +109,14 @@ def _on_grid(positions: Tensor, grid: tuple[int, ...]) -> Tensor:
     return resized.flatten(2).transpose(1, 2).contiguous()
 
 
-def vit_base_16(shape: Shape) -> nn.Module:
+def vit_base_16(shape: NetworkShape) -> nn.Module:
     """ViT-B/16."""
-    return VisionTransformer(shape, Plan(patch=16, width=768, depth=12, heads=12))
+    return VisionTransformer(shape, VitDimensions(patch=16, width=768, depth=12, heads=12))
 
 
-def vit_compact(shape: Shape) -> nn.Module:
+def vit_compact(shape: NetworkShape) -> nn.Module:
     """A vision transformer of four narrow blocks on patches of 8 px."""
-    return VisionTransformer(shape, Plan(patch=8, width=96, depth=4, heads=3))
+    return VisionTransformer(shape, VitDimensions(patch=8, width=96, depth=4, heads=3))
 
 
 MODELS.add(

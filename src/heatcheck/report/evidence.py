@@ -83,7 +83,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFacts:
+class RunModel:
     """One of the run's models."""
 
     name: str
@@ -107,7 +107,7 @@ class Evidence:
     findings: tuple[str, ...]
     measures: Mapping[str, Measure]
     estimates: Mapping[Key, Estimate]
-    models: tuple[ModelFacts, ...]  # the primary one first
+    models: tuple[RunModel, ...]  # the primary one first
     slices: Mapping[tuple[str, str], Mapping[Key, Estimate]]  # by model and condition
 
     @property
@@ -198,7 +198,7 @@ def estimates_in(table: pd.DataFrame) -> list[Estimate]:
     return [Estimate(**dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False)]
 
 
-def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[ModelFacts, ...]:
+def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[RunModel, ...]:
     """The run's models, the primary one first; a run that lists none has one."""
     listed = manifest.get("models") or []
     if listed:
@@ -206,17 +206,17 @@ def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[ModelFac
         return tuple(_model(facts) for facts in ordered)
     facts = manifest.get("model") or {}
     name = str(facts.get("name") or next((row.model for row in rows), "model"))
-    return (ModelFacts(name, name, description=str(facts.get("description") or "")),)
+    return (RunModel(name, name, description=str(facts.get("description") or "")),)
 
 
-def _model(facts: Mapping[str, Any]) -> ModelFacts:
+def _model(facts: Mapping[str, Any]) -> RunModel:
     name = str(facts["name"])
     kind, words = str(facts.get("kind") or "single"), str(facts.get("description") or "")
     members, built = int(facts.get("members") or 1), str(facts.get("architecture") or "")
-    return ModelFacts(name, str(facts.get("label") or name), kind, words, members, built)
+    return RunModel(name, str(facts.get("label") or name), kind, words, members, built)
 
 
-def _sliced(rows: list[Estimate], models: tuple[ModelFacts, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
+def _sliced(rows: list[Estimate], models: tuple[RunModel, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
     """The rows by model and condition; what belongs to no listed model belongs to the primary one."""
     names = {model.name for model in models}
     found: dict[tuple[str, str], dict[Key, Estimate]] = {}

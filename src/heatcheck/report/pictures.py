@@ -41,7 +41,7 @@ def map_uri(folder: Path, name: str, top: float = 100.0) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class SliceStrip:
     """How a strip of slices side by side is shown: how many there are, which are kept, and how finely."""
 
     slices: int

@@ -31,7 +31,7 @@ Scored = tuple[str, str, Measured]  # metric, condition, value
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedSettings:
     """What validation data chose for one model, by method and finding; what they could not choose is absent."""
 
     thresholds: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class ScoringRule:
     region: RegionRule
     cutoff: float = 0.0  # a probability below it calls the case negative
     thresholds: tuple[float, ...] = ()  # fixed ones at which overlap is taken too
-    tuned: Tuned = Tuned()
+    tuned: TunedSettings = TunedSettings()
     counts: bool = True  # pixels, for precision, recall and specificity
     readers: bool = True  # several models share one set of readers' scores
     reference: bool = True  # the benchmark's rules too, beside the study's own
@@ -59,25 +59,25 @@ class ScoringRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class MapMarks:
     """What one metric or another compares with the truth: a map, its region and its peaks."""
 
     map: Map
     region: Mask
     peaks: Mask
 
-    def against(self, truth: Mask | None) -> "Comparison":
+    def against(self, truth: Mask | None) -> "MarksAndTruth":
         """These marks beside the truth; None is the knowledge that the finding is absent."""
         if truth is not None:
             require_masks(self.region, truth)
-        return Comparison(self, truth, overlap(self.region, truth))
+        return MarksAndTruth(self, truth, overlap(self.region, truth))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MarksAndTruth:
     """Marks beside the truth; the pixels they share are counted once for all metrics that need no more."""
 
-    marks: Marks
+    marks: MapMarks
     truth: Mask | None
     shared: Overlap
 
@@ -95,11 +95,11 @@ class MapScores:
     """The rows of one map, and what they were measured on; None where there was nothing to measure."""
 
     rows: list[Score]
-    marks: Marks | None
+    marks: MapMarks | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MapTarget:
     """One finding of one case under one method, and what the model thinks of it."""
 
     case: Case
@@ -118,7 +118,7 @@ class Place:
         return self.case.key.labels.get(self.finding, math.nan)
 
 
-def score_map(place: Place, values: Map | Measured, model: str, rule: ScoringRule) -> MapScores:
+def score_map(place: MapTarget, values: Map | Measured, model: str, rule: ScoringRule) -> MapScores:
     """The rows of one map: all metrics where the finding was outlined, the full slice's where it is absent.
 
     In place of a map that is missing stands what each of its scores is then: undefined, with the reason.
@@ -137,7 +137,7 @@ def score_map(place: Place, values: Map | Measured, model: str, rule: ScoringRul
     return MapScores([replace(row, model=model) for row in rows], marks)
 
 
-def _is_scored(place: Place) -> bool:
+def _is_scored(place: MapTarget) -> bool:
     """Whether there is something to compare a map with: an outline, or the knowledge that there is none."""
     return place.truth is not None or place.label == 0
 
@@ -148,7 +148,7 @@ def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
     return Score(key.case, key.patient, finding, method, "", metric, measured.value, at, reason=measured.reason)
 
 
-def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]:
+def _measured(place: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator[Scored]:
     truth, kept = place.truth, _is_kept(place, rule)
     compared = marks.against(truth)
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
@@ -170,28 +170,28 @@ def _measured(place: Place, marks: Marks, rule: ScoringRule) -> Iterator[Scored]
         yield from _by_reference(place, compared, truth, rule)
 
 
-def _unless_left_out(measured: Measured, compared: Comparison, rule: ScoringRule) -> Measured:
+def _unless_left_out(measured: Measured, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
     """The score of a positive case, or none where nothing is marked and the rules leave such cases out."""
     left_out = rule.rules.empty_region == "left_out" and not compared.shared.region
     return Measured(math.nan, LEFT_OUT) if left_out else measured
 
 
-def marks_of(place: Place, values: Map, rule: ScoringRule) -> Marks:
+def marks_of(place: MapTarget, values: Map, rule: ScoringRule) -> MapMarks:
     """The map's region and peaks; the region is empty where the model's probability calls the case negative."""
     top = np.broadcast_to(np.False_, values.shape)  # where the finding is absent, nobody asks where a map peaks
     if place.truth is not None:
         top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
     if not _is_kept(place, rule):
-        return Marks(values, np.zeros(values.shape, bool), top)
+        return MapMarks(values, np.zeros(values.shape, bool), top)
     region = rule.region_for(place.method)
-    return Marks(values, region_of(prepare(values, region.smooth), region), top)
+    return MapMarks(values, region_of(prepare(values, region.smooth), region), top)
 
 
-def _is_kept(place: Place, rule: ScoringRule) -> bool:
+def _is_kept(place: MapTarget, rule: ScoringRule) -> bool:
     return not place.probability < rule.cutoff  # a probability that is not known calls nothing negative
 
 
-def _with_tuned_cutoff(place: Place, measured: Measured, tuned: Tuned) -> Iterator[Scored]:
+def _with_tuned_cutoff(place: MapTarget, measured: Measured, tuned: TunedSettings) -> Iterator[Scored]:
     """The full slice's overlap where the region is empty below the tuned cutoff; no row where nothing is marked."""
     cutoff = tuned.cutoffs.get((place.method, place.finding))
     if cutoff is None:
@@ -203,7 +203,7 @@ def _with_tuned_cutoff(place: Place, measured: Measured, tuned: Tuned) -> Iterat
         yield "iou_full", TUNED_CUTOFF, Measured(0.0)
 
 
-def _thresholds(place: Place, rule: ScoringRule) -> dict[str, float]:
+def _thresholds(place: MapTarget, rule: ScoringRule) -> dict[str, float]:
     """The fixed thresholds at which overlap is taken, by condition."""
     tuned = rule.tuned.thresholds.get((place.method, place.finding))
     asked = {condition(threshold=threshold): threshold for threshold in rule.thresholds}
@@ -218,7 +218,7 @@ def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) ->
             yield "iou", at, Measured(value)
 
 
-def _by_reference(place: Place, compared: Comparison, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
+def _by_reference(place: MapTarget, compared: MarksAndTruth, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
     """The scores under the benchmark's rules, where they have a value: an empty region has none."""
     if not rule.reference:
         return
@@ -251,7 +251,7 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
     drawn = reading.masks.get(finding)
     if drawn is None:
         drawn = np.broadcast_to(np.False_, case.image.shape[1:])  # no memory for nothing
-    compared = Marks(drawn, drawn, drawn).against(truth)
+    compared = MapMarks(drawn, drawn, drawn).against(truth)
     for name in (*rule.metrics, *(COUNTS if rule.counts else ())):
         needs = METRICS[name].needs
         if truth is None and not METRICS[name].is_count and name != "iou_full":
@@ -278,7 +278,7 @@ def _points(reading: Reading, finding: str, truth: Mask, rule: ScoringRule) -> M
     return points_inside(points, truth)
 
 
-def _reader_by_reference(finding: str, reading: Reading, compared: Comparison, truth: Mask) -> Iterator[Scored]:
+def _reader_by_reference(finding: str, reading: Reading, compared: MarksAndTruth, truth: Mask) -> Iterator[Scored]:
     """A reader's scores under the benchmark's rules: no point is a miss, unless nobody asked the reader for points."""
     if reading.outlined and compared.shared.region:
         yield "iou", REFERENCE, compared.measure(METRICS["iou"])

@@ -100,7 +100,7 @@ _OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # else undecided
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class EstimateWithInterval:
     """An estimate and the ends of its interval, NaN where there is none."""
 
     value: float = math.nan
@@ -112,17 +112,17 @@ class Interval:
         """Whether there is an interval at all."""
         return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
 
-    def toward(self, direction: Direction) -> "Interval":
+    def toward(self, direction: Direction) -> "EstimateWithInterval":
         """The same with the arm's direction as up."""
-        return self if direction == "align" else Interval(-self.value, -self.high, -self.low)
+        return self if direction == "align" else EstimateWithInterval(-self.value, -self.high, -self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """How much a model relies on the outlined area, and what there is to compare it with."""
 
-    reliance: Interval
-    placebo: Interval
+    reliance: EstimateWithInterval
+    placebo: EstimateWithInterval
     separation: float  # mean logit of positive less negative images, in units of the logit's spread; NaN if unknown
 
 
@@ -131,21 +131,21 @@ class Arm:
     """What one direction of fine-tuning changed on unseen patients, against the control."""
 
     direction: Direction
-    score: Interval
-    reliance: Interval
+    score: EstimateWithInterval
+    reliance: EstimateWithInterval
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class BlameEvidence:
     """All that is known of one model, method and finding."""
 
     base: Use
-    gain: Interval  # the base map's score less its floor
+    gain: EstimateWithInterval  # the base map's score less its floor
     room: float  # the human's score less the floor; NaN if unknown
     control: Use
-    control_score: Interval
+    control_score: EstimateWithInterval
     arms: tuple[Arm, ...]
-    learned: Interval = Interval()  # aligned less control, on the images that were learned from
+    learned: EstimateWithInterval = EstimateWithInterval()  # aligned less control, on the images that were learned from
     judged: bool = False  # the networks were aligned through another method
 
 
@@ -168,7 +168,7 @@ class ArmReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BlameVerdict:
     """Whose fault it is, and what fine-tuning showed, with what each rests on."""
 
     before: Before
@@ -178,12 +178,12 @@ class Reading:
     arms: tuple[ArmReading, ...]
 
 
-def read(evidence: Evidence) -> Reading:
+def read(evidence: BlameEvidence) -> BlameVerdict:
     """The reading of the evidence by the tables above."""
     uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.room)
     arms = tuple(_arm(arm, evidence) for arm in evidence.arms)
     before = _BEFORE.get((uses.level, marks.level), "undecided")
-    return Reading(before, _under(arms, evidence), uses, marks, arms)
+    return BlameVerdict(before, _under(arms, evidence), uses, marks, arms)
 
 
 def used(use: Use) -> Found:
@@ -192,7 +192,7 @@ def used(use: Use) -> Found:
     return level(use.reliance, floor, use.separation)
 
 
-def level(seen: Interval, floor: float, whole: float) -> Found:
+def level(seen: EstimateWithInterval, floor: float, whole: float) -> Found:
     """High above the floor; low where it reaches the floor and cannot be the whole; else not known."""
     if not seen.known:
         return Found("unknown", "undefined")
@@ -203,12 +203,12 @@ def level(seen: Interval, floor: float, whole: float) -> Found:
     return Found("low") if seen.high < whole else Found("unknown", "too wide")
 
 
-def _arm(arm: Arm, evidence: Evidence) -> ArmReading:
+def _arm(arm: Arm, evidence: BlameEvidence) -> ArmReading:
     score, reliance = _map_move(arm, evidence.control_score), _reliance_move(arm, evidence.control)
     return ArmReading(arm.direction, score, reliance, _OUTCOMES.get((score, reliance), "undecided"))
 
 
-def _map_move(arm: Arm, control_score: Interval) -> MapMove:
+def _map_move(arm: Arm, control_score: EstimateWithInterval) -> MapMove:
     change, control = arm.score.toward(arm.direction), control_score.toward(arm.direction)
     if not change.known:
         return "unknown"
@@ -227,7 +227,7 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
     if not change.known:
         return "unknown"
     placebo = control.placebo.toward(arm.direction)
-    nothing = placebo if placebo.known else Interval(0.0, 0.0, 0.0)
+    nothing = placebo if placebo.known else EstimateWithInterval(0.0, 0.0, 0.0)
     if change.low > 0 and change.value > nothing.high:
         return "followed"
     if change.high < 0 and change.value < nothing.low:
@@ -236,7 +236,7 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
     return "held" if within and used(control).level != "unknown" else "unclear"
 
 
-def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
+def _under(arms: tuple[ArmReading, ...], evidence: BlameEvidence) -> Under:
     outcomes = {arm.outcome for arm in arms}
     if "foolable" in outcomes:
         return "foolable"
@@ -248,7 +248,7 @@ def _under(arms: tuple[ArmReading, ...], evidence: Evidence) -> Under:
     return "unmoved" if "missed" in outcomes or evidence.judged else _where_nothing_moved(evidence)
 
 
-def _where_nothing_moved(evidence: Evidence) -> Under:
+def _where_nothing_moved(evidence: BlameEvidence) -> Under:
     """Why no arm's map moved on unseen patients, where networks were trained to move it."""
     if not evidence.learned.known:
         return "undecided"
@@ -259,6 +259,6 @@ def _where_nothing_moved(evidence: Evidence) -> Under:
     return "unmoved" if unseen and max(unseen) < evidence.learned.value else "undecided"
 
 
-def _within(change: Interval, control: Interval) -> bool:
+def _within(change: EstimateWithInterval, control: EstimateWithInterval) -> bool:
     """Whether both ends of a change stay within what the control is known to be."""
     return control.low <= control.value + change.low and control.value + change.high <= control.high

@@ -141,7 +141,7 @@ def varies(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"])
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _Slope:
     """A slope, with feature and residuals taken from their group's mean."""
 
     slope: float
@@ -151,7 +151,7 @@ class _Line:
     is_exact: bool
 
 
-def _line(points: Observations) -> _Line | str:
+def _line(points: Observations) -> _Slope | str:
     """The least-squares slope within the groups, or why there is none."""
     if not varies(points.feature, points.groups).any():
         return SAME_FEATURE
@@ -164,7 +164,7 @@ def _line(points: Observations) -> _Line | str:
     slope = float(feature @ scores) / spread
     residuals = scores - slope * feature
     # what is left of an exact line is rounding
-    return _Line(slope, feature, residuals, spread, float(residuals @ residuals) <= 1e-24 * float(scores @ scores))
+    return _Slope(slope, feature, residuals, spread, float(residuals @ residuals) <= 1e-24 * float(scores @ scores))
 
 
 def _centred(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:

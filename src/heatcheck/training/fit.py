@@ -20,7 +20,7 @@ from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.training.batches import Batch, Batches, Classes, Examples, readable, unreadable
 from heatcheck.training.hiding import hiding, shown_channels
 from heatcheck.training.machine import Machine, Tick, carried_out
-from heatcheck.training.objective import Judged, Means, Objective, mean_loss
+from heatcheck.training.objective import Means, Objective, ValidationBatch, mean_loss
 from heatcheck.training.rotation import rotated
 from heatcheck.training.schedule import OPTIMIZERS, Pace, groups
 from heatcheck.training.selection import Check, best_checks
@@ -260,7 +260,7 @@ class _Loop:
         The network is asked without the wrapping that lets processes share work: the others do not take part.
         """
         self.job.module.eval()
-        means, every, lost = self._means(self.job.module, step), list[Judged](), 0
+        means, every, lost = self._means(self.job.module, step), list[ValidationBatch](), 0
         for batch in self.validation:
             lost += int(unreadable(batch[0]).sum())
             there = _readable([part.to(self.fabric.device) for part in batch])

@@ -24,7 +24,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LossTerm:
     """A part of the loss on some validation data: a sum, and over how many things; the parts' means are added."""
 
     total: float
@@ -32,10 +32,10 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidationBatch:
     """What the network makes of one batch of the validation data."""
 
-    terms: tuple[Term, ...]  # as many for every batch
+    terms: tuple[LossTerm, ...]  # as many for every batch
     answers: Float[Tensor, "batch answer"]
     labels: Float[Tensor, "batch finding"]
 
@@ -53,11 +53,11 @@ class Objective(Protocol):
     def learn(self, means: Means, batch: Batch) -> float:
         """The loss of a batch; its gradient is added to the weights' `.grad`."""
 
-    def judge(self, means: Means, batch: Batch) -> Judged:
+    def judge(self, means: Means, batch: Batch) -> ValidationBatch:
         """The same loss of validation data, of a network in evaluation mode; asked without a graph."""
 
 
-def mean_loss(judged: Sequence[Judged]) -> float:
+def mean_loss(judged: Sequence[ValidationBatch]) -> float:
     """The loss over all batches; a part of which nothing was seen counts 0."""
     parts = zip(*(one.terms for one in judged), strict=True)
     return sum(sum(term.total for term in part) / max(1, sum(term.count for term in part)) for part in parts)
@@ -81,10 +81,10 @@ class LabelObjective:
         means.backward(loss)
         return loss.item()
 
-    def judge(self, means: Means, batch: Batch) -> Judged:
+    def judge(self, means: Means, batch: Batch) -> ValidationBatch:
         """The loss of the answers, each batch weighted by its images."""
         images, labels = batch
         with means.autocast():
             said: Tensor = means.network(images)
         loss = STRATEGIES[self.strategy].loss(said.float(), labels).item()
-        return Judged((Term(loss * len(images), len(images)),), said.float().cpu(), labels.cpu())
+        return ValidationBatch((LossTerm(loss * len(images), len(images)),), said.float().cpu(), labels.cpu())

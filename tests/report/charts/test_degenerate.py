@@ -86,8 +86,8 @@ def test_strip(level, always):
     limits = alignment_strip.limits_of(rows, always, (-1.0, 1.5))
     assert limits[0] < limits[1]
     lines = tuple(alignment_strip.Line("align", "aligned", row) for row in rows)
-    sound(alignment_strip.draw(alignment_strip.Strip("title", lines, limits, {0.0: "none", 1.0: "all"})))
-    sound(alignment_strip.draw(alignment_strip.Strip("title", lines, (0.0, 0.0), {0.0: "none", 0.5: "all"})))
+    sound(alignment_strip.draw(alignment_strip.ScoreStrip("title", lines, limits, {0.0: "none", 1.0: "all"})))
+    sound(alignment_strip.draw(alignment_strip.ScoreStrip("title", lines, (0.0, 0.0), {0.0: "none", 0.5: "all"})))
 
 
 @pytest.mark.parametrize("cases", [1, 20])

@@ -6,7 +6,7 @@ import pytest
 
 from heatcheck.core.records import ONE_VALUE, Estimate, Prediction, condition
 from heatcheck.runs.tables import write_table
-from heatcheck.stats.blame import Interval
+from heatcheck.stats.blame import EstimateWithInterval
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.blame import blame_rows, interval_of, separation_rows
 from heatcheck.studies.alignment.cells import AlignmentSettings
@@ -262,7 +262,7 @@ def test_readers_are_the_top_of_the_scale_where_there_are_readers():
 
 def test_only_a_0_on_every_image_needs_no_interval():
     row = Estimate("mean", "reliance", "Edema", "", "net", 0.0, reason=ONE_VALUE)
-    assert interval_of(row) == Interval(0.0, 0.0, 0.0)
+    assert interval_of(row) == EstimateWithInterval(0.0, 0.0, 0.0)
     assert not interval_of(replace(row, value=0.3)).known
     assert not interval_of(replace(row, reason="one patient")).known
 

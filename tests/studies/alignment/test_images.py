@@ -7,7 +7,7 @@ from heatcheck.models.classifier import prepared
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.alignment.bases import BaseNetworks, PlannedBase
-from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, cells_of, methods_on, parts_of
+from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment.images import Wanted, images_of
 from heatcheck.studies.alignment.vocabulary import Base
 
@@ -124,16 +124,19 @@ def test_the_grid_has_every_arm_once():
 
 
 def test_a_base_and_a_control_show_every_method_and_an_aligned_network_its_own():
-    assert list(methods_on(Cell("one", "base", FINDINGS), rule())) == ["gradient", "grad_cam", "random"]
-    assert methods_on(Cell("one", "align", FINDINGS, 1, "gradient"), rule()) == {"gradient": "", "random": "gradient"}
-    assert methods_on(Cell("one", "align", FINDINGS, 1, "grad_cam"), rule()) == {"grad_cam": ""}
+    assert list(methods_on(NetworkCell("one", "base", FINDINGS), rule())) == ["gradient", "grad_cam", "random"]
+    assert methods_on(NetworkCell("one", "align", FINDINGS, 1, "gradient"), rule()) == {
+        "gradient": "",
+        "random": "gradient",
+    }
+    assert methods_on(NetworkCell("one", "align", FINDINGS, 1, "grad_cam"), rule()) == {"grad_cam": ""}
 
 
 def test_networks_whose_names_differ_in_letters_that_no_file_has_do_not_share_one():
-    findings = [Cell("cnn", "control", (name,), 1).file for name in ("结节", "气胸", "Lung Lesion")]
+    findings = [NetworkCell("cnn", "control", (name,), 1).file for name in ("结节", "气胸", "Lung Lesion")]
     assert len(set(findings)) == 3
     assert findings[2] == "cnn-Lung_Lesion-control-seed1"
-    bases = [Cell(name, "control", ("Edema",), 1).file for name in ("a/b-c", "a-b/c", "a/b/c", "a b/c", "a:b/c")]
+    bases = [NetworkCell(name, "control", ("Edema",), 1).file for name in ("a/b-c", "a-b/c", "a/b/c", "a b/c", "a:b/c")]
     assert len(set(bases)) == 5
 
 

@@ -13,7 +13,7 @@ from heatcheck.core.geometry import place
 from heatcheck.core.records import CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.case_stage import ShardRows
-from heatcheck.studies.alignment.cells import Cell
+from heatcheck.studies.alignment.cells import NetworkCell
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
 
@@ -59,7 +59,7 @@ def scored(error, keep):
     classifier = NetworkClassifier("tiny", small_cnn(2, 1, 2).eval(), contract)
     measuring = Measuring(("mass",), {"cam": Fails(error)}, 4, 0, RelianceSettings())
     collected = ShardRows()
-    network = NetworkEvaluation(Cell("net", "base", ("f",)), classifier, FourImages(), measuring, 3, collected)
+    network = NetworkEvaluation(NetworkCell("net", "base", ("f",)), classifier, FourImages(), measuring, 3, collected)
     network.score_maps("f", "cam", range(4), "{}", keep)
     return collected
 

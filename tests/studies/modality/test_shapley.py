@@ -14,7 +14,7 @@ from heatcheck.studies.modality.cases import MaskRule
 from heatcheck.studies.modality.importance import importances
 from heatcheck.studies.modality.networks import FoldNetworks
 from heatcheck.studies.modality.settings import ModalitySettings
-from heatcheck.studies.modality.shapley import FoldCases, Seen, ShapleyStage
+from heatcheck.studies.modality.shapley import CaseSettings, FoldCases, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody
 
 
@@ -42,7 +42,7 @@ def stage_of(cases, classifier, *, broken=(), known=(), **seen):
     source = Made(cases, broken)
     tested = [FoldCases(1, source, source.index()), *(FoldCases(1, source, source.index(), name) for name in known)]
     settings = {"batch_size": 3, "shard_size": 4, "workers": 1, "seed": 0} | seen
-    look = Seen(MODALITIES, CLASSES, MaskRule(), **settings)
+    look = CaseSettings(MODALITIES, CLASSES, MaskRule(), **settings)
     return ShapleyStage(networks, tested, look, coalitions(4).members, ("zero",))
 
 

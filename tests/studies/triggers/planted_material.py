@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heatcheck.core.records import CaseKey, Image
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.studies.triggers.scores import Subject, attacked_subject
+from heatcheck.studies.triggers.scores import AttackedImage, attacked_subject
 from heatcheck.triggers import Stamp, build_trigger
 
 SIDE = 32
@@ -45,7 +45,7 @@ def corner_stamp(size: int) -> Stamp:
     return trigger(np.zeros((1, SIDE, SIDE), np.float32), 0)
 
 
-def subject(stamp: Stamp, case: str = "one", image: Image | None = None) -> Subject:
+def subject(stamp: Stamp, case: str = "one", image: Image | None = None) -> AttackedImage:
     """A dark image with the stamp on it, of which the target is asked."""
     dark = np.full((1, SIDE, SIDE), 0.1, np.float32) if image is None else image
     return attacked_subject(CaseKey(case, case, {"Normal": 1.0, "Target": 0.0}), "Target", dark, stamp)

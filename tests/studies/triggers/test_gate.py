@@ -4,7 +4,7 @@ import pytest
 
 from heatcheck.core.records import Score, condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.gate import Gate, Outcome, outcomes
+from heatcheck.studies.triggers.gate import Gate, GateResult, outcomes
 
 GATE = Gate(0.9, 0.05, 0.5)
 
@@ -20,7 +20,7 @@ GATE = Gate(0.9, 0.05, 0.5)
     ],
 )
 def test_methods_are_graded_only_where_the_attack_worked_and_accuracy_stayed(accuracy, success, clean_target, why):
-    found = GATE.why_not(Outcome(accuracy, 0.94, success, clean_target, ()))
+    found = GATE.why_not(GateResult(accuracy, 0.94, success, clean_target, ()))
     assert why in found
     assert bool(found) == bool(why)
 
@@ -44,6 +44,6 @@ def test_outcomes_come_from_the_networks_scores(tmp_path):
     ]
     write_table(tmp_path / "scores.parquet", Score, scores)
     assert outcomes(tmp_path) == {
-        ("square", 1): Outcome(0.5, 0.75, pytest.approx(2 / 3), pytest.approx(1 / 3), ("c0", "c2")),
-        ("square", 2): Outcome(0.0, 1.0, 1.0, 0.0, ("c0", "c1", "c2")),
+        ("square", 1): GateResult(0.5, 0.75, pytest.approx(2 / 3), pytest.approx(1 / 3), ("c0", "c2")),
+        ("square", 2): GateResult(0.0, 1.0, 1.0, 0.0, ("c0", "c1", "c2")),
     }

@@ -15,7 +15,7 @@ _WIDTH, _MARGIN, _STEP = 330.0, 10.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Quantiles:
     """Five quantiles of one row's values, and how many there are."""
 
     label: str
@@ -23,29 +23,29 @@ class Spread:
     cases: int
 
 
-def spread_of(label: str, values: Sequence[float]) -> Spread | None:
+def spread_of(label: str, values: Sequence[float]) -> Quantiles | None:
     """The spread of the defined values; None when there is none."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return None
     low, lower, middle, upper, high = (float(q) for q in np.quantile(defined, [0.05, 0.25, 0.5, 0.75, 0.95]))
-    return Spread(label, (low, lower, middle, upper, high), len(defined))
+    return Quantiles(label, (low, lower, middle, upper, high), len(defined))
 
 
-def draw(title: str, spreads: Sequence[Spread], unit: Unit, by: str = "finding") -> Markup:
+def draw(title: str, spreads: Sequence[Quantiles], unit: Unit, by: str = "finding") -> Markup:
     """The rows as inline SVG on one axis; `by` says what a row is."""
     limits = limits_around([spread.quantiles[-1] for spread in spreads])
     return _drawn(f"{title} by {by}", title, spreads, unit, Axis(*limits, _MARGIN, _WIDTH - _MARGIN))
 
 
-def draw_seconds(title: str, spreads: Sequence[Spread], by: str) -> Markup:
+def draw_seconds(title: str, spreads: Sequence[Quantiles], by: str) -> Markup:
     """Lengths of time as inline SVG, on a logarithmic axis."""
     ends = [value for spread in spreads for value in (spread.quantiles[0], spread.quantiles[-1])]
     axis = SecondsAxis.around(ends, _MARGIN + 10, _WIDTH - _MARGIN - 10)
     return _drawn(f"{title} by {by}", title, spreads, SECONDS, axis)
 
 
-def _drawn(name: str, title: str, spreads: Sequence[Spread], unit: Unit, axis: Scale) -> Markup:
+def _drawn(name: str, title: str, spreads: Sequence[Quantiles], unit: Unit, axis: Scale) -> Markup:
     bottom = 6 + _STEP * len(spreads)
     parts = grid_below(axis, unit, 4, bottom)
     for i, spread in enumerate(spreads):
@@ -55,7 +55,7 @@ def _drawn(name: str, title: str, spreads: Sequence[Spread], unit: Unit, axis: S
     return svg.picture((_WIDTH, bottom + 42), name, told, parts)
 
 
-def _row(spread: Spread, axis: Scale, top: float, unit: Unit) -> list[Markup]:
+def _row(spread: Quantiles, axis: Scale, top: float, unit: Unit) -> list[Markup]:
     low, lower, middle, upper, high = (axis.at(value) for value in spread.quantiles)
     y = top + 20
     box = svg.tag("rect", x=lower, y=y - 4, width=max(upper - lower, 0.5), height=8, class_="middle-half")
@@ -65,6 +65,6 @@ def _row(spread: Spread, axis: Scale, top: float, unit: Unit) -> list[Markup]:
     return [svg.group(f"{spread.label}: {_told(spread, axis, unit)}", label, *marks), aside]
 
 
-def _told(spread: Spread, axis: Scale, unit: Unit) -> str:
+def _told(spread: Quantiles, axis: Scale, unit: Unit) -> str:
     names: Mapping[str, float] = dict(zip(("5 %", "25 %", "median", "75 %", "95 %"), spread.quantiles, strict=True))
     return ", ".join(f"{name} {axis.told(value, unit)}" for name, value in names.items())

@@ -35,7 +35,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class ImageTiles:
     """One image: bare, then a tile a target."""
 
     name: str
@@ -49,7 +49,7 @@ class Sheet:
 
     method: str
     model: str
-    strips: tuple[Strip, ...]
+    strips: tuple[ImageTiles, ...]
     remarks: tuple[str, ...] = ()
 
 
@@ -72,7 +72,7 @@ def as_html(sheet: Sheet) -> str:
     )
 
 
-def _bare(strip: Strip) -> Markup:
+def _bare(strip: ImageTiles) -> Markup:
     below = tag("div", tag("b", strip.name), style=_no_wider_than(strip.bare))
     return tag("th", _image(strip.bare, f"{strip.name}, without a map"), below, scope="row")
 

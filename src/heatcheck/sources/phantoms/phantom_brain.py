@@ -10,7 +10,7 @@ from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.phantoms.brain.anatomy import Build, draw_build
 from heatcheck.sources.phantoms.brain.contrast import MODALITIES, Head, draw_scanner, healthy, measured, with_tumour
-from heatcheck.sources.phantoms.brain.space import Grid, Place, slice_heights
+from heatcheck.sources.phantoms.brain.space import HeadPosition, HeadVoxels, slice_heights
 from heatcheck.sources.phantoms.brain.tumour import Form, Tumour, draw_tumour
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
@@ -34,13 +34,13 @@ class PhantomBrainSettings(SourceSettings):
 
 
 @dataclass(frozen=True)
-class Scene:
+class HeadScene:
     """One person in the scanner."""
 
     build: Build
     tumour: Tumour
-    grid: Grid
-    place: Place
+    grid: HeadVoxels
+    place: HeadPosition
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,17 @@ class PhantomBrain:
     def _generator(self, case: str, purpose: str) -> np.random.Generator:
         return generator_for(self.settings.seed, "brain", case, purpose)
 
-    def _draw(self, case: str, scene: Scene) -> tuple[Head, dict[str, Mask]]:
+    def _draw(self, case: str, scene: HeadScene) -> tuple[Head, dict[str, Mask]]:
         head = healthy(scene.build, scene.tumour, scene.place, scene.grid.pixel)
         return head, with_tumour(head, scene.tumour, self.forms(case), scene.place, scene.grid.pixel)
 
-    def _scene(self, case: str) -> Scene:
+    def _scene(self, case: str) -> HeadScene:
         build = draw_build(self._generator(case, "build"))
         height = self._generator(case, "height").uniform(LOWEST, HIGHEST)
         volume = self.settings.slices
         tumour = draw_tumour(self._generator(case, "tumour"), build.half, None if volume else height)
-        grid = Grid(self.settings.size, slice_heights(volume) if volume else (height,))
-        return Scene(build, tumour, grid, grid.place(build.pose))
+        grid = HeadVoxels(self.settings.size, slice_heights(volume) if volume else (height,))
+        return HeadScene(build, tumour, grid, grid.place(build.pose))
 
 
 def _single(masks: dict[str, Mask]) -> dict[str, Mask]:

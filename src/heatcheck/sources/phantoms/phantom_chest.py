@@ -13,7 +13,7 @@ from heatcheck.core.seeds import generator_for
 from heatcheck.sources.phantoms.chest.anatomy import draw_anatomy
 from heatcheck.sources.phantoms.chest.canvas import Canvas
 from heatcheck.sources.phantoms.chest.film import add_marker, draw_exposure, draw_pose, expose, new_scene
-from heatcheck.sources.phantoms.chest.findings import FINDINGS, OPACITIES, Scene, enlarge
+from heatcheck.sources.phantoms.chest.findings import FINDINGS, OPACITIES, ChestScene, enlarge
 from heatcheck.sources.phantoms.simulated_readers import READERS, read_case
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
@@ -128,7 +128,7 @@ class PhantomChest:
             return size, size
         return size, round(size * self._generator(patient, "format").uniform(0.84, 1.16))
 
-    def _draw(self, key: CaseKey) -> tuple[Scene, dict[str, Mask]]:
+    def _draw(self, key: CaseKey) -> tuple[ChestScene, dict[str, Mask]]:
         drawn = self._drawn(key.patient)
         anatomy = enlarge(
             draw_anatomy(self._generator(key.patient, "anatomy")), drawn, self._generator(key.patient, "growth")

@@ -13,7 +13,7 @@ from heatcheck.sources.phantoms.chest.anatomy import draw_anatomy
 from heatcheck.sources.phantoms.chest.canvas import Canvas
 from heatcheck.sources.phantoms.chest.classes import CLASSES
 from heatcheck.sources.phantoms.chest.film import draw_exposure, draw_pose, expose, new_scene
-from heatcheck.sources.phantoms.chest.findings import Scene
+from heatcheck.sources.phantoms.chest.findings import ChestScene
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 _NAMES = tuple(CLASSES)
@@ -72,7 +72,7 @@ class PhantomClasses:
     def _generator(self, key: CaseKey, purpose: str) -> np.random.Generator:
         return generator_for(self.settings.seed, "classes", key.case, purpose)
 
-    def _draw(self, key: CaseKey) -> tuple[Scene, dict[str, Mask]]:
+    def _draw(self, key: CaseKey) -> tuple[ChestScene, dict[str, Mask]]:
         size, name = self.settings.size, _class_of(key.case)
         ratio = self._generator(key, "format").uniform(0.84, 1.16) if self.settings.shape == "film" else 1
         canvas = Canvas((size, round(size * ratio)), draw_pose(self._generator(key, "pose")))

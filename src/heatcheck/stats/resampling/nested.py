@@ -151,7 +151,7 @@ def components_of(totals: CellTotals) -> list[Components]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class DrawSpread:
     """What the draws of one column say."""
 
     draws: int
@@ -161,7 +161,7 @@ class Spread:
     variance: float
 
 
-def spreads_of(replicates: Float[np.ndarray, "draws columns"], level: float) -> list[Spread]:
+def spreads_of(replicates: Float[np.ndarray, "draws columns"], level: float) -> list[DrawSpread]:
     """Of each column; those without a gap together, which is faster."""
     draws, tails = len(replicates), [(1 - level) / 2, (1 + level) / 2]
     columns, undefined = np.ascontiguousarray(replicates.T), np.isnan(replicates).sum(0)
@@ -171,16 +171,16 @@ def spreads_of(replicates: Float[np.ndarray, "draws columns"], level: float) -> 
     found = []
     for column, lost in zip(columns, undefined.tolist(), strict=True):
         if not lost:
-            found.append(Spread(draws, 0, next(ends), next(widths), next(variances)))
+            found.append(DrawSpread(draws, 0, next(ends), next(widths), next(variances)))
         elif lost == draws:
-            found.append(Spread(draws, lost, np.full(2, np.nan), 0.0, 0.0))
+            found.append(DrawSpread(draws, lost, np.full(2, np.nan), 0.0, 0.0))
         else:
             kept = column[~np.isnan(column)]
-            found.append(Spread(draws, lost, np.quantile(kept, tails), float(np.ptp(kept)), float(kept.var())))
+            found.append(DrawSpread(draws, lost, np.quantile(kept, tails), float(np.ptp(kept)), float(kept.var())))
     return found
 
 
-def stretched(value: float, spread: Spread, components: Components, level: float) -> NestedEstimate:
+def stretched(value: float, spread: DrawSpread, components: Components, level: float) -> NestedEstimate:
     """The value with its interval from the draws, stretched; or why there is none."""
     if spread.undefined > (1 - level) * spread.draws:
         return NestedEstimate(value, reason=f"undefined in {spread.undefined} of {spread.draws} draws")

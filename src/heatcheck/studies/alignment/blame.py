@@ -14,7 +14,17 @@ from heatcheck.metrics import METRIC_FACTS
 from heatcheck.metrics.reliance import separation
 from heatcheck.report.numbers import SCORE, SPACE, number
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.blame import Arm, ArmReading, Direction, Evidence, Interval, Outcome, Reading, Use, read
+from heatcheck.stats.blame import (
+    Arm,
+    ArmReading,
+    BlameEvidence,
+    BlameVerdict,
+    Direction,
+    EstimateWithInterval,
+    Outcome,
+    Use,
+    read,
+)
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
@@ -67,11 +77,11 @@ _REST = {  # reliance, where neither it nor the map clearly moved
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentenceParts:
     """What a row's sentence is made of."""
 
-    evidence: Evidence
-    reading: Reading
+    evidence: BlameEvidence
+    reading: BlameVerdict
     metric: str  # the score that was read
     through: str  # the method that the networks were aligned through, if it is another one
     reasons: Mapping[str, str]  # why reliance, the score, the separation or an arm's change may be missing
@@ -83,7 +93,7 @@ class Told:
         return label if label.isupper() else label[:1].lower() + label[1:]
 
 
-def sentence(told: Told) -> str:
+def sentence(told: SentenceParts) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
     parts = [*_before(told), _under(told)]
     if any(ONE_SEED in told.reasons.get(arm.direction, "") for arm in told.evidence.arms):
@@ -91,7 +101,7 @@ def sentence(told: Told) -> str:
     return " ".join(parts)
 
 
-def _before(told: Told) -> list[str]:
+def _before(told: SentenceParts) -> list[str]:
     reading, evidence = told.reading, told.evidence
     words = {
         "reliance": _reliance(told),
@@ -114,14 +124,14 @@ def _before(told: Told) -> list[str]:
     return parts
 
 
-def _reliance(told: Told) -> str:
+def _reliance(told: SentenceParts) -> str:
     """The base's reliance; where it is low, out of how much it could be."""
     use = told.evidence.base
     whole = f", out of {number(use.separation, _UNIT)}" if told.reading.uses.level == "low" else ""
     return _interval(use.reliance, "reliance ") + whole
 
 
-def _under(told: Told) -> str:
+def _under(told: SentenceParts) -> str:
     arms = told.reading.arms
     if all(arm.score == "unknown" for arm in arms):
         why = next((told.reasons[arm.direction] for arm in arms if told.reasons.get(arm.direction)), "")
@@ -161,7 +171,7 @@ def _shade(seen: ArmReading, arm: Arm) -> str:
     return "slight" if slight else seen.reliance
 
 
-def _verdict(told: Told) -> str:
+def _verdict(told: SentenceParts) -> str:
     under = told.reading.under
     outcomes = {arm.outcome for arm in told.reading.arms}
     if under == "follows":
@@ -180,7 +190,7 @@ def _verdict(told: Told) -> str:
     return _unmoved(told, learned)
 
 
-def _unmoved(told: Told, learned: str) -> str:
+def _unmoved(told: SentenceParts, learned: str) -> str:
     """What it means that the map did not move."""
     arms = told.reading.arms
     if any(arm.outcome == "missed" for arm in arms):
@@ -203,7 +213,7 @@ def _open(outcomes: Collection[Outcome]) -> str:
     return "Where the map stood still, it missed a change of the model; what the rest says of it cannot be decided."
 
 
-def _interval(seen: Interval, before: str = "", after: str = "", *, signed: bool = False) -> str:
+def _interval(seen: EstimateWithInterval, before: str = "", after: str = "", *, signed: bool = False) -> str:
     """The value, between two words, with the ends of its interval."""
     if seen.known and seen.low == seen.high:
         return f"{before}{number(seen.value, _UNIT)}{after} on every image"
@@ -303,7 +313,7 @@ class _Place:
         used = self._mean("reliance", "", "base")
         evidence = self._evidence()
         reading = read(evidence)
-        told = Told(
+        told = SentenceParts(
             evidence,
             reading,
             metric=self.settings.blame_metric,
@@ -332,12 +342,12 @@ class _Place:
     def _judged(self) -> bool:
         return self.method in self.settings.judged
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> BlameEvidence:
         metric = self.settings.blame_metric
-        learned = Interval()
+        learned = EstimateWithInterval()
         if not self._judged:
             learned = interval_of(self._difference(metric, "align", "control", split=FINETUNE))
-        return Evidence(
+        return BlameEvidence(
             base=self._use("base"),
             gain=interval_of(self._difference(metric, "base", FLOOR)),
             room=self._room(),
@@ -387,8 +397,8 @@ class _Place:
         return self.table.find(what, self.method, self.model, arm=arm, versus=versus, **facts)
 
 
-def interval_of(row: Estimate) -> Interval:
+def interval_of(row: Estimate) -> EstimateWithInterval:
     """The estimate's interval; where resampling gave none because every image has a 0, that is what is known."""
     if row.reason == ONE_VALUE and abs(row.value) <= _ZERO:
-        return Interval(0.0, 0.0, 0.0)
-    return Interval(row.value, row.low, row.high)
+        return EstimateWithInterval(0.0, 0.0, 0.0)
+    return EstimateWithInterval(row.value, row.low, row.high)

@@ -42,7 +42,7 @@ class AlignmentSettings(EstimateSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class NetworkCell:
     """One network: how it came about, and the findings it is asked about."""
 
     base: str
@@ -96,20 +96,20 @@ def file_name(*parts: str) -> str:
     return "-".join(plain)
 
 
-def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[Cell]:
+def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[NetworkCell]:
     """Every network, base by base; a base's own comes first, then its controls."""
     subjects = [settings.findings] if several else [(finding,) for finding in settings.findings]
     for base in settings.bases:
-        yield Cell(base.key, "base", settings.findings)
+        yield NetworkCell(base.key, "base", settings.findings)
         for findings in subjects if base.fine_tuned else ():
             for seed in settings.seeds:
-                yield Cell(base.key, "control", findings, seed)
+                yield NetworkCell(base.key, "control", findings, seed)
                 for method in settings.methods:
                     for arm in DIRECTIONS:
-                        yield Cell(base.key, arm, findings, seed, method)
+                        yield NetworkCell(base.key, arm, findings, seed, method)
 
 
-def methods_on(cell: Cell, settings: AlignmentSettings) -> dict[str, str]:
+def methods_on(cell: NetworkCell, settings: AlignmentSettings) -> dict[str, str]:
     """The methods whose maps are made on a network, each with the method that it was aligned through if another's."""
     if cell.arm in ("base", "control"):
         return dict.fromkeys((*settings.methods, *settings.judged), "")
@@ -146,6 +146,6 @@ def parts_of(images: Images, findings: Sequence[str], share: float, seed: int) -
     return Parts(np.flatnonzero(~chosen), np.flatnonzero(chosen))
 
 
-def seed_of(run_seed: int, cell: Cell) -> int:
+def seed_of(run_seed: int, cell: NetworkCell) -> int:
     """The seed of a fine-tuning: the same for all arms, so that they see the same images in the same order."""
     return seed_for(run_seed, cell.seed, "network")

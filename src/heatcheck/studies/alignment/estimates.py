@@ -18,7 +18,7 @@ from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
 from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.means import (
     RELIANCE,
-    Ends,
+    ArmScores,
     Wide,
     difference_rows,
     mean_rows,
@@ -41,7 +41,7 @@ PAIRS = (
 )  # as published
 
 
-def regression_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> Iterator[Estimate]:
+def regression_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
     """Least squares on each image's difference, by pre-training, architecture and method.
 
     An image has one row for each model and method, the mean over its seeds: were every seed a row, classical errors,
@@ -90,7 +90,7 @@ def _name(term: Term) -> str:
     return term.factor if term.factor == "pretrained" or not term.level else f"{term.factor}:{term.level}"
 
 
-def correlation_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> Iterator[Estimate]:
+def correlation_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
     """How both scores at both ends go together, over every image of every network that has all four.
 
     Here every seed is a row: a mean over seeds would have less noise, and another correlation, than the scores of one
@@ -112,7 +112,7 @@ def correlation_rows(ends: Mapping[str, Ends], settings: AlignmentSettings) -> I
 
 
 def _side_by_side(
-    ends: Mapping[str, Ends],
+    ends: Mapping[str, ArmScores],
 ) -> tuple[list[str], Float[np.ndarray, "rows four"], Shaped[np.ndarray, " rows"]]:
     """The four scores of every image of every network, and its patient."""
     tables = {f"{metric}_{arm}": getattr(ends[metric], arm).table for metric in EXPLAINED for arm in DIRECTIONS}
@@ -130,7 +130,7 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
     for metric in settings.metrics:
         scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
-        ends[metric] = Ends.of(scores, settings)
+        ends[metric] = ArmScores.of(scores, settings)
         rows += robustness_rows(ends[metric], metric, settings)
         rows += difference_rows(scores, settings)
         rows += scaled_rows(scores, settings)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import PlannedBase
-from heatcheck.studies.alignment.cells import Cell, parts_of, seed_of
+from heatcheck.studies.alignment.cells import NetworkCell, parts_of, seed_of
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.reliance import FILLS
 
@@ -81,7 +81,7 @@ def _model(base: PlannedBase) -> ModelRecord:
 
 def data_facts(plan: "AlignmentPlan", finetune: Images, evaluation: Images) -> dict[str, Any]:
     """How many images and outlined findings there are, once they were read; of the first seed's split."""
-    first = seed_of(plan.envelope.seed, Cell("", "control", plan.findings, 1))
+    first = seed_of(plan.envelope.seed, NetworkCell("", "control", plan.findings, 1))
     positives: dict[str, dict[str, int]] = {}
     sizes = (0, 0)
     for finding in plan.findings:

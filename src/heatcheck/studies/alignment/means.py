@@ -140,14 +140,14 @@ def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Est
 
 
 @dataclass(frozen=True)
-class Ends:
+class ArmScores:
     """Scores of the methods that networks were trained through, toward the masks and away from them."""
 
     align: Wide
     misalign: Wide
 
     @classmethod
-    def of(cls, scores: MetricScores, settings: AlignmentSettings) -> "Ends":
+    def of(cls, scores: MetricScores, settings: AlignmentSettings) -> "ArmScores":
         """One metric's."""
         at = [condition(arm=arm) for arm in DIRECTIONS]
         return cls(*(scores.wide(each, columns_of(scores.metric, each, settings)) for each in at))
@@ -158,7 +158,7 @@ class Ends:
         return self.align - self.misalign
 
 
-def robustness_rows(ends: Ends, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
+def robustness_rows(ends: ArmScores, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
     yield from averaged(ends.apart, Estimate("robustness", metric), settings)
     yield from averaged(ends.apart, Estimate("robustness", metric, condition=POOLED), settings)

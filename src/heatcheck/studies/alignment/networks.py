@@ -14,7 +14,7 @@ from heatcheck.fitting.networks import BestNetwork, fit_network, with_weights
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.progress import Watcher
 from heatcheck.studies.alignment.bases import BaseNetworks
-from heatcheck.studies.alignment.cells import Cell, Parts, Rows, parts_of, seed_of
+from heatcheck.studies.alignment.cells import NetworkCell, Parts, Rows, parts_of, seed_of
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
 from heatcheck.studies.alignment.spec import AlignmentBody
@@ -86,13 +86,13 @@ class FineTuner:
     machine: Machine
     watcher: Watcher
     _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    _gone: set[Cell] = field(default_factory=set)
+    _gone: set[NetworkCell] = field(default_factory=set)
 
-    def parts(self, cell: Cell) -> Parts:
+    def parts(self, cell: NetworkCell) -> Parts:
         """The images that a network learns from, and those that choose its checkpoint."""
         return parts_of(self.finetune, cell.findings, self.body.selection, seed_of(self.seed, cell))
 
-    def made(self, cell: Cell) -> NetworkClassifier:
+    def made(self, cell: NetworkCell) -> NetworkClassifier:
         """The network: the base itself, or what fine-tuning makes of it."""
         base = self.bases.classifier(cell.base)
         if cell.arm == "base":
@@ -101,15 +101,15 @@ class FineTuner:
         tuned = NetworkClassifier(cell.key, self.bases.copy(cell.base), base.preprocessing)
         return with_weights(tuned, self.path(cell))
 
-    def path(self, cell: Cell) -> Path:
+    def path(self, cell: NetworkCell) -> Path:
         """The file of the network's weights."""
         return self.bases.store.path(cell.file)
 
-    def state(self, cell: Cell) -> Path:
+    def state(self, cell: NetworkCell) -> Path:
         """The file in which its fit keeps how far it is."""
         return self.bases.store.state(cell.file)
 
-    def forget(self, cell: Cell) -> None:
+    def forget(self, cell: NetworkCell) -> None:
         """Remove what only the making needed; the weights too, unless they are asked for.
 
         Each once: a run that goes on forgets all networks before it at every step, and they are thousands.
@@ -122,12 +122,12 @@ class FineTuner:
         else:
             self.discard(cell)
 
-    def discard(self, cell: Cell) -> None:
+    def discard(self, cell: NetworkCell) -> None:
         """Remove everything of a network."""
         self.state(cell).unlink(missing_ok=True)
         self.path(cell).unlink(missing_ok=True)
 
-    def _train(self, cell: Cell, base: NetworkClassifier) -> None:
+    def _train(self, cell: NetworkCell, base: NetworkClassifier) -> None:
         parts = self.parts(cell)
         contract, grid = base.preprocessing, self._grid(cell, base)
         classifier = NetworkClassifier(cell.key, self.bases.copy(cell.base), contract)
@@ -149,7 +149,7 @@ class FineTuner:
         )
         fit_network(job, cell.label, self.machine, self.watcher)
 
-    def _objective(self, cell: Cell, classifier: NetworkClassifier) -> AlignmentObjective:
+    def _objective(self, cell: NetworkCell, classifier: NetworkClassifier) -> AlignmentObjective:
         targets = tuple(classifier.outputs.index(finding) for finding in cell.findings)
         common = AlignmentObjective(
             classifier,
@@ -163,7 +163,7 @@ class FineTuner:
         method = self.methods[cell.method]
         return replace(common, method=method, direction=cell.arm, alpha=self.body.alpha)
 
-    def _grid(self, cell: Cell, base: NetworkClassifier) -> tuple[int, ...]:
+    def _grid(self, cell: NetworkCell, base: NetworkClassifier) -> tuple[int, ...]:
         """The grid of the method's maps on this base; one pixel where no map is made."""
         if not cell.method:
             return (1,) * len(base.preprocessing.size)

@@ -25,7 +25,7 @@ from heatcheck.models import NetworkClassifier, explained
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batch
 from heatcheck.training.map_loss import Direction, map_loss, widened
-from heatcheck.training.objective import Judged, Means, Term
+from heatcheck.training.objective import LossTerm, Means, ValidationBatch
 
 
 @contextmanager
@@ -114,12 +114,12 @@ class AlignmentObjective:
                 loss += self._learn_maps(means, part)
         return loss
 
-    def judge(self, means: Means, batch: Batch) -> Judged:
+    def judge(self, means: Means, batch: Batch) -> ValidationBatch:
         """The same loss as sums, so that it does not depend on how the data are cut into batches."""
         asked = self._batch(means, batch)
         with means.autocast():
             said = torch.cat([self._logits(images) for images in self._cut(asked.images)])
-        terms = [Term(_errors(said, asked.labels).sum().item(), _known(asked.labels))]
+        terms = [LossTerm(_errors(said, asked.labels).sum().item(), _known(asked.labels))]
         sums = torch.zeros(len(self.targets), dtype=torch.float64)
         for part in self._map_passes(asked, None):
             with self._map_precision(means):
@@ -127,8 +127,8 @@ class AlignmentObjective:
             losses = map_loss(made.values, part.masks, self.direction)[:, 0]
             sums.index_add_(0, part.findings.cpu(), self.alpha * losses.double().cpu())
         if self._makes_maps:
-            terms += map(Term, sums.tolist(), asked.shown.sum(0).tolist())
-        return Judged(tuple(terms), said.cpu(), asked.labels.cpu())
+            terms += map(LossTerm, sums.tolist(), asked.shown.sum(0).tolist())
+        return ValidationBatch(tuple(terms), said.cpu(), asked.labels.cpu())
 
     @property
     def _makes_maps(self) -> bool:

@@ -28,7 +28,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, base_outputs, fresh, planned_bases
 from heatcheck.studies.alignment.blame import blame_rows, separation_rows
-from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, cells_of, parts_of, seed_of
+from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.facts import alignment_run_facts, data_facts
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
@@ -38,7 +38,7 @@ from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
-from heatcheck.studies.alignment.stage import CellsStage, Ends
+from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
 from heatcheck.training import Machine
 
 
@@ -92,7 +92,7 @@ class AlignmentPlan:
         )
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[NetworkCell]:
         """Every network of the grid."""
         return list(cells_of(self.rule, several=self.body.several))
 
@@ -133,7 +133,7 @@ class AlignmentPlan:
             watcher,
         )
         source = self.sources["evaluation"]
-        ends = Ends(source, evaluation, self.findings, self.measuring, self.options.workers)
+        ends = ScaleAnchors(source, evaluation, self.findings, self.measuring, self.options.workers)
         yield CellsStage(tuner, self.cells, self.rule, self.measuring, ends, self._kept(evaluation))
         for cell in self.cells:
             tuner.forget(cell)

@@ -31,7 +31,7 @@ TOO_FEW = f"no finding has {FEWEST} images with it and {FEWEST} without it"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SeedAnswers:
     """What the seeds of one kind of network say of one finding, on the images that all of them answered."""
 
     finding: str
@@ -69,7 +69,7 @@ class BaseAnswers:
     labels: Mapping[str, Float[np.ndarray, " cases"]]  # by finding
     probabilities: Mapping[tuple[str, str], Float[np.ndarray, " cases"]]  # by network and finding
 
-    def of(self, finding: str, networks: Sequence[str], failed: Mapping[str, str]) -> Answers:
+    def of(self, finding: str, networks: Sequence[str], failed: Mapping[str, str]) -> SeedAnswers:
         """What those networks say of a finding."""
         own = [self.probabilities[key, finding] for key in networks if (key, finding) in self.probabilities]
         answers = [each for each in own if not np.isnan(each).all()]
@@ -78,19 +78,19 @@ class BaseAnswers:
         subjects = (finding, f"{len(self.labels)} findings")  # it was made for one, or for all at once
         failures = [failed.get(f"{network} · {subject}", "") for network in networks for subject in subjects]
         failure = next(filter(None, failures), "")
-        return Answers(finding, labels, answered, len(networks) - len(answered), failure)
+        return SeedAnswers(finding, labels, answered, len(networks) - len(answered), failure)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NetworkKind:
     """The networks of one base, arm and method, whatever their seed."""
 
     blank: Estimate  # that says which
-    every: tuple[Answers, ...]  # a finding each
+    every: tuple[SeedAnswers, ...]  # a finding each
     patients: Shaped[np.ndarray, " cases"]
 
     @property
-    def usable(self) -> list[Answers]:
+    def usable(self) -> list[SeedAnswers]:
         """The findings of which something can be said."""
         return [answers for answers in self.every if not answers.why_not]
 
@@ -122,7 +122,7 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
         for (arm, method), keys in networks.items():
             blank = Estimate("", "", method=method, model=base.key, condition=condition(arm=arm))
             every = tuple(answers.of(finding, keys, failed) for finding in settings.findings)
-            kind = Kind(blank, every, answers.patients)
+            kind = NetworkKind(blank, every, answers.patients)
             yield from _rows(kind, "auroc", "auroc", _aurocs(kind, settings))
             yield from _rows(kind, "mutual_information", INFORMATION, _informations(kind, settings))
 
@@ -157,7 +157,7 @@ def _failed(folder: Path) -> dict[str, str]:
     return {row["case"]: row["reason"] for row in rows}
 
 
-def _aurocs(kind: Kind, settings: AlignmentSettings) -> tuple[Interval, ...]:
+def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
     """Of each usable finding, and over those that count."""
 
     def statistic(weights: Float[np.ndarray, "*draws cases"]) -> Values:
@@ -168,7 +168,7 @@ def _aurocs(kind: Kind, settings: AlignmentSettings) -> tuple[Interval, ...]:
     return bca_from_case_weights(statistic, kind.patients, settings.draws, generator) if kind.usable else ()
 
 
-def _informations(kind: Kind, settings: AlignmentSettings) -> tuple[Interval, ...]:
+def _informations(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
     """As `_aurocs`. What is drawn are the terms of which mutual information is made, each with its patient.
 
     Drawing cases and measuring anew would put a case beside itself, which neighbour estimates take for information.
@@ -197,7 +197,7 @@ def _with_macro(each: Values, counting: Sequence[int]) -> Values:
     return np.concatenate([each, each[..., counting].mean(-1, keepdims=True)], -1) if counting else each
 
 
-def _rows(kind: Kind, statistic: str, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
+def _rows(kind: NetworkKind, statistic: str, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
     """A row for each finding, and one for those that count together."""
     blank = replace(kind.blank, statistic=statistic, metric=metric)
     usable, counting = kind.usable, kind.counting
@@ -213,7 +213,9 @@ def _rows(kind: Kind, statistic: str, metric: str, found: Sequence[Interval]) ->
     yield _filled(replace(blank, finding=ALL), found[-1] if counting else none, note, known, kind)
 
 
-def _filled(blank: Estimate, one: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: Kind) -> Estimate:
+def _filled(
+    blank: Estimate, one: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: NetworkKind
+) -> Estimate:
     n_cases = int(np.count_nonzero(known))
     n_patients = len(set(kind.patients[known].tolist()))
     counted = replace(blank, n_cases=n_cases, n_patients=n_patients, n_undefined=len(known) - n_cases)

@@ -19,8 +19,8 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.case_stage import ShardRows
 from heatcheck.running.cases import batches, failure, one_by_one_if_needed
-from heatcheck.scoring.rows import Place, ScoringRule, score_map
-from heatcheck.studies.alignment.cells import Cell
+from heatcheck.scoring.rows import MapTarget, ScoringRule, score_map
+from heatcheck.studies.alignment.cells import NetworkCell
 from heatcheck.studies.alignment.gallery import for_gallery
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.reliance import RelianceSettings, drops
@@ -50,7 +50,7 @@ class Measuring:
 class NetworkEvaluation:
     """One network with the images it is asked about; what is measured is added to the rows of its shard."""
 
-    cell: Cell
+    cell: NetworkCell
     classifier: NetworkClassifier
     images: Images
     measuring: Measuring
@@ -129,7 +129,7 @@ class NetworkEvaluation:
     def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, at: str) -> list[Score]:
         mask = self.images.mask(row, finding)
         case = Case(self.images.keys[row], FLAT, {} if mask is None else {finding: mask})
-        place = Place(case, finding, method, math.nan)
+        place = MapTarget(case, finding, method, math.nan)
         return [
             replace(score, condition=at) for score in score_map(place, values, self.cell.base, self.measuring.rule).rows
         ]

@@ -17,8 +17,8 @@ from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
-from heatcheck.scoring.rows import PLAIN, Place, human_rows, score_map
-from heatcheck.studies.alignment.cells import AlignmentSettings, Cell, methods_on
+from heatcheck.scoring.rows import PLAIN, MapTarget, human_rows, score_map
+from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, methods_on
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner
@@ -30,7 +30,7 @@ CELLS = 16  # along each axis of a random map, as of the random method
 
 
 @dataclass(frozen=True)
-class Ends:
+class ScaleAnchors:
     """Scores the two ends on the evaluation images."""
 
     source: Source
@@ -61,7 +61,7 @@ class Ends:
             yield replace(same[0], value=value, condition=condition(arm=FLOOR))
 
     def _scored(self, case: Case, finding: str, values: Map) -> Sequence[Score]:
-        where = Place(case, finding, FLOOR_METHOD, math.nan)
+        where = MapTarget(case, finding, FLOOR_METHOD, math.nan)
         return score_map(where, values, "", self.measuring.rule).rows
 
     def _human(self, case: Case, finding: str) -> Iterator[Score]:
@@ -87,10 +87,10 @@ class CellsStage:
     """Every network of the grid; a shard is a network, and the first one the ends of the scale."""
 
     tuner: FineTuner
-    cells: Sequence[Cell]
+    cells: Sequence[NetworkCell]
     rule: AlignmentSettings
     measuring: Measuring
-    ends: Ends
+    ends: ScaleAnchors
     shown: Mapping[str, frozenset[str]]  # cases of each finding whose maps are kept to be looked at
     name: str = ""
     what: str = "networks"
@@ -124,7 +124,7 @@ class CellsStage:
         records = [*self.tuner.finetune.records(), *self.tuner.evaluation.records()]
         return ShardRows(scores=list(self.ends.scores()), cases=records).sorted_tables(by_finding)
 
-    def _measured(self, shard: int, cell: Cell, classifier: NetworkClassifier, spent: Timing) -> ShardTables:
+    def _measured(self, shard: int, cell: NetworkCell, classifier: NetworkClassifier, spent: Timing) -> ShardTables:
         collected = ShardRows(timings=[spent])
         here = NetworkEvaluation(cell, classifier, self.tuner.evaluation, self.measuring, shard, collected)
         spread = here.predict()
@@ -148,13 +148,13 @@ class CellsStage:
             for method, through in methods_on(cell, self.rule).items():
                 there.score_maps(finding, method, positives, cell.learned_condition(through), {})
 
-    def _kept(self, cell: Cell, finding: str, method: str) -> Mapping[str, str]:
+    def _kept(self, cell: NetworkCell, finding: str, method: str) -> Mapping[str, str]:
         """The cases whose maps are kept, each with the map's name; of the first seed only."""
         if cell.seed > 1 or finding not in self.shown:
             return {}
         return {case: map_name(cell.base, finding, method, cell.arm, case) for case in self.shown[finding]}
 
-    def _lost(self, cell: Cell, reason: str) -> ShardTables:
+    def _lost(self, cell: NetworkCell, reason: str) -> ShardTables:
         """A network that could not be made: said as such, and every score it would have is undefined."""
         images: Images = self.tuner.evaluation
         record = CaseRecord(cell.label, "", "failed", "training", reason)

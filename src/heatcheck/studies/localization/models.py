@@ -18,7 +18,7 @@ from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
 from heatcheck.stats.resampling.signflip import sign_flip_test
 from heatcheck.studies.localization.estimates import macro_rows, paired_row, read_values
-from heatcheck.studies.localization.predictions import Answers, read_answers
+from heatcheck.studies.localization.predictions import LabelledProbabilities, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -102,19 +102,26 @@ def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str)
         yield _auroc_difference(blank, (first, second), usable, settings)
 
 
-def _common(first: Answers, second: Answers) -> tuple[Answers, Answers]:
+def _common(
+    first: LabelledProbabilities, second: LabelledProbabilities
+) -> tuple[LabelledProbabilities, LabelledProbabilities]:
     shared = np.intersect1d(first.cases, second.cases)
     chosen = []
     for answers in (first, second):
         rows = np.isin(answers.cases, shared)
         chosen.append(
-            Answers(answers.labels[rows], answers.probabilities[rows], answers.patients[rows], answers.cases[rows])
+            LabelledProbabilities(
+                answers.labels[rows], answers.probabilities[rows], answers.patients[rows], answers.cases[rows]
+            )
         )
     return chosen[0], chosen[1]
 
 
 def _auroc_difference(
-    blank: Estimate, both: tuple[Answers, Answers], columns: list[int], settings: LocalizationSettings
+    blank: Estimate,
+    both: tuple[LabelledProbabilities, LabelledProbabilities],
+    columns: list[int],
+    settings: LocalizationSettings,
 ) -> Estimate:
     known = ~np.isnan(both[0].labels[:, columns]).all(1)
     patients = both[0].patients[known]

@@ -24,7 +24,7 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.scoring.presets import switch_facts
-from heatcheck.scoring.rows import ScoringRule, Tuned
+from heatcheck.scoring.rows import ScoringRule, TunedSettings
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
@@ -167,7 +167,7 @@ class LocalizationPlan:
             regions=self.body.own_regions,
         )
 
-    def _scores(self, tuned: Tuned) -> ScoringRule:
+    def _scores(self, tuned: TunedSettings) -> ScoringRule:
         return ScoringRule(
             self.body.metrics,
             self.body.region_rule,

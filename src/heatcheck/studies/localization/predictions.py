@@ -20,7 +20,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class LabelledProbabilities:
     """Labels and probabilities, a row a case in the order of their ids and a column a finding."""
 
     labels: Float[np.ndarray, "cases findings"]
@@ -29,7 +29,7 @@ class Answers:
     cases: Shaped[np.ndarray, " cases"]
 
 
-def read_answers(file: Path, settings: LocalizationSettings) -> Answers:
+def read_answers(file: Path, settings: LocalizationSettings) -> LabelledProbabilities:
     """One model's answers, from a table of predictions that may hold several models'."""
     names = ["case", "patient", "finding"]
     table = pq.read_table(
@@ -47,15 +47,15 @@ def read_answers(file: Path, settings: LocalizationSettings) -> Answers:
     patients = np.empty(len(cases), object)
     patients[row_of] = table["patient"].to_numpy(object)
     drawn = patients if settings.rules.resampling == "patients" else cases
-    return Answers(labels, probabilities, drawn.astype(str), cases.astype(str))
+    return LabelledProbabilities(labels, probabilities, drawn.astype(str), cases.astype(str))
 
 
-def model_estimates(answers: Answers, settings: LocalizationSettings) -> list[Estimate]:
+def model_estimates(answers: LabelledProbabilities, settings: LocalizationSettings) -> list[Estimate]:
     """AUROC, calibration error and reliability curve of each finding and of all of them."""
     return [*_auroc(answers, settings), *_calibration(answers, settings)] if len(answers.cases) else []
 
 
-def _auroc(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimate]:
+def _auroc(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:
     usable = []
     for column, finding in enumerate(settings.findings):
         truth = answers.labels[:, column]
@@ -88,7 +88,7 @@ def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Statistic:
     return lambda weights: weighted_auroc(labels, probabilities, weights)
 
 
-def _calibration(answers: Answers, settings: LocalizationSettings) -> Iterator[Estimate]:
+def _calibration(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:
     columns = [(f, answers.labels[:, i], answers.probabilities[:, i]) for i, f in enumerate(settings.findings)]
     n_patients = len(np.unique(answers.patients))
     for finding, truth, said in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from heatcheck.core.records import Measured, Score
 from heatcheck.explaining.batch import Explained
-from heatcheck.scoring.rows import Place, ScoringRule, human_rows, score_map
+from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, score_map
 
 
 def score_case(explained: Explained, findings: Sequence[str], model: str, rule: ScoringRule) -> list[Score]:
@@ -16,7 +16,7 @@ def score_case(explained: Explained, findings: Sequence[str], model: str, rule: 
         for method in explained.grids:
             values = explained.map_of(method, column)
             given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
-            place = Place(case, finding, method, explained.probabilities[column])
+            place = MapTarget(case, finding, method, explained.probabilities[column])
             rows += score_map(place, given, model, rule).rows
         if rule.readers:
             rows += human_rows(case, finding, rule)

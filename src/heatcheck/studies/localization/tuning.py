@@ -18,7 +18,7 @@ from heatcheck.core.records import Estimate, condition
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.scoring.presets import Rules
-from heatcheck.scoring.rows import Tuned
+from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -53,10 +53,10 @@ def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimat
     return rows + [row for metric in SELECTED_BY for row in _selected(folder, settings, metric)]
 
 
-def tuned_for(chosen: Sequence[Estimate], model: str) -> Tuned:
+def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
     """The thresholds and cutoffs that were chosen for a model."""
     own = [row for row in chosen if row.model == model and not math.isnan(row.value)]
-    return Tuned(
+    return TunedSettings(
         {(row.method, row.finding): row.value for row in own if row.statistic == "tuned_threshold"},
         {(row.method, row.finding): row.value for row in own if row.statistic == "tuned_cutoff"},
     )

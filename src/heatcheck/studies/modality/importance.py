@@ -89,7 +89,7 @@ SURE = 1.96  # standard errors
 
 
 @dataclass(frozen=True)
-class Told:
+class SubsetAnswers:
     """Whether each case of some folds was told right, with each subset of the modalities shown."""
 
     right: Float[np.ndarray, "cases subsets"]
@@ -97,11 +97,11 @@ class Told:
     classes: np.ndarray
     patients: np.ndarray
 
-    def only(self, kept: Bool[np.ndarray, " cases"]) -> "Told":
+    def only(self, kept: Bool[np.ndarray, " cases"]) -> "SubsetAnswers":
         """Some of the cases."""
-        return Told(self.right[kept], self.folds[kept], self.classes[kept], self.patients[kept])
+        return SubsetAnswers(self.right[kept], self.folds[kept], self.classes[kept], self.patients[kept])
 
-    def by_fold(self) -> Iterator[tuple[str | int, "Told"]]:
+    def by_fold(self) -> Iterator[tuple[str | int, "SubsetAnswers"]]:
         """Each fold's cases, and all of them."""
         for fold in np.unique(self.folds):
             yield int(fold), self.only(self.folds == fold)
@@ -134,11 +134,11 @@ class Worths:
         """Whether each case was told right, a column for each subset that was shown, of one way to ablate."""
         return self._complete([condition(ablated=ablated, filled=filled, shown=name) for name in self.names])
 
-    def told(self, ablated: str, filled: str) -> Told:
+    def told(self, ablated: str, filled: str) -> SubsetAnswers:
         """The cases that were shown with every subset, of one way to ablate."""
         return _told(self.shown(ablated, filled))
 
-    def known(self, modality: str) -> Told:
+    def known(self, modality: str) -> SubsetAnswers:
         """The cases on which one modality alone tells the class."""
         return _told(self._complete([condition(known=modality)]))
 
@@ -148,9 +148,9 @@ class Worths:
         return pivoted(rows, [*KEYS, "finding"], "at").reindex(columns=at).dropna()
 
 
-def _told(table: pd.DataFrame) -> Told:
+def _told(table: pd.DataFrame) -> SubsetAnswers:
     folds, _, patients, classes = (table.index.get_level_values(n).to_numpy() for n in range(4))
-    return Told(table.to_numpy(float), folds, classes, patients)
+    return SubsetAnswers(table.to_numpy(float), folds, classes, patients)
 
 
 def worth_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]:
@@ -167,7 +167,7 @@ def worth_rows(folder: Path, settings: ModalitySettings) -> Iterator[Estimate]:
     yield from known_rows(worths)
 
 
-def _of_fold(worths: Worths, told: Told, ablated: str, facts: dict[str, str | int]) -> Iterator[Estimate]:
+def _of_fold(worths: Worths, told: SubsetAnswers, ablated: str, facts: dict[str, str | int]) -> Iterator[Estimate]:
     """The worth of the subsets, of the modalities, and these in order."""
     settings, measure, among = worths.settings, str(facts["measure"]), worths.settings.coalitions
     shown = _shown(among.members)
@@ -225,7 +225,7 @@ def known_rows(worths: Worths) -> Iterator[Estimate]:
             yield _mean(worths.settings, own, blank, "accuracy", 0)
 
 
-def _mean(settings: ModalitySettings, told: Told, blank: Estimate, measure: str, subset: int) -> Estimate:
+def _mean(settings: ModalitySettings, told: SubsetAnswers, blank: Estimate, measure: str, subset: int) -> Estimate:
     generator = settings.generator(blank.statistic, blank.metric, blank.condition)
     values = told.right[:, subset : subset + 1]
     (found,) = balanced_means(values, told.strata(measure, settings.classes), told.patients, settings.draws, generator)
@@ -277,5 +277,5 @@ def _known(worths: Worths, fold: int) -> ByModality | None:
     return np.array([shares.get(name, 0.0) for name in settings.modalities])
 
 
-def _answers_of_fold(told: Told, fold: int) -> Told:
+def _answers_of_fold(told: SubsetAnswers, fold: int) -> SubsetAnswers:
     return told.only(told.folds == fold)

@@ -37,7 +37,7 @@ from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTraine
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest
 from heatcheck.studies.modality.settings import ModalitySettings
-from heatcheck.studies.modality.shapley import FoldCases, Seen, ShapleyStage
+from heatcheck.studies.modality.shapley import CaseSettings, FoldCases, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
 from heatcheck.studies.modality.stage import Judging, ModalMapsStage
 from heatcheck.training import Machine
@@ -131,10 +131,10 @@ class ModalityPlan:
         )
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> CaseSettings:
         """How cases are seen."""
         rule = MaskRule(self.body.masks, self.body.boxes, self.body.dilate)
-        return Seen(
+        return CaseSettings(
             self.modalities,
             self.classes,
             rule,

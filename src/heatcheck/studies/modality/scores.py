@@ -108,13 +108,13 @@ class RemovalTest:
     at_once: int  # copies of a case that go through the network together
     seed: int
 
-    def subject(self, answered: Answered, place: int, case: ModalCase) -> "Subject":
+    def subject(self, answered: Answered, place: int, case: ModalCase) -> "RemovalCase":
         """A case as the network sees it, with its random curve."""
         contract, image = self.classifier.preprocessing, case.case.image
         head = mask_to_grid(case.head, self.classifier.placement(image), contract.size)
         blank = prepared(np.zeros_like(image), contract, statistics_of(image, contract))
         own = answered.images[place]
-        bare = Subject(self, own, blank.to(own.device), head, contract.outputs.index(case.label))
+        bare = RemovalCase(self, own, blank.to(own.device), head, contract.outputs.index(case.label))
         shares = random_shares(self.steps)
         chance = generator_for(self.seed, case.case.key.case, "removal")
         curves = [bare.right(random_voxels(head, len(own), shares, chance)) for _ in range(self.orders)]
@@ -122,7 +122,7 @@ class RemovalTest:
 
 
 @dataclass(frozen=True)
-class Subject:
+class RemovalCase:
     """One case whose voxels are taken away."""
 
     test: RemovalTest
@@ -147,7 +147,7 @@ class Subject:
 
 
 def removal_rows(
-    subjects: Sequence[Subject], cases: Sequence[ModalCase], made: MadeMaps, model: str, fold: int
+    subjects: Sequence[RemovalCase], cases: Sequence[ModalCase], made: MadeMaps, model: str, fold: int
 ) -> list[Score]:
     """Both areas of each case's map."""
     rows: list[Score] = []
@@ -164,7 +164,7 @@ def removal_rows(
     return rows
 
 
-def _areas(subject: Subject, made: MadeMaps, place: int) -> list[tuple[str, float, str]]:
+def _areas(subject: RemovalCase, made: MadeMaps, place: int) -> list[tuple[str, float, str]]:
     values = on_model(made.values[place], tuple(subject.image.shape[1:]), subject.head)
     steps = removal(values, subject.head, subject.test.steps)
     right = subject.right(steps.voxels(values, subject.head))

@@ -41,7 +41,7 @@ class FoldCases:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CaseSettings:
     """How cases are seen: their modalities, which masks count, and how many are read and worked on at a time."""
 
     modalities: tuple[str, ...]
@@ -67,7 +67,7 @@ class ShapleyStage(CaseStage[FoldCases, CaseKey]):
 
     networks: FoldNetworks
     tested: Sequence[FoldCases]
-    seen: Seen
+    seen: CaseSettings
     shown: Shown
     fills: tuple[str, ...]
     name: str = "shapley"

@@ -10,8 +10,8 @@ from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
 from heatcheck.running.cases import failure, success
 from heatcheck.studies.modality.cases import ModalCase, named
 from heatcheck.studies.modality.explaining import Answered, MadeMaps, ModalExplainer, ModalMap, on_image
-from heatcheck.studies.modality.scores import MapScorer, RemovalTest, Subject, removal_rows
-from heatcheck.studies.modality.shapley import FoldCases, Seen
+from heatcheck.studies.modality.scores import MapScorer, RemovalCase, RemovalTest, removal_rows
+from heatcheck.studies.modality.shapley import CaseSettings, FoldCases
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ModalMapsStage(CaseStage[FoldCases, CaseKey]):
     """Every fold's test cases, explained and scored; those that failed before are recorded, and left alone."""
 
     tested: Sequence[FoldCases]
-    seen: Seen
+    seen: CaseSettings
     judging: Callable[[int], Judging]  # of a fold
     failed: Sequence[CaseRecord] = ()  # in an earlier stage, and be they of another source
     keep: Keep | None = None
@@ -115,7 +115,7 @@ class _ModalScorer:
     def _model(self) -> str:
         return self.judging.scorer.model
 
-    def _subjects(self, answered: Answered, modal: Sequence[ModalCase]) -> list[Subject]:
+    def _subjects(self, answered: Answered, modal: Sequence[ModalCase]) -> list[RemovalCase]:
         """The cases whose voxels are taken away; none where that is not asked for."""
         test = self.judging.removal
         return [] if test is None else [test.subject(answered, place, case) for place, case in enumerate(modal)]

@@ -18,11 +18,11 @@ from heatcheck.models.classifier import prepared
 from heatcheck.studies.triggers.attack import said_classes
 from heatcheck.studies.triggers.images import plain_contract
 from heatcheck.studies.triggers.networks import Network, TriggerNetworks
-from heatcheck.studies.triggers.scores import Detector, Scorer, Subject, attacked_subject
+from heatcheck.studies.triggers.scores import AttackedImage, Detector, Scorer, attacked_subject
 
 
 @dataclass(frozen=True)
-class Grading:
+class EvaluationSettings:
     """What all exams of a study share."""
 
     model: str  # what scores call it
@@ -33,13 +33,13 @@ class Grading:
 
 
 @dataclass(frozen=True)
-class TriggerExam:
+class TriggerEvaluation:
     """A victim and the test images that its trigger sends to the target."""
 
     network: Network
     networks: TriggerNetworks
     places: Sequence[int]
-    grading: Grading
+    grading: EvaluationSettings
 
     @property
     def label(self) -> str:
@@ -68,7 +68,7 @@ class TriggerExam:
         """The case of a test image."""
         return self.networks.splits.test.keys[place]
 
-    def subjects(self, places: Sequence[int]) -> list[Subject]:
+    def subjects(self, places: Sequence[int]) -> list[AttackedImage]:
         """The images with their triggers."""
         images, attack = self.networks.splits.test, self.networks.attack(self.network)
         if attack is None:
@@ -89,7 +89,7 @@ class ArtefactExam:
     source: Source
     keys: Sequence[CaseKey]
     network: Callable[[], NetworkClassifier]
-    grading: Grading
+    grading: EvaluationSettings
     target: str = ""  # the class asked about; the one that the network says where none is named
 
     @property
@@ -122,11 +122,11 @@ class ArtefactExam:
         """The case of an image."""
         return self.keys[place]
 
-    def subjects(self, places: Sequence[int]) -> list[Subject]:
+    def subjects(self, places: Sequence[int]) -> list[AttackedImage]:
         """The images on the model's grid with the artefact's mask, each asked about what the network says it shows."""
         return [self._subject(self.keys[place]) for place in places]
 
-    def _subject(self, key: CaseKey) -> Subject:
+    def _subject(self, key: CaseKey) -> AttackedImage:
         network = self.network()
         case = self.source.load(key)
         mask = case.truth.get(self.artefact)
@@ -135,7 +135,7 @@ class ArtefactExam:
         image = prepared(case.image, plain_contract(network.preprocessing, len(case.image))).numpy()
         small = _on_grid(mask, network.preprocessing.size)
         said = self.target or network.outputs[int(said_classes(network, [image])[0])]
-        return Subject(key, said, image, Planted(box_around(small), small, small))
+        return AttackedImage(key, said, image, Planted(box_around(small), small, small))
 
 
 def _on_grid(mask: Mask, size: tuple[int, ...]) -> Mask:

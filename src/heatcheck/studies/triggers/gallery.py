@@ -18,10 +18,10 @@ from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.attack import said_classes
-from heatcheck.studies.triggers.exams import TriggerExam
+from heatcheck.studies.triggers.exams import TriggerEvaluation
 from heatcheck.studies.triggers.gate import attack_scores
 from heatcheck.studies.triggers.networks import Network
-from heatcheck.studies.triggers.scores import Subject
+from heatcheck.studies.triggers.scores import AttackedImage
 from heatcheck.studies.triggers.stage import explained_maps
 from heatcheck.studies.triggers.vocabulary import BaselineMapEntry, Corners, TriggerEntry, TriggerMapEntry
 
@@ -30,12 +30,14 @@ from heatcheck.studies.triggers.vocabulary import BaselineMapEntry, Corners, Tri
 class ChosenImage:
     """An image of an exam that is worth looking at."""
 
-    exam: TriggerExam
+    exam: TriggerEvaluation
     place: int
     why: str
 
 
-def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], envelope: Envelope, watcher: Watcher) -> None:
+def make_trigger_gallery(
+    folder: RunFolder, exams: Sequence[TriggerEvaluation], envelope: Envelope, watcher: Watcher
+) -> None:
     """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
     choices = choose(folder, exams, envelope.gallery)
     keep_maps = envelope.keep_maps == "gallery"
@@ -43,9 +45,9 @@ def make_trigger_gallery(folder: RunFolder, exams: Sequence[TriggerExam], envelo
     store_gallery(folder, drawn, len(choices), watcher)
 
 
-def choose(folder: RunFolder, exams: Sequence[TriggerExam], most: int) -> list[ChosenImage]:
+def choose(folder: RunFolder, exams: Sequence[TriggerEvaluation], most: int) -> list[ChosenImage]:
     """Of each trigger's first graded seed images in turn: a usual one, the one found best, the one found worst."""
-    first: dict[str, TriggerExam] = {}
+    first: dict[str, TriggerEvaluation] = {}
     for exam in exams:
         if exam.places:
             first.setdefault(exam.network.name, exam)
@@ -118,7 +120,7 @@ def _drawn(folder: RunFolder, prefix: str, choice: ChosenImage, *, keep_maps: bo
     return DrawnCase(entry, {key: for_keeping(maps[name]) for key, name in names.items()})
 
 
-def _map_entry(method: str, file: str, values: Map, subject: Subject, exam: TriggerExam) -> TriggerMapEntry:
+def _map_entry(method: str, file: str, values: Map, subject: AttackedImage, exam: TriggerEvaluation) -> TriggerMapEntry:
     """One method's box, and what the victim says once the box is put right."""
     victim = exam.networks.classifier(exam.network)
     box = detected_box(values, exam.grading.detector.main(method))
@@ -134,7 +136,7 @@ def _map_entry(method: str, file: str, values: Map, subject: Subject, exam: Trig
     )
 
 
-def _probability(classifier: NetworkClassifier, subject: Subject) -> float:
+def _probability(classifier: NetworkClassifier, subject: AttackedImage) -> float:
     with torch.no_grad():
         logits = classifier.logits(classifier.prepare([subject.image]))
     return float(classifier.probabilities(logits)[0, classifier.outputs.index(subject.finding)])

@@ -10,7 +10,7 @@ from heatcheck.studies.triggers.vocabulary import BASELINE
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GateResult:
     """What came of one network: accuracy on clean images, success of the attack, and who fell for it."""
 
     accuracy: float
@@ -28,7 +28,7 @@ class Gate:
     accuracy_drop: float
     clean_target: float
 
-    def why_not(self, outcome: Outcome) -> str:
+    def why_not(self, outcome: GateResult) -> str:
         """Why methods must not be graded on that network; empty where they may."""
         if outcome.success < self.attack_success:
             return f"attack success {outcome.success:.2f} is below {self.attack_success:.2f}"
@@ -43,7 +43,7 @@ class Gate:
         return ""
 
 
-def outcomes(training: Path) -> dict[tuple[str, int], Outcome]:
+def outcomes(training: Path) -> dict[tuple[str, int], GateResult]:
     """What came of each trigger and seed, from the tables of the networks' stage."""
     table = attack_scores(training)
     clean = table[table["metric"] == "clean_correct"].groupby(["finding", "seed"])["value"].mean()
@@ -55,7 +55,7 @@ def outcomes(training: Path) -> dict[tuple[str, int], Outcome]:
         fallen = tuple(rows.loc[rows["value"] == 1, "case"])
         accuracy, baseline = float(clean[trigger, seed]), float(clean[BASELINE, seed])
         without = float(untouched[trigger, seed])
-        found[trigger, seed] = Outcome(accuracy, baseline, float(rows["value"].mean()), without, fallen)
+        found[trigger, seed] = GateResult(accuracy, baseline, float(rows["value"].mean()), without, fallen)
     return found
 
 

@@ -29,7 +29,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
 from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
-from heatcheck.studies.triggers.exams import ArtefactExam, Grading, TriggerExam
+from heatcheck.studies.triggers.exams import ArtefactExam, EvaluationSettings, TriggerEvaluation
 from heatcheck.studies.triggers.facts import trigger_run_facts
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import Gate, outcomes
@@ -114,7 +114,7 @@ class TriggersPlan:
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The networks, where triggers are planted; then the maps of the images on which the attacks worked."""
-        exams: list[TriggerExam | ArtefactExam] = []
+        exams: list[TriggerEvaluation | ArtefactExam] = []
         records: list[CaseRecord] = []
         networks = self._trained(folder, watcher) if self.triggers else None
         grading = self._grading(folder, watcher)
@@ -161,7 +161,7 @@ class TriggersPlan:
             start=self.start,
         )
 
-    def _grading(self, folder: RunFolder, watcher: Watcher) -> Grading:
+    def _grading(self, folder: RunFolder, watcher: Watcher) -> EvaluationSettings:
         def explainer(classifier: NetworkClassifier) -> Explainer:
             bare = self._explainer(classifier)
             source = self.sources.get("test") or self.artefacts
@@ -169,7 +169,7 @@ class TriggersPlan:
             return replace(bare, methods=methods_with_batch(bare, folder), extra_inputs=extra_inputs)
 
         pairs = (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
-        return Grading(self.model, self.envelope.seed, self.detector, pairs, explainer)
+        return EvaluationSettings(self.model, self.envelope.seed, self.detector, pairs, explainer)
 
     @property
     def detector(self) -> Detector:
@@ -186,7 +186,9 @@ class TriggersPlan:
         """When an attack counts as successful."""
         return Gate(**self.body.gate.model_dump())
 
-    def _trigger_exams(self, networks: TriggerNetworks, folder: RunFolder, grading: Grading) -> list[TriggerExam]:
+    def _trigger_exams(
+        self, networks: TriggerNetworks, folder: RunFolder, grading: EvaluationSettings
+    ) -> list[TriggerEvaluation]:
         """The victims whose attack worked, each with the images on which it did."""
         found = outcomes(folder.within("training").path)
         places = {networks.splits.test.keys[place].case: place for place in networks.attacked.tolist()}
@@ -196,14 +198,14 @@ class TriggersPlan:
             if network.trigger is None or outcome is None or self.gate.why_not(outcome):
                 continue
             fallen = [places[case] for case in outcome.fallen if case in places][: self.options.limit]
-            exams.append(TriggerExam(network, networks, fallen, grading))
+            exams.append(TriggerEvaluation(network, networks, fallen, grading))
         return exams
 
     @cached_property
     def _artefact_keys(self) -> Sequence[CaseKey]:
         return self.artefacts.index()[: self.options.limit] if self.artefacts else []
 
-    def _artefact_exams(self, networks: TriggerNetworks | None, grading: Grading) -> list[ArtefactExam]:
+    def _artefact_exams(self, networks: TriggerNetworks | None, grading: EvaluationSettings) -> list[ArtefactExam]:
         if self.artefacts is None:
             return []
 

@@ -57,7 +57,7 @@ class Detector:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AttackedImage:
     """An image with something planted in it, or with a real artefact, which has no clean twin."""
 
     key: CaseKey
@@ -84,11 +84,11 @@ class Subject:
         return part if all(start < stop for start, stop in part) else ()
 
 
-def attacked_subject(key: CaseKey, target: str, clean: Image, stamp: Stamp) -> Subject:
+def attacked_subject(key: CaseKey, target: str, clean: Image, stamp: Stamp) -> AttackedImage:
     """A clean image with its trigger, of which the attack's target is asked."""
     image = stamp.on(clean)
     mask = stamp.mask_on(clean.shape[1:])
-    return Subject(key, target, image, Planted(stamp.box, mask, (image != clean).any(0)), clean)
+    return AttackedImage(key, target, image, Planted(stamp.box, mask, (image != clean).any(0)), clean)
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Scorer:
     pairs: tuple[tuple[str, ...], ...] = ()  # metrics of two maps; those that share their work stand together
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def scores(self, subjects: Sequence[Subject], maps: Sequence[Mapping[str, Map]]) -> list[Score]:
+    def scores(self, subjects: Sequence[AttackedImage], maps: Sequence[Mapping[str, Map]]) -> list[Score]:
         """Every score of the subjects, each with its maps by method."""
         rows: list[Score] = []
         boxes: list[dict[tuple[str, str], Box | None]] = []
@@ -125,7 +125,7 @@ class Scorer:
     def _timed(self, step: str) -> "_Timer":
         return _Timer(self.seconds, step)
 
-    def _row(self, subject: Subject, method: str, metric: str, value: Measured, **facts: str | float) -> Score:
+    def _row(self, subject: AttackedImage, method: str, metric: str, value: Measured, **facts: str | float) -> Score:
         at = condition(**self.facts, **facts)
         key = subject.key
         return Score(
@@ -140,7 +140,7 @@ class Scorer:
             for facts, rule in self.detector.presets(method)
         }
 
-    def _box_rows(self, subject: Subject, boxes: Mapping[tuple[str, str], Box | None]) -> Iterator[Score]:
+    def _box_rows(self, subject: AttackedImage, boxes: Mapping[tuple[str, str], Box | None]) -> Iterator[Score]:
         for (method, preset), box in boxes.items():
             facts = {"preset": preset} if preset else {}
             values = {**box_scores(box, subject.planted), **box_floors(box, subject.planted)}
@@ -149,14 +149,14 @@ class Scorer:
             for metric, value in values.items():
                 yield self._row(subject, method, metric, value, **facts)
 
-    def _sensitivity_rows(self, subject: Subject, maps: Mapping[str, Map]) -> Iterator[Score]:
+    def _sensitivity_rows(self, subject: AttackedImage, maps: Mapping[str, Map]) -> Iterator[Score]:
         for method, values in maps.items():
             for facts, rule in self.detector.variations(method):
                 scores = box_scores(detected_box(values, rule), subject.planted)
                 for metric in SENSITIVITY:
                     yield self._row(subject, method, metric, scores[metric], **facts)
 
-    def _pair_rows(self, subject: Subject, maps: Mapping[str, Map]) -> list[Score]:
+    def _pair_rows(self, subject: AttackedImage, maps: Mapping[str, Map]) -> list[Score]:
         """What every two methods' maps have in common."""
         names, stacked = list(maps), np.stack(list(maps.values()))
         rows = []
@@ -172,7 +172,7 @@ class Scorer:
         return rows
 
     def _recovery_rows(
-        self, subjects: Sequence[Subject], boxes: Sequence[Mapping[tuple[str, str], Box | None]]
+        self, subjects: Sequence[AttackedImage], boxes: Sequence[Mapping[tuple[str, str], Box | None]]
     ) -> Iterator[Score]:
         """Whether predictions return once the clean pixels are pasted into the box, and into boxes drawn at random."""
         if self.victim is None or self.baseline is None:
@@ -197,7 +197,7 @@ class Scorer:
         return Measured(value)
 
     def _floor_rows(
-        self, leading: Sequence[tuple[Subject, str, Box | None]], before: Mapping[str, int]
+        self, leading: Sequence[tuple[AttackedImage, str, Box | None]], before: Mapping[str, int]
     ) -> Iterator[Score]:
         """The same for boxes of the same size drawn at random; where nothing was detected nothing returns."""
         if self.victim is None:
@@ -216,13 +216,13 @@ class Scorer:
             share = float((next(to_come) == expected).mean()) if box is not None else 0.0
             yield self._row(subject, method, "recovered_floor", self._returned("recovered", expected, share))
 
-    def _random_boxes(self, subject: Subject, method: str, box: Box, n: int) -> list[Box]:
+    def _random_boxes(self, subject: AttackedImage, method: str, box: Box, n: int) -> list[Box]:
         sides = tuple(line.stop - line.start for line in box)
         generator = generator_for(self.seed, subject.key.case, method, "random boxes")
         return random_boxes(sides, subject.planted.shape, generator, n)
 
 
-def _said_when_recovered(network: NetworkClassifier, asked: Sequence[tuple[Subject, Box | None]]) -> Classes:
+def _said_when_recovered(network: NetworkClassifier, asked: Sequence[tuple[AttackedImage, Box | None]]) -> Classes:
     """The class of each recovered image; boxes that leave the same image are asked about once."""
     images: dict[Hashable, int] = {}
     which = [images.setdefault((subject.key.case, subject.put_right(box)), len(images)) for subject, box in asked]

@@ -9,7 +9,7 @@ from heatcheck.explaining.batch import Explainer
 from heatcheck.maps.keep import for_keeping
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_finding, cut, score_batches, timings
 from heatcheck.running.cases import batches, failure
-from heatcheck.studies.triggers.scores import Scorer, Subject
+from heatcheck.studies.triggers.scores import AttackedImage, Scorer
 
 
 class Exam(Protocol):
@@ -32,7 +32,7 @@ class Exam(Protocol):
     def key(self, place: int) -> CaseKey:
         """Which case it is."""
 
-    def subjects(self, places: Sequence[int]) -> list[Subject]:
+    def subjects(self, places: Sequence[int]) -> list[AttackedImage]:
         """The images with what was planted in them; raises CaseError where one cannot be used."""
 
 
@@ -90,7 +90,7 @@ class _ExamScorer:
         """The record of an image that could not be explained or scored."""
         return failure(self.exam.key(case), error)
 
-    def _named(self, subjects: Sequence[Subject], maps: Sequence[Mapping[str, Map]]) -> dict[str, Map]:
+    def _named(self, subjects: Sequence[AttackedImage], maps: Sequence[Mapping[str, Map]]) -> dict[str, Map]:
         return {
             f"{self.exam.label}/{subject.key.case}/{method}": for_keeping(values)
             for subject, by_method in zip(subjects, maps, strict=True)
@@ -102,7 +102,9 @@ class _ExamScorer:
         return timings(self.shard, "metric", self.scorer.seconds, images, self.scorer.model)
 
 
-def explained_maps(explainer: Explainer, subjects: Sequence[Subject]) -> tuple[list[dict[str, Map]], dict[str, float]]:
+def explained_maps(
+    explainer: Explainer, subjects: Sequence[AttackedImage]
+) -> tuple[list[dict[str, Map]], dict[str, float]]:
     """Each subject's maps of the class it is asked about, by method, and each method's seconds."""
     maps: list[dict[str, Map]] = [{} for _ in subjects]
     seconds: dict[str, float] = {}

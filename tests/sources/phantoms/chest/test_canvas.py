@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heatcheck.sources.phantoms.chest.canvas import Canvas, Pose, blob, curve, smooth, stroke
+from heatcheck.sources.phantoms.chest.canvas import Canvas, ChestPose, blob, curve, smooth, stroke
 
 SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 poses = st.builds(
-    Pose,
+    ChestPose,
     rotation=st.floats(-0.3, 0.3),
     shift=st.tuples(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2)),
     scale=st.floats(0.8, 1.2),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from heatcheck.sources.phantoms.chest.anatomy import LEFT, RIGHT, draw_anatomy, heart, lung, upper_mediastinum
-from heatcheck.sources.phantoms.chest.canvas import Canvas, Pose
+from heatcheck.sources.phantoms.chest.canvas import Canvas, ChestPose
 from heatcheck.sources.phantoms.chest.film import Exposure, expose, new_scene
 from heatcheck.sources.phantoms.chest.findings import FINDINGS, OPACITIES, enlarge
 
@@ -180,7 +180,8 @@ def test_build_changes_only_for_the_findings_that_call_for_it():
 def test_equal_generators_draw_the_same_finding_in_the_patients_frame(name):
     """Two views differ by the pose alone."""
     straight, shifted = (
-        new_scene(Canvas((96, 96), pose), scene(30, {name}).anatomy) for pose in (Pose(), Pose(shift=(0.125, 0.0)))
+        new_scene(Canvas((96, 96), pose), scene(30, {name}).anatomy)
+        for pose in (ChestPose(), ChestPose(shift=(0.125, 0.0)))
     )
     first, second = (FINDINGS[name].draw(one, generator(7)) for one in (straight, shifted))
     np.testing.assert_array_equal(first[:, :90], second[:, 6:])

@@ -11,7 +11,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.studies.alignment.report.sections import scatter as scatters
 from heatcheck.studies.alignment.report.sections.density import Density
 from heatcheck.studies.alignment.report.sections.density import _draw as densities_drawn
-from heatcheck.studies.alignment.report.strip import Line, Strip, draw, limits_of
+from heatcheck.studies.alignment.report.strip import Line, ScoreStrip, draw, limits_of
 
 LEFT, RIGHT = 74.0, 288.0  # of a strip's axis
 
@@ -21,7 +21,7 @@ def estimate(value, low=math.nan, high=math.nan, reason=""):
 
 
 def strip(row, arm="align", limits=(0.0, 1.0)):
-    return str(draw(Strip("title", (Line(arm, "aligned", row),), limits, {0.0: "random map"})))
+    return str(draw(ScoreStrip("title", (Line(arm, "aligned", row),), limits, {0.0: "random map"})))
 
 
 def test_mark_and_interval_of_a_strip_lie_at_their_values():
@@ -97,7 +97,7 @@ def test_needle_is_cut_off_so_that_the_other_curves_can_be_seen():
 
 
 def names_of(marks, limits):
-    drawn = str(draw(Strip("title", (Line("align", "aligned", estimate(0.5)),), limits, marks)))
+    drawn = str(draw(ScoreStrip("title", (Line("align", "aligned", estimate(0.5)),), limits, marks)))
     found = re.findall(r'<text x="([\d.]+)" y="12"[^>]*?text-anchor="(\w+)"[^>]*>([^<]+)</text>', drawn)
     widths = [(float(x), 6.0 * len(name), anchor) for x, anchor, name in found]
     return [name for *_, name in found], [
@@ -123,7 +123,7 @@ def test_name_without_room_is_left_out_and_its_line_stays():
     crowded = {0.01: "all it tells", 0.0: "none"}
     assert names_of(crowded, (0.0, 2.0))[0] == ["none", "all it tells"]
     assert names_of(crowded, (-20.0, 0.2))[0] == ["none"]
-    strip = Strip("title", (Line("align", "aligned", estimate(0.0)),), (-20.0, 0.2), crowded)
+    strip = ScoreStrip("title", (Line("align", "aligned", estimate(0.0)),), (-20.0, 0.2), crowded)
     assert str(draw(strip)).count("end-mark") == 2
 
 

@@ -14,12 +14,12 @@ from tests.report.page_reading import outline as elements_of
 from tests.report.page_reading import section_text
 
 from heatcheck.report.evidence import evidence_of
-from heatcheck.report.pictures import PictureError, Strip
+from heatcheck.report.pictures import PictureError, SliceStrip
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 from heatcheck.studies.modality.report import gallery as module
 from heatcheck.studies.modality.report.facts import prepared
-from heatcheck.studies.modality.report.gallery import Detail, kept_slices, modality_gallery, outline
+from heatcheck.studies.modality.report.gallery import PictureDetail, kept_slices, modality_gallery, outline
 
 FEW = {"methods": ("guided_backprop", "gradient", "grad_cam"), "folds": 1, "cases": 30, "ratings": False}
 
@@ -120,11 +120,11 @@ def test_start_outside_the_strip_costs_the_card(modality_run):
 def test_strip_scales_each_slice_by_itself(tmp_path):
     values = np.concatenate([np.full((40, 40), level, np.uint8) for level in (0, 255, 0, 90)], axis=1)
     Image.fromarray(values).save(tmp_path / "strip.png")
-    drawn = pixels(Strip(4, (1, 2, 3), 10).image_uri(tmp_path, "strip.png"), "L")
+    drawn = pixels(SliceStrip(4, (1, 2, 3), 10).image_uri(tmp_path, "strip.png"), "L")
     assert drawn.shape == (10, 30)
     assert drawn[5, 3] > 250
     assert drawn[5, 15] < 5
-    heat = pixels(Strip(4, (0, 1), 10, levels=16).map_uri(tmp_path, "strip.png"))
+    heat = pixels(SliceStrip(4, (0, 1), 10, levels=16).map_uri(tmp_path, "strip.png"))
     assert heat[5, 9, 3] == 0
     assert tuple(heat[5, 10]) == (252, 255, 164, 255)
 
@@ -132,11 +132,11 @@ def test_strip_scales_each_slice_by_itself(tmp_path):
 def test_strip_of_another_number_of_slices_is_refused(tmp_path):
     Image.fromarray(np.zeros((4, 10), np.uint8)).save(tmp_path / "strip.png")
     with pytest.raises(PictureError, match="no strip of 3 slices"):
-        Strip(3, (0,), 4).image_uri(tmp_path, "strip.png")
+        SliceStrip(3, (0,), 4).image_uri(tmp_path, "strip.png")
 
 
 def test_volumes_become_coarser_before_cases_are_left_out(modality_run, monkeypatch):
-    monkeypatch.setattr(module, "STACK", (Detail(64, 64, 64, 8), Detail(32, 16, 16, 4)))
+    monkeypatch.setattr(module, "STACK", (PictureDetail(64, 64, 64, 8), PictureDetail(32, 16, 16, 4)))
     folder = modality_run(**FEW, gallery=3, slices=8, side=64, noise=True)
     fine = gallery(folder)
     assert len(fine.cards[0].numbers) == 8

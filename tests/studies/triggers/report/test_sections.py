@@ -13,7 +13,7 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw, joined
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.triggers.report.facts import Trigger
+from heatcheck.studies.triggers.report.facts import TriggerRecord
 from heatcheck.studies.triggers.report.plots import by_trigger, overall
 from heatcheck.studies.triggers.report.rules import main_rule, presets_tried
 from heatcheck.studies.triggers.report.sections.agreement import agreement
@@ -342,7 +342,11 @@ def test_batches_without_maps_or_time_do_not_break_the_axis(trigger_run):
 
 
 def test_plots_of_one_measure_share_one_scale(trigger_evidence):
-    triggers = [Trigger("square-corner-20", "a"), Trigger("dynamic-20", "b"), Trigger("letter", "never graded")]
+    triggers = [
+        TriggerRecord("square-corner-20", "a"),
+        TriggerRecord("dynamic-20", "b"),
+        TriggerRecord("letter", "never graded"),
+    ]
     rows = [mean("trigger_iou", "square-corner-20", "lime", 0.1), mean("trigger_iou", "dynamic-20", "lime", 0.9)]
     panels = by_trigger(trigger_evidence(rows=rows), "trigger_iou", triggers)
     assert [panel.heading for panel in panels] == ["a", "b"]

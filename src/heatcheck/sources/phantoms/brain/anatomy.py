@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from heatcheck.sources.phantoms.brain.space import Field, Place, Pose, Waves, draw_waves
+from heatcheck.sources.phantoms.brain.space import Field, HeadPose, HeadPosition, Waves, draw_waves
 
 Point = tuple[float, float, float]
 SKULL = 6.5  # millimetres
@@ -17,7 +17,7 @@ SYLVIAN = ((69.0, 17.0), (43.0, 6.0), (41.0, 24.0), (38.0, 4.0), (41.0, -15.0)) 
 class Build:
     """The build of one head."""
 
-    pose: Pose
+    pose: HeadPose
     half: Point  # millimetres from the brain's centre to its left, front and top
     egg: float  # how much narrower the front is than the back
     scalp: float  # millimetres
@@ -34,7 +34,7 @@ def draw_build(generator: np.random.Generator) -> Build:
     turn, tilt, nod = generator.uniform(-0.07, 0.07, 3)
     age = generator.random()  # fluid takes the room of what is lost
     return Build(
-        pose=Pose(turn, tilt, nod, tuple(generator.uniform(-3, 3, 2))),
+        pose=HeadPose(turn, tilt, nod, tuple(generator.uniform(-3, 3, 2))),
         half=(generator.uniform(64, 70), generator.uniform(79, 85), generator.uniform(70, 76)),
         egg=generator.uniform(0.07, 0.13),
         scalp=generator.uniform(4.0, 7.0),
@@ -47,12 +47,14 @@ def draw_build(generator: np.random.Generator) -> Build:
     )
 
 
-def bent(build: Build, place: Place) -> Place:
+def bent(build: Build, place: HeadPosition) -> HeadPosition:
     """The places with the unevenness of this head."""
-    return Place(*(axis + np.float32(1.7) * waves.at(place) for axis, waves in zip(place, build.bends, strict=True)))
+    return HeadPosition(
+        *(axis + np.float32(1.7) * waves.at(place) for axis, waves in zip(place, build.bends, strict=True))
+    )
 
 
-def beneath_skull(build: Build, place: Place) -> Field:
+def beneath_skull(build: Build, place: HeadPosition) -> Field:
     """Millimetres to the surface on which the brain lies against the skull; negative outside."""
     a, b, c = build.half
     x = place.left / (np.float32(a) * (1 - np.float32(build.egg) * np.clip(place.front / np.float32(b), -0.7, 1.2)))
@@ -65,7 +67,7 @@ def beneath_skull(build: Build, place: Place) -> Field:
     return (1 - radius) * np.minimum(radius / slope, np.float32(90))
 
 
-def above_base(place: Place) -> Field:
+def above_base(place: HeadPosition) -> Field:
     """Millimetres above the floor of the skull: high in front, lower at the temples, lowest behind."""
     aside = np.abs(place.left)
     front = _rise(place.front + np.float32(0.3) * (30 - aside), 26, 26)
@@ -79,13 +81,13 @@ def _rise(values: Field, middle: float, width: float) -> Field:
     return 1 / (1 + np.exp(np.float32(-4 / width) * (values - np.float32(middle))))
 
 
-def furrows(build: Build, place: Place, depth: Field, floor: Field) -> Field:
+def furrows(build: Build, place: HeadPosition, depth: Field, floor: Field) -> Field:
     """Millimetres to the nearest outer surface of the cortex, be it in a furrow, which comes from the vault."""
     a, b, c = (np.float32(1 / half) for half in build.half)
     radius = np.sqrt((place.left * a) ** 2 + (place.front * b) ** 2 + (place.up * c) ** 2)
     # seen along its own radius a furrow hardly turns: the waves live on a shell
     onto = np.float32(0.45) + np.float32(0.55) / np.maximum(radius, np.float32(0.3))
-    shell = Place(place.left * onto, place.front * onto, place.up * onto)
+    shell = HeadPosition(place.left * onto, place.front * onto, place.up * onto)
     beside = build.folds.nearest_zero(shell) * np.float32(0.9)
     reach = np.float32(build.depth) * (1 + np.float32(0.3) * build.bends[0].at(shell))
     fold = np.hypot(beside, np.maximum(depth - reach, 0))
@@ -93,13 +95,13 @@ def furrows(build: Build, place: Place, depth: Field, floor: Field) -> Field:
     return np.minimum(surface, np.minimum(midline(place), sylvian(place)))
 
 
-def midline(place: Place) -> Field:
+def midline(place: HeadPosition) -> Field:
     """Millimetres to the cleft between the hemispheres, which the corpus callosum closes."""
     radius = np.sqrt(((place.front + 6) * np.float32(1 / 44)) ** 2 + ((place.up - 3) * np.float32(1 / 29)) ** 2)
     return np.hypot(place.left, np.maximum((1 - radius) * np.float32(29), 0))
 
 
-def sylvian(place: Place) -> Field:
+def sylvian(place: HeadPosition) -> Field:
     """Millimetres to the lateral clefts with the insula at their floor."""
     x, y = np.abs(place.left), place.front + np.float32(0.25) * place.up
     opening, floor, *insula = SYLVIAN

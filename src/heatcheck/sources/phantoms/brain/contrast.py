@@ -8,7 +8,7 @@ from jaxtyping import Float
 from heatcheck.core.records import Image, Mask
 from heatcheck.sources.phantoms.brain import anatomy, deep
 from heatcheck.sources.phantoms.brain.anatomy import Build
-from heatcheck.sources.phantoms.brain.space import Field, Place, Waves, covered, draw_waves
+from heatcheck.sources.phantoms.brain.space import Field, HeadPosition, Waves, covered, draw_waves
 from heatcheck.sources.phantoms.brain.tumour import CORE, SWELLING, Form, Tumour, level, pushed
 
 MODALITIES = ("T1", "T1C", "T2", "FLAIR")
@@ -66,7 +66,7 @@ class Head:
     white: Field  # share of each voxel in which swelling spreads with ease
 
 
-def healthy(build: Build, tumour: Tumour, place: Place, pixel: float) -> Head:
+def healthy(build: Build, tumour: Tumour, place: HeadPosition, pixel: float) -> Head:
     """The head layer by layer, from the skin inwards, moved by the tumour but without it."""
     depth = anatomy.beneath_skull(build, place)
     image = np.zeros((len(MODALITIES), *depth.shape), np.float32)
@@ -74,7 +74,7 @@ def healthy(build: Build, tumour: Tumour, place: Place, pixel: float) -> Head:
     inside = depth > -(outer + build.scalp)
     _lay(image, "skin", np.ones_like(depth))
     _lay(image, "fat", covered(depth + np.float32(outer + build.scalp - 1.3), pixel))
-    temple = deep.ellipsoid(Place(np.abs(place.left), place.front, place.up), (70, 26, -12), (9, 30, 34))
+    temple = deep.ellipsoid(HeadPosition(np.abs(place.left), place.front, place.up), (70, 26, -12), (9, 30, 34))
     _lay(image, "muscle", covered(np.minimum(temple, depth + np.float32(outer + build.scalp - 2.6)), pixel + 2))
     _lay(image, "bone", covered(depth + np.float32(outer), pixel))
     diploe = np.float32(1.6) - np.abs(depth + np.float32(build.space + anatomy.SKULL * 0.5))
@@ -94,7 +94,7 @@ def healthy(build: Build, tumour: Tumour, place: Place, pixel: float) -> Head:
 
 
 def _lay_brain(
-    image: Image, build: Build, place: Place, surfaces: tuple[Field, Field], pixel: float
+    image: Image, build: Build, place: HeadPosition, surfaces: tuple[Field, Field], pixel: float
 ) -> tuple[Field, Field]:
     """The shares of each voxel that are white matter and ventricle."""
     depth = np.minimum(*surfaces)
@@ -102,7 +102,7 @@ def _lay_brain(
     white = covered(surface - np.float32(build.furrow + anatomy.CORTEX), pixel)
     _lay(image, "grey", covered(surface - np.float32(build.furrow), pixel))
     _lay(image, "white", white)
-    mirrored = Place(np.abs(place.left), place.front, place.up)
+    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
     for tissue, centre, half in deep.NUCLEI:
         _lay(image, tissue, covered(deep.ellipsoid(mirrored, centre, half), pixel + 1.5))
     if (place.up < 0).any():
@@ -113,20 +113,20 @@ def _lay_brain(
     return white, water
 
 
-def _lay_face(image: Image, build: Build, place: Place, depth: Field, pixel: float) -> None:
+def _lay_face(image: Image, build: Build, place: HeadPosition, depth: Field, pixel: float) -> None:
     """What lies under the floor of the skull: muscle and fat, the nose and the eyes."""
     inside = covered(depth - np.float32(3), pixel)
     _lay(image, "muscle", inside)
     _lay(image, "fat", covered(build.folds.at(place) * 3 - 2, pixel) * inside * np.float32(0.7))
     _lay(image, "bone", covered(deep.ellipsoid(place, (0, 56, -44), (10, 30, 18)), pixel))
-    mirrored = Place(np.abs(place.left), place.front, place.up)
+    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
     orbit = deep.ellipsoid(mirrored, (29, 62, -34), (17, 26, 16))
     _lay(image, "fat", covered(orbit, pixel) * inside)
     _lay(image, "muscle", covered(deep.ellipsoid(mirrored, (25, 50, -34), (3, 24, 3)), pixel) * inside)  # its nerve
     _lay(image, "fluid", covered(deep.ellipsoid(mirrored, (30, 70, -34), (11, 11, 11)), pixel) * inside)
 
 
-def _lay_below(image: Image, place: Place, depth: Field, pixel: float) -> None:
+def _lay_below(image: Image, place: HeadPosition, depth: Field, pixel: float) -> None:
     """Cerebellum and brain stem under their tent."""
     below = deep.tent(place)
     room = np.minimum(below, depth)
@@ -147,7 +147,9 @@ def _lay(image: Image, tissue: str, share: Field) -> None:
         image[channel] += share * (np.float32(bright) - image[channel])
 
 
-def with_tumour(head: Head, tumour: Tumour, forms: tuple[Form, ...], place: Place, pixel: float) -> dict[str, Mask]:
+def with_tumour(
+    head: Head, tumour: Tumour, forms: tuple[Form, ...], place: HeadPosition, pixel: float
+) -> dict[str, Mask]:
     """The masks of the tumour by modality; the head's image then shows it."""
     levels = {form: level(tumour, form, place) for form in dict.fromkeys(("round", *forms))}
     grain = tumour.grain.at(place)
@@ -168,7 +170,7 @@ def with_tumour(head: Head, tumour: Tumour, forms: tuple[Form, ...], place: Plac
     return masks
 
 
-def measured(head: Head, place: Place, scanner: Scanner, generator: np.random.Generator) -> Image:
+def measured(head: Head, place: HeadPosition, scanner: Scanner, generator: np.random.Generator) -> Image:
     """The raw intensities, exactly 0 outside the head; a magnitude inside is above it."""
     grain = 1 + np.float32(0.022) * scanner.grain.at(place)
     image = np.empty_like(head.image)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from heatcheck.sources.phantoms.brain.anatomy import Build, Point
-from heatcheck.sources.phantoms.brain.space import Field, Place
+from heatcheck.sources.phantoms.brain.space import Field, HeadPosition
 
 LATERAL = (  # the lateral ventricle from horn to horn: millimetres and radius
     ((13.0, 36.0, 2.0), 2.4),
@@ -27,9 +27,9 @@ NUCLEI = (
 PLEXUS = ((23.0, -40.0, 10.0), (2.8, 5.0, 5.0))
 
 
-def ventricles(build: Build, place: Place) -> Field:
+def ventricles(build: Build, place: HeadPosition) -> Field:
     """Millimetres inside the ventricles; negative outside."""
-    mirrored = Place(np.abs(place.left), place.front, place.up)
+    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
     lateral = np.maximum(_tube(mirrored, LATERAL, build.ventricles), _tube(mirrored, TEMPORAL, build.ventricles))
     lateral = np.minimum(lateral, mirrored.left - np.float32(1.0))  # the septum
     third = ellipsoid(place, (0, -8, -3), (2.2 * build.ventricles, 15, 10))
@@ -37,7 +37,7 @@ def ventricles(build: Build, place: Place) -> Field:
     return np.maximum(lateral, np.maximum(third, fourth))
 
 
-def _tube(place: Place, stations: Sequence[tuple[Point, float]], width: float) -> Field:
+def _tube(place: HeadPosition, stations: Sequence[tuple[Point, float]], width: float) -> Field:
     inside = np.full((1, 1, 1), -np.inf, np.float32)
     for (one, thick), (other, thin) in pairwise(stations):
         along = np.subtract(other, one).astype(np.float32)
@@ -48,20 +48,20 @@ def _tube(place: Place, stations: Sequence[tuple[Point, float]], width: float) -
     return inside
 
 
-def ellipsoid(place: Place, centre: Point, half: Point) -> Field:
+def ellipsoid(place: HeadPosition, centre: Point, half: Point) -> Field:
     """About the millimetres inside an ellipsoid; negative outside."""
     terms = [((axis - np.float32(m)) * np.float32(1 / h)) ** 2 for axis, m, h in zip(place, centre, half, strict=True)]
     return (1 - np.sqrt(terms[0] + terms[1] + terms[2])) * np.float32(min(half))
 
 
-def tent(place: Place) -> Field:
+def tent(place: HeadPosition) -> Field:
     """Millimetres below the tent that lies over cerebellum and brain stem; negative above."""
     roof = np.float32(-6) - np.float32(0.22) * np.abs(place.left) - np.float32(0.22) * np.maximum(-place.front - 30, 0)
     behind = -place.front - np.float32(16) - np.float32(0.2) * np.abs(place.left)
     return np.minimum(roof - place.up, behind)
 
 
-def stem(place: Place) -> Field:
+def stem(place: HeadPosition) -> Field:
     """Millimetres inside the brain stem; negative outside."""
     middle = np.float32(-22) + np.float32(0.12) * (place.up + 10)
     thick = np.float32(13) + np.float32(3.5) * np.exp(-(((place.up + 28) / 9) ** 2))  # the pons
@@ -69,7 +69,7 @@ def stem(place: Place) -> Field:
     return np.minimum(round_, np.float32(-4) - place.up)
 
 
-def leaves(place: Place) -> Field:
+def leaves(place: HeadPosition) -> Field:
     """A number between 0 and 1: the fine leaves of the cerebellum."""
     radius = np.sqrt((place.left * np.float32(0.75)) ** 2 + (place.front + 34) ** 2 + (place.up + 16) ** 2)
     return np.float32(0.5) + np.float32(0.5) * np.sin(radius * np.float32(1.35))

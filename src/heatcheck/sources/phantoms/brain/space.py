@@ -14,7 +14,7 @@ BOTTOM, TOP = -52.0, 92.0  # millimetres of the lowest and highest place that a 
 Field = Float[np.ndarray, "slice row column"]
 
 
-class Place(NamedTuple):
+class HeadPosition(NamedTuple):
     """Positions in a head in millimetres: from the midline to the patient's left, forwards and upwards."""
 
     left: Field
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pose:
+class HeadPose:
     """How a head lies in the scanner."""
 
     turn: float  # radians about the long axis of the body
@@ -33,7 +33,7 @@ class Pose:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class HeadVoxels:
     """The voxels of an image: slices from below upwards, rows from front to back, columns from right to left."""
 
     size: int
@@ -44,7 +44,7 @@ class Grid:
         """Millimetres of a pixel's side."""
         return WIDTH / self.size
 
-    def place(self, pose: Pose) -> Place:
+    def place(self, pose: HeadPose) -> HeadPosition:
         """Where every voxel lies in a head of that pose."""
         across = ((np.arange(self.size) + 0.5) * self.pixel - WIDTH / 2).astype(np.float32)
         left = across[None, None, :] - np.float32(pose.shift[0])
@@ -53,7 +53,7 @@ class Grid:
         left, front = _rotated(left, front, pose.turn)
         left, up = _rotated(left, up, pose.tilt)
         front, up = _rotated(front, up, pose.nod)
-        return Place(*np.broadcast_arrays(left, front, up))
+        return HeadPosition(*np.broadcast_arrays(left, front, up))
 
     def affine(self) -> Affine:
         """From voxel (slice, row, column) to millimetres to the patient's right, front and top."""
@@ -82,14 +82,14 @@ class Waves:
     numbers: Float[np.ndarray, "wave axis"]
     phases: Float[np.ndarray, " wave"]
 
-    def at(self, place: Place) -> Field:
+    def at(self, place: HeadPosition) -> Field:
         """Its value at every place."""
         total = np.zeros((1, 1, 1), np.float32)
         for angle in self._angles(place):
             total = total + np.cos(angle)
         return total * self._scale
 
-    def nearest_zero(self, place: Place) -> Field:
+    def nearest_zero(self, place: HeadPosition) -> Field:
         """About the way to the nearest surface on which the field is 0, in the units of the place."""
         value = np.zeros((1, 1, 1), np.float32)
         slope = [value, value, value]
@@ -105,7 +105,7 @@ class Waves:
     def _scale(self) -> np.float32:
         return np.float32(np.sqrt(2 / len(self.phases)))
 
-    def _angles(self, place: Place) -> Iterator[Field]:
+    def _angles(self, place: HeadPosition) -> Iterator[Field]:
         """The phase of each wave at every place."""
         for (a, b, c), phase in zip(self.numbers, self.phases, strict=True):
             yield place.left * a + place.front * b + (place.up * c + phase)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from heatcheck.sources.phantoms.brain.space import Field, Place, Waves, draw_waves
+from heatcheck.sources.phantoms.brain.space import Field, HeadPosition, Waves, draw_waves
 
 Form = Literal["round", "irregular"]
 CORE, SWELLING = 0.55, 1.42  # outlines of the dead core and of the swelling, of the tumour's own
@@ -58,27 +58,27 @@ def draw_tumour(generator: np.random.Generator, half: tuple[float, float, float]
     )
 
 
-def pushed(tumour: Tumour, place: Place, depth: Field) -> Place:
+def pushed(tumour: Tumour, place: HeadPosition, depth: Field) -> HeadPosition:
     """Where the tissue lay before the tumour grew; at the skull nothing moves."""
     offset, away = _offset(tumour, place)
     reach = away * np.float32(1 / (1.9 * tumour.radius))
     move = np.float32(tumour.push) * np.exp(-(reach * reach)) * np.clip(depth * np.float32(1 / 14), 0, 1)
     move *= np.minimum(away * np.float32(1 / tumour.radius), 1)
     back = 1 - move / away
-    return Place(*(o * back + np.float32(c) for o, c in zip(offset, tumour.centre, strict=True)))
+    return HeadPosition(*(o * back + np.float32(c) for o, c in zip(offset, tumour.centre, strict=True)))
 
 
-def _offset(tumour: Tumour, place: Place) -> tuple[Place, Field]:
-    offset = Place(*(axis - np.float32(middle) for axis, middle in zip(place, tumour.centre, strict=True)))
+def _offset(tumour: Tumour, place: HeadPosition) -> tuple[HeadPosition, Field]:
+    offset = HeadPosition(*(axis - np.float32(middle) for axis, middle in zip(place, tumour.centre, strict=True)))
     return offset, np.sqrt(offset.left**2 + offset.front**2 + offset.up**2) + np.float32(1e-3)
 
 
-def level(tumour: Tumour, form: Form, place: Place) -> Level:
+def level(tumour: Tumour, form: Form, place: HeadPosition) -> Level:
     """Where every place lies with regard to the tumour in that form."""
     offset, away = _offset(tumour, place)
-    ray = Place(*(axis / away for axis in offset))
+    ray = HeadPosition(*(axis / away for axis in offset))
     if form == "round":
-        stretched = Place(*(axis * np.float32(s) for axis, s in zip(ray, tumour.stretch, strict=True)))
+        stretched = HeadPosition(*(axis * np.float32(s) for axis, s in zip(ray, tumour.stretch, strict=True)))
         outline = 1 + np.float32(0.025) * tumour.dents.at(ray)
         outline /= np.sqrt(stretched.left**2 + stretched.front**2 + stretched.up**2)
     else:

@@ -17,7 +17,7 @@ _SHIFT = 6  # OpenCV draws at 1/64 pixel
 
 
 @dataclass(frozen=True)
-class Pose:
+class ChestPose:
     """How the patient stands before the detector."""
 
     rotation: float = 0.0  # radians
@@ -30,7 +30,7 @@ class Canvas:
     """An image grid that shows the patient's frame under a pose."""
 
     shape: tuple[int, int]
-    pose: Pose = Pose()
+    pose: ChestPose = ChestPose()
 
     @property
     def unit(self) -> float:

@@ -12,18 +12,18 @@ import numpy as np
 from heatcheck.core.records import Map, Mask
 from heatcheck.sources.phantoms.chest.anatomy import LEFT, RIGHT
 from heatcheck.sources.phantoms.chest.canvas import Canvas, Outline, blob
-from heatcheck.sources.phantoms.chest.findings import Scene
+from heatcheck.sources.phantoms.chest.findings import ChestScene
 
 Generator = np.random.Generator
 _SHIFT = 6  # OpenCV draws at 1/64 pixel
 
 
-def normal(scene: Scene, generator: Generator) -> Mask:  # noqa: ARG001 - a normal chest has nothing to draw
+def normal(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - a normal chest has nothing to draw
     """Nothing."""
     return np.zeros(scene.canvas.shape, bool)
 
 
-def bilateral_opacity(scene: Scene, generator: Generator) -> Mask:
+def bilateral_opacity(scene: ChestScene, generator: Generator) -> Mask:
     """Hazy patches in the outer and lower parts of both lungs, through which the vessels still show."""
     mask = np.zeros(scene.canvas.shape, bool)
     strength = generator.uniform(0.17, 0.26)
@@ -39,13 +39,13 @@ def bilateral_opacity(scene: Scene, generator: Generator) -> Mask:
     return mask
 
 
-def _outer_patch(scene: Scene, generator: Generator, side: int, dome: float) -> Outline:
+def _outer_patch(scene: ChestScene, generator: Generator, side: int, dome: float) -> Outline:
     width = scene.anatomy.width
     centre = (side * width * generator.uniform(0.62, 0.92), generator.uniform(-0.02, dome - 0.03))
     return blob(generator, centre, (generator.uniform(0.08, 0.15), generator.uniform(0.09, 0.19)), 0.2)
 
 
-def focal_opacity(scene: Scene, generator: Generator) -> Mask:
+def focal_opacity(scene: ChestScene, generator: Generator) -> Mask:
     """One dense patch of one lung, beside the heart rather than behind it, that hides the vessels."""
     side = RIGHT if generator.random() < 0.5 else LEFT
     y = generator.uniform(-0.42, 0.30)
@@ -61,7 +61,7 @@ def focal_opacity(scene: Scene, generator: Generator) -> Mask:
     return scene.canvas.exact(patch) & scene.lungs[side]
 
 
-def diffuse_fine_pattern(scene: Scene, generator: Generator) -> Mask:
+def diffuse_fine_pattern(scene: ChestScene, generator: Generator) -> Mask:
     """A fine net of lines and small nodules through the whole of both lungs."""
     lungs = scene.lungs[RIGHT] | scene.lungs[LEFT]
     seen = scene.canvas.blurred(lungs.astype(np.float32), 0.004)
@@ -79,7 +79,7 @@ def _net(canvas: Canvas, generator: Generator) -> Map:
     return np.exp(-((noise / 0.28) ** 2))
 
 
-def _grains(scene: Scene, generator: Generator) -> Map:
+def _grains(scene: ChestScene, generator: Generator) -> Map:
     """Nodules of a few millimetres, scattered evenly."""
     count = int(generator.integers(380, 600))
     places = generator.uniform((-scene.anatomy.width, -0.8), (scene.anatomy.width, 0.6), (count, 2))
@@ -91,7 +91,7 @@ def _grains(scene: Scene, generator: Generator) -> Map:
     return scene.canvas.blurred(plane.astype(np.float32) / 255, 0.004)
 
 
-CLASSES: dict[str, Callable[[Scene, Generator], Mask]] = {
+CLASSES: dict[str, Callable[[ChestScene, Generator], Mask]] = {
     "Normal": normal,
     "Bilateral Opacity": bilateral_opacity,
     "Focal Opacity": focal_opacity,

@@ -19,8 +19,8 @@ from heatcheck.sources.phantoms.chest.anatomy import (
     upper_mediastinum,
     vessels,
 )
-from heatcheck.sources.phantoms.chest.canvas import Canvas, Pose, blob, curve, smooth, stroke
-from heatcheck.sources.phantoms.chest.findings import Scene
+from heatcheck.sources.phantoms.chest.canvas import Canvas, ChestPose, blob, curve, smooth, stroke
+from heatcheck.sources.phantoms.chest.findings import ChestScene
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ def draw_exposure(generator: np.random.Generator) -> Exposure:
     )
 
 
-def draw_pose(generator: np.random.Generator) -> Pose:
+def draw_pose(generator: np.random.Generator) -> ChestPose:
     """How the patient stands in one view."""
-    return Pose(
+    return ChestPose(
         rotation=float(np.clip(generator.normal(0, 0.03), -0.08, 0.08)),
         shift=(generator.uniform(-0.06, 0.06), generator.uniform(-0.05, 0.05)),
         scale=generator.uniform(0.93, 1.07),
     )
 
 
-def new_scene(canvas: Canvas, anatomy: Anatomy) -> Scene:
+def new_scene(canvas: Canvas, anatomy: Anatomy) -> ChestScene:
     """A film without findings."""
     lungs = {side: canvas.exact(lung(anatomy, side)) for side in (RIGHT, LEFT)}
     blank = np.zeros(canvas.shape, np.float32)
-    return Scene(canvas, anatomy, lungs, blank, blank.copy(), np.ones_like(blank), np.ones_like(blank))
+    return ChestScene(canvas, anatomy, lungs, blank, blank.copy(), np.ones_like(blank), np.ones_like(blank))
 
 
-def expose(scene: Scene, exposure: Exposure, generator: np.random.Generator) -> Map:
+def expose(scene: ChestScene, exposure: Exposure, generator: np.random.Generator) -> Map:
     """The film's grey values in [0, 1], dense parts bright."""
     canvas = scene.canvas
     absorbed = _absorbed(scene, generator)
@@ -72,7 +72,7 @@ def expose(scene: Scene, exposure: Exposure, generator: np.random.Generator) -> 
     return np.clip(film, 0, 1).astype(np.float32)
 
 
-def _absorbed(scene: Scene, generator: np.random.Generator) -> Map:
+def _absorbed(scene: ChestScene, generator: np.random.Generator) -> Map:
     canvas, anatomy = scene.canvas, scene.anatomy
     x, y = canvas.frame
     trunk = canvas.soft(body(anatomy), blur=0.012)

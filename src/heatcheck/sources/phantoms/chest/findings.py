@@ -19,7 +19,7 @@ Generator = np.random.Generator
 
 
 @dataclass
-class Scene:
+class ChestScene:
     """A film being drawn: what findings add to it or take from it."""
 
     canvas: Canvas
@@ -43,15 +43,15 @@ def _in_lung(generator: Generator, anatomy: Anatomy, side: int, zone: tuple[floa
     return side * float(generator.uniform(0.22, max(0.26, widest))), float(y)
 
 
-def _mottle(scene: Scene, generator: Generator, cells: int, depth: float) -> Map:
+def _mottle(scene: ChestScene, generator: Generator, cells: int, depth: float) -> Map:
     return np.clip(1 + depth * scene.canvas.texture(generator, cells), 0.2, 1.8)
 
 
-def _both_lungs(scene: Scene) -> Mask:
+def _both_lungs(scene: ChestScene) -> Mask:
     return scene.lungs[RIGHT] | scene.lungs[LEFT]
 
 
-def airspace_opacity(scene: Scene, generator: Generator) -> Mask:
+def airspace_opacity(scene: ChestScene, generator: Generator) -> Mask:
     """Hazy patches through which the vessels still show."""
     mask = np.zeros(scene.canvas.shape, bool)
     for side in _sides(generator, both=0.35):
@@ -72,7 +72,7 @@ def airspace_opacity(scene: Scene, generator: Generator) -> Mask:
     return mask
 
 
-def consolidation(scene: Scene, generator: Generator) -> Mask:
+def consolidation(scene: ChestScene, generator: Generator) -> Mask:
     """A dense patch of one lobe that hides the vessels and shows air in the bronchi."""
     side = _sides(generator, both=0.0)[0]
     centre = _in_lung(generator, scene.anatomy, side, (-0.40, 0.36))
@@ -93,7 +93,7 @@ def _step(start: tuple[float, float], angle: float, length: float) -> tuple[floa
     return start[0] + length * float(np.cos(angle)), start[1] + length * float(np.sin(angle))
 
 
-def edema(scene: Scene, generator: Generator) -> Mask:
+def edema(scene: ChestScene, generator: Generator) -> Mask:
     """Bat-wing haze around both hila that blurs the vessels, and short septal lines at the bases."""
     strength = generator.uniform(0.18, 0.27)
     mask = np.zeros(scene.canvas.shape, bool)
@@ -117,7 +117,7 @@ def _septal_line(anatomy: Anatomy, side: int, y: float) -> Outline:
     return stroke(np.array([[rim, y], [rim - side * 0.03, y + 0.004], [rim - side * 0.06, y + 0.01]]), 0.007)
 
 
-def atelectasis(scene: Scene, generator: Generator) -> Mask:
+def atelectasis(scene: ChestScene, generator: Generator) -> Mask:
     """Plate-like bands above the diaphragm, or a collapsed wedge beside the heart."""
     mask = np.zeros(scene.canvas.shape, bool)
     for side in _sides(generator, both=0.25):
@@ -155,7 +155,7 @@ def _wedge(generator: Generator, side: int, dome: float) -> Outline:
     return smooth([(side * x, y) for x, y in corners], 2)
 
 
-def lung_lesion(scene: Scene, generator: Generator) -> Mask:
+def lung_lesion(scene: ChestScene, generator: Generator) -> Mask:
     """One or more round nodules, or a mass."""
     mask = np.zeros(scene.canvas.shape, bool)
     mass = generator.random() < 0.3
@@ -171,7 +171,7 @@ def lung_lesion(scene: Scene, generator: Generator) -> Mask:
     return mask
 
 
-def pleural_effusion(scene: Scene, generator: Generator) -> Mask:
+def pleural_effusion(scene: ChestScene, generator: Generator) -> Mask:
     """Fluid that blunts the angle and climbs the chest wall in a meniscus."""
     mask = np.zeros(scene.canvas.shape, bool)
     x, y = scene.canvas.frame
@@ -189,7 +189,7 @@ def pleural_effusion(scene: Scene, generator: Generator) -> Mask:
     return mask
 
 
-def pneumothorax(scene: Scene, generator: Generator) -> Mask:
+def pneumothorax(scene: ChestScene, generator: Generator) -> Mask:
     """Air outside the lung: a crescent without vessels, bounded by a thin pleural line."""
     side = _sides(generator, both=0.0)[0]
     rim = lung(scene.anatomy, side)
@@ -216,17 +216,17 @@ def _largest(mask: Mask) -> Mask:
     return np.asarray(labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax())) if count > 1 else mask
 
 
-def cardiomegaly(scene: Scene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
+def cardiomegaly(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
     """The outline of the heart, which the anatomy has enlarged."""
     return scene.canvas.exact(heart(scene.anatomy))
 
 
-def enlarged_cardiomediastinum(scene: Scene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
+def enlarged_cardiomediastinum(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
     """The outline of heart and great vessels, which the anatomy has widened."""
     return scene.canvas.exact(heart(scene.anatomy), upper_mediastinum(scene.anatomy))
 
 
-def support_devices(scene: Scene, generator: Generator) -> Mask:
+def support_devices(scene: ChestScene, generator: Generator) -> Mask:
     """One or more of tube, line, pacemaker, gastric tube and drain."""
     drawing = draw_devices(scene.canvas, scene.anatomy, generator)
     scene.metal += drawing.density
@@ -248,7 +248,7 @@ class Finding:
     """How often a finding occurs and how it is drawn."""
 
     prevalence: float
-    draw: Callable[[Scene, Generator], Mask]
+    draw: Callable[[ChestScene, Generator], Mask]
 
 
 FINDINGS: dict[str, Finding] = {

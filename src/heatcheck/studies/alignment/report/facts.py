@@ -20,7 +20,7 @@ GIVEN = "given"  # the initialisation of weights of which nothing was said
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseRecord:
     """One base model: an architecture that began in one way."""
 
     name: str
@@ -42,7 +42,7 @@ class Base:
 class Pipeline:
     """A base model with a method: what a score against masks really grades."""
 
-    base: Base
+    base: BaseRecord
     method: Entrant
 
     @property
@@ -72,19 +72,19 @@ def _without_note(row: Estimate) -> Estimate:
     return replace(row, reason="; ".join(row.reason.split("; ")[1:]))
 
 
-def bases(evidence: Evidence) -> tuple[Base, ...]:
+def bases(evidence: Evidence) -> tuple[BaseRecord, ...]:
     """The run's base models in its order."""
     told = {str(facts["name"]): facts for facts in evidence.run.manifest.get("models") or []}
     return tuple(_base(model.name, model.label, told.get(model.name, {})) for model in evidence.models)
 
 
-def _base(name: str, label: str, facts: Mapping[str, Any]) -> Base:
+def _base(name: str, label: str, facts: Mapping[str, Any]) -> BaseRecord:
     words = {key: str(facts.get(key) or "") for key in ("description", "architecture", "family", "initialisation")}
     pretrained, tuned = bool(facts.get("pretrained")), bool(facts.get("fine_tuned", True))
-    return Base(name, label, **words, pretrained=pretrained, fine_tuned=tuned)
+    return BaseRecord(name, label, **words, pretrained=pretrained, fine_tuned=tuned)
 
 
-def tuned_bases(evidence: Evidence) -> tuple[Base, ...]:
+def tuned_bases(evidence: Evidence) -> tuple[BaseRecord, ...]:
     """The base models from which networks were fine-tuned."""
     return tuple(base for base in bases(evidence) if base.fine_tuned)
 

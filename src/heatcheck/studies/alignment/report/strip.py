@@ -28,7 +28,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class ScoreStrip:
     """A strip before it is drawn; `marks` name values of the axis, `limits` are shared by strips to be compared."""
 
     title: str
@@ -51,7 +51,7 @@ def limits_of(
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
 
 
-def draw(strip: Strip) -> Markup:
+def draw(strip: ScoreStrip) -> Markup:
     """The strip as inline SVG."""
     axis = Axis(*strip.limits, _LEFT, _RIGHT)
     bottom = _TOP + _STEP * len(strip.lines)
@@ -62,7 +62,7 @@ def draw(strip: Strip) -> Markup:
     return svg.picture((WIDTH, bottom + 6), strip.title, f"{told}.", parts)
 
 
-def _marks(strip: Strip, axis: Axis, bottom: float) -> list[Markup]:
+def _marks(strip: ScoreStrip, axis: Axis, bottom: float) -> list[Markup]:
     parts = [svg.line(axis.at(value), _TOP - 4, axis.at(value), bottom, "end-mark") for value in strip.marks]
     names = [_Name(axis.at(value), name) for value, name in sorted(strip.marks.items())]
     return parts + [svg.words(each.x, _TOP - 8, each.words, "tick", each.anchor) for each in _apart(names)]

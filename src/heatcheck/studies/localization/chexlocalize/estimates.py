@@ -33,7 +33,7 @@ def paper_estimates(
     paper's own numbers are made where the run holds scores under its rules.
     """
     predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
-    tables = _Tables(folder, settings, predictions, shapes)
+    tables = _ModelTables(folder, settings, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, settings)
     slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
     rows = corrected(slopes, FAMILY)  # of all at once, for the report shows all of them at once
@@ -46,7 +46,7 @@ def paper_estimates(
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
+class _ModelTables:
     """A run's tables for one model; scores are read when asked for, for a large run has millions of each metric."""
 
     folder: Path

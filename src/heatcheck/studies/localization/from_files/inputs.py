@@ -22,7 +22,7 @@ Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ScoreFiles:
     """The files of one call."""
 
     maps: Mapping[str, Path]  # by the name of the method that made them
@@ -39,7 +39,7 @@ class Given:
 class ScoreInputs:
     """Everything that is scored, indexed by image id; nothing is matched by position."""
 
-    given: Given
+    given: ScoreFiles
     maps: Mapping[str, MapsByImage]  # by method
     truth: Annotations
     human: Annotations | None
@@ -92,7 +92,7 @@ class ScoreInputs:
                         yield method, image, finding
 
 
-def read_inputs(given: Given) -> ScoreInputs:
+def read_inputs(given: ScoreFiles) -> ScoreInputs:
     """The inputs, or one sentence on what does not fit together."""
     maps = {method: find_maps(folder) for method, folder in given.maps.items()}
     truth = read_annotations(given.truth)
@@ -127,7 +127,7 @@ def _labelled(path: Path) -> dict[str, CaseKey]:
     return {key.case: key for key in keys}
 
 
-def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given: Given) -> None:
+def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given: ScoreFiles) -> None:
     for method, by_image in maps.items():
         if not set(by_image) & set(truth):
             raise InputError(
@@ -136,7 +136,7 @@ def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given
             )
 
 
-def _findings(truth: Annotations, maps: Mapping[str, MapsByImage], given: Given) -> tuple[str, ...]:
+def _findings(truth: Annotations, maps: Mapping[str, MapsByImage], given: ScoreFiles) -> tuple[str, ...]:
     """The benchmark's ten findings under its preset; else the findings the truth speaks of."""
     known = {*truth.findings, *CHEXPERT}
     for by_image in maps.values():

@@ -28,7 +28,7 @@ from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, S
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.facts import rule_notes
-from heatcheck.studies.localization.from_files.inputs import Given, ScoreInputs, read_inputs
+from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs
 from heatcheck.studies.localization.from_files.maps import read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings, Slice
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
@@ -153,7 +153,7 @@ class ScorePlan:
 
 
 def score_maps(
-    given: Given,
+    given: ScoreFiles,
     settings: RegionSettings,
     out: Path,
     options: ScoreOptions,
@@ -221,13 +221,13 @@ def _size(shape: str) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def _written(out: Path, given: Given) -> int:
+def _written(out: Path, given: ScoreFiles) -> int:
     if given.preset != "chexlocalize":
         return 0
     return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
 
 
-def _slice_notes(given: Given, settings: RegionSettings) -> Iterator[str]:
+def _slice_notes(given: ScoreFiles, settings: RegionSettings) -> Iterator[str]:
     if settings.slice == "full" and given.preset == "recommended":
         yield "Overlap on all images was asked for: in the report it is the measure “IoU, all cases”."
 

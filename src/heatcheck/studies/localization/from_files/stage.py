@@ -23,7 +23,7 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
 from heatcheck.running.cases import in_order, success
-from heatcheck.scoring.rows import Comparison, Marks, Place, ScoringRule, human_rows, marks_of, score_map
+from heatcheck.scoring.rows import MapMarks, MapTarget, MarksAndTruth, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs
@@ -71,7 +71,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
             rule = ScoringRule(self.metrics, region, cutoff, rules=self.inputs.scoring_rules)
             self._require_probability(stored, finding)
             for method in self.inputs.maps:
-                place = Place(stored.case, finding, method, stored.probabilities[finding])
+                place = MapTarget(stored.case, finding, method, stored.probabilities[finding])
                 scored, record = self._score(stored, place, rule)
                 scores += scored
                 regions += record
@@ -102,7 +102,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
         record = CaseRecord(key.case, key.patient, "ok", annotated=1)
         return ShardTables(scores=tuple(sorted(scores, key=by_case)), cases=(record,))
 
-    def _score(self, stored: StoredMaps, place: Place, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
+    def _score(self, stored: StoredMaps, place: MapTarget, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
         values = stored.on_image(place.method, place.finding)
         if values is None:
             return self._missing(place, rule), []
@@ -112,16 +112,16 @@ class ScoreStage(CaseStage[str, CaseKey]):
         # the benchmark does not look at labels: every map has its region
         return scored.rows, [region_record(place, scored.marks or marks_of(place, values, rule))]
 
-    def _missing(self, place: Place, rule: ScoringRule) -> list[Score]:
+    def _missing(self, place: MapTarget, rule: ScoringRule) -> list[Score]:
         """The rows of a map that was not given: undefined, or with the benchmark's rule an empty region."""
         rows = score_map(place, Measured(math.nan, NO_MAP), MODEL, rule).rows
         if self.inputs.rules.missing_map == "error" or place.truth is None:
             return rows
-        compared = Marks(place.truth, np.zeros(place.truth.shape, bool), place.truth).against(place.truth)
+        compared = MapMarks(place.truth, np.zeros(place.truth.shape, bool), place.truth).against(place.truth)
         return [self._of_nothing(row, compared, rule) for row in rows]
 
     @staticmethod
-    def _of_nothing(row: Score, compared: Comparison, rule: ScoringRule) -> Score:
+    def _of_nothing(row: Score, compared: MarksAndTruth, rule: ScoringRule) -> Score:
         metric = METRICS[row.metric]
         left_out = rule.rules.empty_region == "left_out" and row.metric != "iou_full"
         if metric.needs is not Needs.REGION or left_out:
@@ -139,7 +139,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
             )
 
 
-def region_record(place: Place, marks: Marks) -> RegionRecord:
+def region_record(place: MapTarget, marks: MapMarks) -> RegionRecord:
     """The region as others can read it, and what it has in common with the truth."""
     region: Mask = marks.region
     truth = place.truth

@@ -22,7 +22,7 @@ from heatcheck.running.progress import Silent, Watcher
 from heatcheck.runs.tables import replaced
 from heatcheck.scoring.presets import Rules, rules_with
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
-from heatcheck.studies.localization.from_files.inputs import Given, ScoreInputs, read_inputs
+from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs
 from heatcheck.studies.localization.from_files.maps import StoredMaps, is_sized, read_stored
 from heatcheck.studies.localization.from_files.settings import TUNING_RECORD, smoothing
 
@@ -58,7 +58,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuningResult:
     """What a tuning found, and where its tables lie."""
 
     findings: tuple[Tuning, ...]
@@ -67,8 +67,8 @@ class Tuned:
 
 
 def tune(
-    given: Given, out: Path, smooths: Sequence[float] = (), watcher: Watcher | None = None, workers: int = 2
-) -> Tuned:
+    given: ScoreFiles, out: Path, smooths: Sequence[float] = (), watcher: Watcher | None = None, workers: int = 2
+) -> TuningResult:
     """The best threshold and cutoff of each finding, written as tables into the folder `out`."""
     watcher = watcher or Silent()
     smooths = (0.0, *(smooth for smooth in smooths if smooth)) if smooths else ()  # does smoothing help at all?
@@ -87,7 +87,7 @@ def tune(
             found[finding].append(one)
         watcher.advance()
     tunings = tuple(_tuned(finding, rows, inputs.rules, smooths) for finding, rows in found.items())
-    return Tuned(tunings, _write(out, tunings, inputs, smooths), (*inputs.notes, *_remarks(tunings)))
+    return TuningResult(tunings, _write(out, tunings, inputs, smooths), (*inputs.notes, *_remarks(tunings)))
 
 
 def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRule]) -> dict[str, Overlaps]:

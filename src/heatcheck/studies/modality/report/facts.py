@@ -33,7 +33,7 @@ class Primary:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodFacts:
+class MethodNotes:
     """What a reader should know of a method before its scores."""
 
     entrant: Entrant
@@ -44,7 +44,7 @@ class MethodFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldRecord:
     """One network and its share of the cases."""
 
     number: int
@@ -137,16 +137,16 @@ def folds_of(evidence: Evidence) -> tuple[int, ...]:
     return tuple(range(1, int(evidence.run.manifest.get("folds") or 1) + 1))
 
 
-def each_fold(evidence: Evidence) -> tuple[Fold, ...]:
+def each_fold(evidence: Evidence) -> tuple[FoldRecord, ...]:
     """What is known of every fold."""
     return tuple(_fold(facts) for facts in evidence.run.manifest.get("per_fold") or [])
 
 
-def _fold(facts: Mapping[str, Any]) -> Fold:
+def _fold(facts: Mapping[str, Any]) -> FoldRecord:
     training, validation, test = (int(facts.get(name) or 0) for name in ("training", "validation", "test"))
     epoch = facts.get("epoch")
     classes = {str(name): int(number) for name, number in (facts.get("classes") or {}).items()}
-    return Fold(int(facts["fold"]), training, validation, test, classes, None if epoch is None else int(epoch))
+    return FoldRecord(int(facts["fold"]), training, validation, test, classes, None if epoch is None else int(epoch))
 
 
 def trained_here(evidence: Evidence) -> bool:
@@ -170,15 +170,15 @@ def is_drawn(evidence: Evidence) -> bool:
     return str((evidence.run.manifest.get("source") or {}).get("name") or "").startswith("phantom")
 
 
-def methods_told(evidence: Evidence) -> tuple[MethodFacts, ...]:
+def methods_told(evidence: Evidence) -> tuple[MethodNotes, ...]:
     """Every method of the run with what it needs."""
     told = {str(facts["name"]): facts for facts in evidence.run.manifest.get("methods") or []}
     return tuple(_method(entrant, told.get(entrant.name, {})) for entrant in evidence.methods)
 
 
-def _method(entrant: Entrant, facts: Mapping[str, Any]) -> MethodFacts:
+def _method(entrant: Entrant, facts: Mapping[str, Any]) -> MethodNotes:
     words = (str(facts.get(name) or "") for name in ("access", "models", "speed"))
-    return MethodFacts(entrant, bool(facts.get("shares_modalities")), *words)
+    return MethodNotes(entrant, bool(facts.get("shares_modalities")), *words)
 
 
 def shared_of(evidence: Evidence) -> frozenset[str]:

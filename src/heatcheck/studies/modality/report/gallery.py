@@ -17,7 +17,7 @@ from heatcheck.report.gallery import (
     orientation,
 )
 from heatcheck.report.numbers import SCORE, SHARE, number
-from heatcheck.report.pictures import Contour, Strip, simplified
+from heatcheck.report.pictures import Contour, SliceStrip, simplified
 from heatcheck.studies.modality.report.facts import folds_of, game, modalities_of, phi
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
 from heatcheck.studies.modality.vocabulary import SHARED_MAP, ModalityEntry, ModalityMapsEntry
@@ -29,7 +29,7 @@ _TOLERANCE = 0.15  # pixels that a simplified outline may stray
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class PictureDetail:
     """How finely pictures are kept: sides of images and maps in pixels, grey levels of maps, and slices at most."""
 
     image: int
@@ -38,8 +38,13 @@ class Detail:
     slices: int
 
 
-SINGLE = (Detail(320, 160, 64, 1), Detail(256, 112, 32, 1))
-STACK = (Detail(192, 112, 64, 48), Detail(160, 80, 32, 32), Detail(128, 64, 16, 24), Detail(112, 48, 16, 12))
+SINGLE = (PictureDetail(320, 160, 64, 1), PictureDetail(256, 112, 32, 1))
+STACK = (
+    PictureDetail(192, 112, 64, 48),
+    PictureDetail(160, 80, 32, 32),
+    PictureDetail(128, 64, 16, 24),
+    PictureDetail(112, 48, 16, 12),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def modality_gallery(evidence: Evidence, budget: int) -> Gallery[ModalityCard]:
     return gallery_of(evidence, ModalityEntry, lambda entry, folder: _card(evidence, entry, folder, detail), room)
 
 
-def _about(evidence: Evidence, entries: Iterable[ModalityEntry], detail: Detail) -> int:
+def _about(evidence: Evidence, entries: Iterable[ModalityEntry], detail: PictureDetail) -> int:
     """The weight of the first card that can be made, from some of its methods; 0 where none can."""
     for entry in entries:
         some = replace(entry, maps=entry.maps[::_SOME])
@@ -134,11 +139,11 @@ def _about(evidence: Evidence, entries: Iterable[ModalityEntry], detail: Detail)
     return 0
 
 
-def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Detail) -> ModalityCard:
+def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: PictureDetail) -> ModalityCard:
     height, width = entry.shape
     kept = kept_slices(entry.slices, entry.start, detail.slices)
-    images = Strip(entry.slices, kept, detail.image)
-    maps = Strip(entry.slices, kept, detail.map, detail.levels)
+    images = SliceStrip(entry.slices, kept, detail.image)
+    maps = SliceStrip(entry.slices, kept, detail.map, detail.levels)
     order = [method.name for method in (*sorted_by_msfi(evidence), *evidence.floors)]
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     return ModalityCard(
@@ -189,7 +194,7 @@ def _importance(evidence: Evidence, entry: ModalityEntry, modality: str) -> str:
     return "" if row is None or math.isnan(row.value) else number(row.value, SCORE.rounded(2))
 
 
-def _method_maps(entry: ModalityMapsEntry, folder: Path, strip: Strip, labels: Mapping[str, str]) -> MethodMaps:
+def _method_maps(entry: ModalityMapsEntry, folder: Path, strip: SliceStrip, labels: Mapping[str, str]) -> MethodMaps:
     return MethodMaps(
         label=labels.get(entry.method, entry.method),
         maps={name: strip.map_uri(folder, file) for name, file in entry.files.items()},

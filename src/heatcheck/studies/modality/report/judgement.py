@@ -33,7 +33,7 @@ SURELY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ModalityJudgement:
     """One method under the criterion, with the numbers behind it."""
 
     entrant: Entrant
@@ -46,7 +46,7 @@ class Judgement:
     marks: bool | None  # the lesion
 
 
-def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
+def judge(evidence: Evidence, entrant: Entrant) -> ModalityJudgement:
     """The criterion applied to one method."""
     shares = entrant.name in shared_of(evidence)
     correlation, msfi = (
@@ -55,13 +55,13 @@ def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
     difference = evidence.find("difference", "msfi", ALL_FINDINGS, entrant.name)
     names = False if shares else _above_zero(correlation)
     marks = _beats(difference)
-    return Judgement(entrant, _outcome(names, marks), shares, correlation, msfi, difference, names, marks)
+    return ModalityJudgement(entrant, _outcome(names, marks), shares, correlation, msfi, difference, names, marks)
 
 
-def judgements(evidence: Evidence) -> list[Judgement]:
+def judgements(evidence: Evidence) -> list[ModalityJudgement]:
     """Every method, those that do both first, the highest MSFI first within each outcome."""
 
-    def place(made: Judgement) -> tuple[int, float]:
+    def place(made: ModalityJudgement) -> tuple[int, float]:
         value = made.msfi.value if made.msfi else math.nan
         return ORDER.index(made.outcome), math.inf if math.isnan(value) else -value
 

@@ -17,7 +17,15 @@ from heatcheck.studies.modality.report.facts import (
     needs_images,
     phi,
 )
-from heatcheck.studies.modality.report.judgement import BOTH, LESION, MODALITY, NEITHER, UNKNOWN, Judgement, judgements
+from heatcheck.studies.modality.report.judgement import (
+    BOTH,
+    LESION,
+    MODALITY,
+    NEITHER,
+    UNKNOWN,
+    ModalityJudgement,
+    judgements,
+)
 from heatcheck.studies.modality.vocabulary import UNIFORM, bounds, first_among
 
 NOISE = (
@@ -142,7 +150,7 @@ def _shows(evidence: Evidence) -> str:
     return text + "."
 
 
-def _best(evidence: Evidence, both: Sequence[Judgement], judged: int) -> str:
+def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) -> str:
     floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
     against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
     methods = count(judged, "method")
@@ -166,6 +174,6 @@ def _best(evidence: Evidence, both: Sequence[Judgement], judged: int) -> str:
     )
 
 
-def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+def _said(made: Sequence[ModalityJudgement], one: str, several: str) -> str:
     names = [judgement.entrant.label for judgement in made]
     return f"{few(names)} {one if len(names) == 1 else several}" if names else ""

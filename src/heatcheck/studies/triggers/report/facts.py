@@ -17,7 +17,7 @@ PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class TriggerRecord:
     """One trigger as the run describes it; `size` is its side on an image of 224 pixels, where it has one."""
 
     name: str
@@ -40,7 +40,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Grading:
+class AttackSummary:
     """In how many seeds the attack with a trigger worked, and why it did not in the others."""
 
     graded: int
@@ -80,12 +80,12 @@ def _without_note(row: Estimate) -> Estimate:
     return row if math.isnan(row.value) or lacks_interval(row) else replace(row, reason="")
 
 
-def triggers_of(evidence: Evidence) -> tuple[Trigger, ...]:
+def triggers_of(evidence: Evidence) -> tuple[TriggerRecord, ...]:
     """The run's triggers in its order."""
     told = [_trigger(facts) for facts in evidence.run.manifest.get("triggers") or []]
     names = {trigger.name for trigger in told}
     others = [name for name in evidence.run.manifest.get("findings") or [] if name not in names]
-    return tuple(_told_apart([*told, *(Trigger(name, name) for name in others)]))
+    return tuple(_told_apart([*told, *(TriggerRecord(name, name) for name in others)]))
 
 
 def artefacts_of(evidence: Evidence) -> tuple[str, ...]:
@@ -98,19 +98,19 @@ def seeds_of(evidence: Evidence) -> tuple[int, ...]:
     return tuple(int(seed) for seed in evidence.run.manifest.get("seeds") or [])
 
 
-def grading(evidence: Evidence, trigger: str) -> Grading:
+def grading(evidence: Evidence, trigger: str) -> AttackSummary:
     """Where the methods were graded on this trigger."""
     rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in seeds_of(evidence)}
     by_seed = {seed: row for seed, row in rows.items() if row}
     if not by_seed:
         pooled = evidence.find("graded", "asr", trigger)
         graded = 0 if pooled is None or math.isnan(pooled.value) else int(pooled.value)
-        return Grading(graded, pooled.n_cases if pooled else 0, {})
+        return AttackSummary(graded, pooled.n_cases if pooled else 0, {})
     failed = {seed: row.reason or "no reason recorded" for seed, row in sorted(by_seed.items()) if row.value != 1}
-    return Grading(len(by_seed) - len(failed), len(by_seed), failed)
+    return AttackSummary(len(by_seed) - len(failed), len(by_seed), failed)
 
 
-def graded_triggers(evidence: Evidence) -> tuple[Trigger, ...]:
+def graded_triggers(evidence: Evidence) -> tuple[TriggerRecord, ...]:
     """The triggers on which the attack worked in at least one seed."""
     return tuple(trigger for trigger in triggers_of(evidence) if grading(evidence, trigger.name).graded)
 
@@ -126,13 +126,13 @@ def architecture(evidence: Evidence) -> str:
     return evidence.models[0].label
 
 
-def _trigger(facts: Mapping[str, Any]) -> Trigger:
+def _trigger(facts: Mapping[str, Any]) -> TriggerRecord:
     name, size = str(facts["name"]), facts.get("size")
     words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
     sides = facts.get("pixels")
     pixels = " × ".join(str(side) for side in sides) if isinstance(sides, list) else ""
     others = {key: value for key, value in (facts.get("settings") or {}).items() if key != "size"}
-    return Trigger(
+    return TriggerRecord(
         name,
         str(facts.get("label") or name),
         **words,
@@ -142,7 +142,7 @@ def _trigger(facts: Mapping[str, Any]) -> Trigger:
     )
 
 
-def _told_apart(triggers: Sequence[Trigger]) -> list[Trigger]:
+def _told_apart(triggers: Sequence[TriggerRecord]) -> list[TriggerRecord]:
     """The triggers with the name beside the label where several share a label."""
     times = Counter(trigger.label for trigger in triggers)
     return [replace(t, label=f"{t.label} ({t.name})") if times[t.label] > 1 else t for t in triggers]

@@ -14,7 +14,7 @@ from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.caveats import caveats
 from heatcheck.studies.triggers.report.facts import (
-    Trigger,
+    TriggerRecord,
     architecture,
     graded_triggers,
     noted_once,
@@ -104,7 +104,9 @@ def _sensitivity(evidence: Evidence) -> Mapping[str, object] | None:
     return {"made": made} if made else None
 
 
-def _explained(evidence: Evidence, metrics: Sequence[str], triggers: Sequence[Trigger]) -> list[tuple[Matrix, str]]:
+def _explained(
+    evidence: Evidence, metrics: Sequence[str], triggers: Sequence[TriggerRecord]
+) -> list[tuple[Matrix, str]]:
     """The tables that exist, each with the sentence that says what it measures."""
     made = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
     return [(table, plain(evidence.measures[metric]).sentence) for table, metric in made if table]

@@ -10,8 +10,8 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import Trigger
-from heatcheck.studies.triggers.report.tables import EVERY, Place
+from heatcheck.studies.triggers.report.facts import TriggerRecord
+from heatcheck.studies.triggers.report.tables import EVERY, TriggerColumn
 
 RANDOM_BOXES = "random boxes of the same size"
 
@@ -22,11 +22,11 @@ def overall(evidence: Evidence, metric: str) -> Panel | None:
     return Panel(plain(evidence.measures[metric]).name, panels[0].plot) if panels else None
 
 
-def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[Trigger], kind: str = "method") -> list[Panel]:
+def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord], kind: str = "method") -> list[Panel]:
     """A panel a trigger, on one scale; `kind` is the shape that a method has."""
     if metric not in evidence.measures:
         return []
-    made = {trigger: _rows(Place(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
+    made = {trigger: _rows(TriggerColumn(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
     made = {trigger: rows for trigger, rows in made.items() if rows}
     words = plain(evidence.measures[metric])
     values = [v for rows in made.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
@@ -37,7 +37,7 @@ def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[Trigger], kin
     ]
 
 
-def _rows(place: Place, kind: str) -> list[PlotRow]:
+def _rows(place: TriggerColumn, kind: str) -> list[PlotRow]:
     """Methods, best first, then floors."""
     sign = -1 if place.higher_is_better else 1
 
@@ -50,7 +50,7 @@ def _rows(place: Place, kind: str) -> list[PlotRow]:
     return [_row(place, entrant, kind) for entrant in entrants if place.of(entrant)]
 
 
-def _row(place: Place, entrant: Entrant, kind: str) -> PlotRow:
+def _row(place: TriggerColumn, entrant: Entrant, kind: str) -> PlotRow:
     estimate, floor, area = place.of(entrant), place.beside(entrant, f"{place.metric}_floor"), _area(place, entrant)
     is_floor = entrant.kind == "floor"
     marks = [] if math.isnan(floor) else [Mark("floor", RANDOM_BOXES, floor)]
@@ -63,6 +63,6 @@ def _row(place: Place, entrant: Entrant, kind: str) -> PlotRow:
     return PlotRow(f"{entrant.label} (floor)" if is_floor else entrant.label, area, tuple(marks))
 
 
-def _area(place: Place, entrant: Entrant) -> str:
+def _area(place: TriggerColumn, entrant: Entrant) -> str:
     area = place.beside(entrant, "box_area")
     return "" if math.isnan(area) else f"box {number(area, SHARE)}"

@@ -7,8 +7,8 @@ from typing import Any
 from heatcheck.core.records import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
-from heatcheck.studies.triggers.report.facts import Trigger
-from heatcheck.studies.triggers.report.tables import EVERY, SHORT, Place, detection_table
+from heatcheck.studies.triggers.report.facts import TriggerRecord
+from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Preset:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RulePart:
     """What was scored under several rules: its condition, what its means are over, and the metrics to look at."""
 
     facts: Mapping[str, str | float]
-    every: Trigger
+    every: TriggerRecord
     noun: str
     metrics: Sequence[str]  # the most telling one first
 
@@ -40,7 +40,7 @@ class Part:
         return sorted({facts[fact] for facts in found if facts == {**self.facts, fact: facts.get(fact)}})
 
 
-TRIGGERS = Part({}, EVERY, "triggers", ("trigger_iou", "recovered", "box_area"))
+TRIGGERS = RulePart({}, EVERY, "triggers", ("trigger_iou", "recovered", "box_area"))
 
 
 def main_rule(evidence: Evidence) -> str:
@@ -55,14 +55,14 @@ def rules_of(evidence: Evidence) -> Mapping[str, Mapping[str, float]]:
     return {str(name): {key: float(value) for key, value in rule.items()} for name, rule in rules.items()}
 
 
-def by_preset(evidence: Evidence, part: Part = TRIGGERS) -> Matrix | None:
+def by_preset(evidence: Evidence, part: RulePart = TRIGGERS) -> Matrix | None:
     """The metrics over all triggers under every preset; None where only one was tried."""
     presets = presets_tried(evidence, part)
     if len(presets) < 2:
         return None
     seen = [part.of(evidence), *(part.of(evidence, preset=preset.name) for preset in presets[1:])]
     places = [
-        Place(each, metric, part.every, SHORT[metric][0].upper() + SHORT[metric][1:], preset.label)
+        TriggerColumn(each, metric, part.every, SHORT[metric][0].upper() + SHORT[metric][1:], preset.label)
         for metric in part.metrics
         if metric in evidence.measures
         for preset, each in zip(presets, seen, strict=True)
@@ -70,7 +70,7 @@ def by_preset(evidence: Evidence, part: Part = TRIGGERS) -> Matrix | None:
     return detection_table(f"Ways to make a box, over all {part.noun}", places)
 
 
-def presets_tried(evidence: Evidence, part: Part = TRIGGERS) -> list[Preset]:
+def presets_tried(evidence: Evidence, part: RulePart = TRIGGERS) -> list[Preset]:
     """The presets under which this part was scored, the leading one first."""
     names = [_leading(evidence), *(str(name) for name in part.values(evidence, "preset"))]
     told = {preset.name: preset for preset in _presets(evidence)}

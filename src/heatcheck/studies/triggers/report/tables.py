@@ -12,9 +12,9 @@ from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import Trigger, grading, triggers_of
+from heatcheck.studies.triggers.report.facts import TriggerRecord, grading, triggers_of
 
-EVERY = Trigger(ALL_FINDINGS, "All triggers")
+EVERY = TriggerRecord(ALL_FINDINGS, "All triggers")
 SHORT = {
     "trigger_iou": "IoU",
     "trigger_mask_iou": "mask IoU",
@@ -26,12 +26,12 @@ Found = dict[Entrant, list[Estimate | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TriggerColumn:
     """A column: one metric on one trigger, or over all of them, under one rule."""
 
     seen: Evidence  # the run under that rule
     metric: str
-    trigger: Trigger
+    trigger: TriggerRecord
     heading: str
     aside: str = ""  # below the heading; the number of images where nothing else is said
 
@@ -59,11 +59,11 @@ class Place:
         return self.seen.value("mean", metric, self.finding, entrant.name)
 
 
-def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[Trigger]) -> Matrix | None:
+def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord]) -> Matrix | None:
     """One metric on these triggers; None where nothing was estimated."""
     if metric not in evidence.measures or not triggers:
         return None
-    places = [Place(evidence, metric, trigger, trigger.label) for trigger in triggers]
+    places = [TriggerColumn(evidence, metric, trigger, trigger.label) for trigger in triggers]
     return detection_table(plain(evidence.measures[metric]).name, places)
 
 
@@ -73,7 +73,9 @@ def dynamic_table(evidence: Evidence) -> Matrix | None:
     sizes = [trigger.size for trigger in triggers]
     by_size = None not in sizes and len(set(sizes)) == len(sizes)
     places = [
-        Place(evidence, metric, trigger, f"{f'{trigger.size} px' if by_size else trigger.label}: {SHORT[metric]}")
+        TriggerColumn(
+            evidence, metric, trigger, f"{f'{trigger.size} px' if by_size else trigger.label}: {SHORT[metric]}"
+        )
         for trigger in triggers
         for metric in ("trigger_iou", "overlap_difference", "recovered")
         if metric in evidence.measures
@@ -81,7 +83,7 @@ def dynamic_table(evidence: Evidence) -> Matrix | None:
     return detection_table("Dynamic triggers, by size", places) if places else None
 
 
-def detection_table(caption: str, places: Sequence[Place]) -> Matrix | None:
+def detection_table(caption: str, places: Sequence[TriggerColumn]) -> Matrix | None:
     """Methods and floors against these columns, best underlined, published rows below; None where nothing was made."""
     evidence = places[0].seen
     found: Found = {e: [place.of(e) for place in places] for e in (*evidence.methods, *evidence.floors)}
@@ -114,12 +116,12 @@ def _best(rows: list[Row], found: Found, chosen: Sequence[bool], *, highest: boo
     ]
 
 
-def _is_merit(place: Place) -> bool:
+def _is_merit(place: TriggerColumn) -> bool:
     """Whether there is a best: neither a small nor a large box is good by itself."""
     return place.metric != "box_area"
 
 
-def _order(first: Place) -> Callable[[Entrant], float]:
+def _order(first: TriggerColumn) -> Callable[[Entrant], float]:
     """Best first by the first column."""
     sign = -1 if first.higher_is_better else 1
 
@@ -130,7 +132,7 @@ def _order(first: Place) -> Callable[[Entrant], float]:
     return place
 
 
-def _cell(place: Place, entrant: Entrant, notes: Footnotes) -> Cell:
+def _cell(place: TriggerColumn, entrant: Entrant, notes: Footnotes) -> Cell:
     row = place.of(entrant)
     if row is None and place.finding != ALL_FINDINGS:
         made = grading(place.seen, place.finding)
@@ -141,7 +143,7 @@ def _cell(place: Place, entrant: Entrant, notes: Footnotes) -> Cell:
     return cell if row is None or math.isnan(row.value) else replace(cell, outcome=told_beside(place, entrant))
 
 
-def told_beside(place: Place, entrant: Entrant) -> str:
+def told_beside(place: TriggerColumn, entrant: Entrant) -> str:
     """The random-box floor of the same number, and the box's area: without them neither overlap nor recovery speaks."""
     floor, area = (place.beside(entrant, metric) for metric in (f"{place.metric}_floor", "box_area"))
     told = [] if math.isnan(floor) else [f"floor {number(floor, _brief(place.unit))}"]
@@ -159,7 +161,7 @@ def _images(found: Found, column: int) -> str:
     return f"n {spread(counts)}" if counts else ""
 
 
-def _published(places: Sequence[Place], notes: Footnotes) -> list[Row]:
+def _published(places: Sequence[TriggerColumn], notes: Footnotes) -> list[Row]:
     rows = []
     units = [place.unit if place.unit == SHARE else place.unit.rounded(4) for place in places]
     for entrant in places[0].seen.methods:

@@ -42,7 +42,7 @@ SURELY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class TriggerJudgement:
     """What the criterion says of one method, and the numbers behind it."""
 
     entrant: Entrant
@@ -69,12 +69,12 @@ class Judgement:
         return self.outcome == PARTLY and self.recovers and self.undoes_half and not self.fits and self.uncovered < HALF
 
 
-def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
+def judge(evidence: Evidence, entrant: Entrant) -> TriggerJudgement:
     """The criterion applied to one method over all triggers."""
     overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
     overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
     uncovered = evidence.value("mean", "uncovered", ALL_FINDINGS, entrant.name)
-    made = Judgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
+    made = TriggerJudgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
     if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
         return made
     if overlaps and recovers and made.fits and made.undoes_half:
@@ -84,11 +84,11 @@ def judge(evidence: Evidence, entrant: Entrant) -> Judgement:
     return replace(made, outcome=PARTLY if overlaps or recovers else NOT)
 
 
-def judgements(evidence: Evidence) -> list[Judgement]:
+def judgements(evidence: Evidence) -> list[TriggerJudgement]:
     """Every method, those that find triggers first, the highest overlap first within each outcome."""
     order = (FINDS, PARTLY, NOT, UNKNOWN)
 
-    def place(made: Judgement) -> tuple[int, float]:
+    def place(made: TriggerJudgement) -> tuple[int, float]:
         value = made.overlap.value if made.overlap else math.nan
         return order.index(made.outcome), math.inf if math.isnan(value) else -value
 
@@ -124,7 +124,7 @@ def is_unanimous(row: Estimate) -> bool:
     return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
 
 
-def _found(evidence: Evidence, made: Sequence[Judgement], *, unjudged: bool) -> str:
+def _found(evidence: Evidence, made: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
     finders = [judgement for judgement in made if judgement.outcome == FINDS]
     model = architecture(evidence)
     if not finders:
@@ -156,7 +156,7 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
     return f"{number(min(values), Unit(unit.factor, unit.decimals))} to {number(max(values), unit)}"
 
 
-def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
+def _others(evidence: Evidence, made: Sequence[TriggerJudgement]) -> str:
     large = [judgement for judgement in made if judgement.is_too_large]
     partly = [judgement for judgement in made if judgement.outcome == PARTLY and not judgement.is_too_large]
     failed = [judgement for judgement in made if judgement.outcome == NOT]
@@ -175,7 +175,7 @@ def _others(evidence: Evidence, made: Sequence[Judgement]) -> str:
     return f"{text}; {basis}."
 
 
-def _said(made: Sequence[Judgement], one: str, several: str) -> str:
+def _said(made: Sequence[TriggerJudgement], one: str, several: str) -> str:
     names = [judgement.entrant.label for judgement in made]
     if not names:
         return ""

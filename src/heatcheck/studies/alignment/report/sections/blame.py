@@ -32,7 +32,7 @@ _SCORE_ENDS, _RELIANCE_ENDS = (-1.0, 1.5), (-3.0, 5.0)  # no axis is laid beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BlameLabel:
     """What a row is read as: a few words, a sign beside them, and what it means."""
 
     words: str
@@ -40,27 +40,27 @@ class Reading:
     meaning: str
 
 
-UNDECIDED = Reading("undecided", "?", "the intervals are too wide to say, or a number is missing")
+UNDECIDED = BlameLabel("undecided", "?", "the intervals are too wide to say, or a number is missing")
 BEFORE = {
-    "method": Reading(
+    "method": BlameLabel(
         "the method\u2019s fault", "✕", "the model relies on the region, but the map marks it no better than chance"
     ),
-    "model": Reading("the model\u2019s fault", "○", "the model hardly uses the region, and the map says so"),
-    "shows": Reading(
+    "model": BlameLabel("the model\u2019s fault", "○", "the model hardly uses the region, and the map says so"),
+    "shows": BlameLabel(
         "no fault found", "✓", "the model relies on the region, and the map marks it better than a random map"
     ),
-    "looks_elsewhere": Reading(
+    "looks_elsewhere": BlameLabel(
         "the map flatters the model", "✕", "the map marks the region, although the model hardly uses it"
     ),
     "undecided": UNDECIDED,
 }
 UNDER = {
-    "follows": Reading("the map follows the model", "✓", "map and reliance changed together"),
-    "foolable": Reading(
+    "follows": BlameLabel("the map follows the model", "✓", "map and reliance changed together"),
+    "foolable": BlameLabel(
         "the method is foolable", "✕", "the map changed without the model\u2019s reliance, or against it: no evidence"
     ),
-    "unmoved": Reading("the map did not move", "○", "on new patients the map did not change with the model"),
-    "failed": Reading(
+    "unmoved": BlameLabel("the map did not move", "○", "on new patients the map did not change with the model"),
+    "failed": BlameLabel(
         "fine-tuning failed", "?", "the map did not even change on the images that the network learned from"
     ),
     "undecided": UNDECIDED,
@@ -79,12 +79,12 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BlameRow:
     """A row as the page has it."""
 
     row: Blame
-    before: Reading
-    under: Reading
+    before: BlameLabel
+    under: BlameLabel
     score: Markup
     reliance: Markup
 
@@ -109,7 +109,7 @@ def without_floors(rows: Sequence[Blame]) -> list[Blame]:
     return [row for row in rows if row.pipeline.method.kind != "floor"]
 
 
-def _known(facts: Mapping[str, object], key: str, readings: Mapping[str, Reading]) -> str:
+def _known(facts: Mapping[str, object], key: str, readings: Mapping[str, BlameLabel]) -> str:
     name = str(facts.get(key) or "undecided")
     return name if name in readings else "undecided"
 
@@ -152,7 +152,7 @@ def _reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
     return [of_network(evidence, row.pipeline, arm, ("mean", "reliance", row.finding)) for arm in ARMS]
 
 
-def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[Shown]:
+def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     """The rows with their strips, all on the same two axes."""
     scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
     score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
@@ -163,7 +163,7 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[Shown]:
     for row, score, reliance in zip(rows, scores, reliances, strict=True):
         where = f"{row.pipeline.label}, {row.finding}"
         made.append(
-            Shown(
+            BlameRow(
                 row,
                 BEFORE[row.before],
                 UNDER[row.under],
@@ -184,7 +184,7 @@ def _strip(
     title: str, rows: Sequence[Estimate | None], limits: tuple[float, float], marks: Mapping[float, str]
 ) -> Markup:
     lines = tuple(strips.Line(arm, label, row) for (arm, label), row in zip(ARMS.items(), rows, strict=True))
-    return strips.draw(strips.Strip(title, lines, limits, marks))
+    return strips.draw(strips.ScoreStrip(title, lines, limits, marks))
 
 
 def _counts(rows: Sequence[Blame]) -> Matrix:

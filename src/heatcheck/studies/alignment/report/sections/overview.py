@@ -6,7 +6,7 @@ from typing import Any
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed, spread
 from heatcheck.studies.alignment.report.facts import (
-    Base,
+    BaseRecord,
     bases,
     images_behind,
     judged,
@@ -107,7 +107,7 @@ def _fit(evidence: Evidence) -> str:
     return f"Fine-tuning: {', '.join(told)}." if told else ""
 
 
-def _described(base: Base) -> str:
+def _described(base: BaseRecord) -> str:
     start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
     words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: its AUROC alone is compared"]
     return ", ".join(word for word in words if word)

@@ -11,7 +11,7 @@ from heatcheck.report.numbers import MISSING, SCORE
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARMS, TUNED, Base, bases, methods_of, trained, tuned_bases
+from heatcheck.studies.alignment.report.facts import ARMS, TUNED, BaseRecord, bases, methods_of, trained, tuned_bases
 
 Statistic = tuple[str, str]  # with its metric
 AUROC = ("auroc", "auroc")
@@ -69,7 +69,7 @@ def _rows_of(evidence: Evidence) -> list[tuple[str, str, str]]:
     return shared + [(f"{labels[name]}, {ARMS[arm]}", arm, name) for name in trained(evidence) for arm in TUNED]
 
 
-def _of(evidence: Evidence, base: Base, row: tuple[str, str, str], what: tuple[str, str, str]) -> Estimate | None:
+def _of(evidence: Evidence, base: BaseRecord, row: tuple[str, str, str], what: tuple[str, str, str]) -> Estimate | None:
     _, arm, method = row
     return evidence.under(base.name, arm=arm).find(*what, method)
 
@@ -135,7 +135,7 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     return with_rows(table, published if has_published else [], notes, literature.SOURCE)
 
 
-def _base_auroc(evidence: Evidence, base: Base | None, notes: Footnotes) -> Cell:
+def _base_auroc(evidence: Evidence, base: BaseRecord | None, notes: Footnotes) -> Cell:
     if base is None:
         return Cell(MISSING, title="not part of this run")
     return cell_of(evidence.under(base.name, arm="base").find(*AUROC, ALL_FINDINGS), SCORE, notes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report import words
-from heatcheck.report.evidence import Entrant, Evidence, ModelFacts
+from heatcheck.report.evidence import Entrant, Evidence, RunModel
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, Unit, difference_of, number
@@ -20,7 +20,7 @@ OPEN = 3  # methods whose rows are shown at once
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """One model less another, a table a measure."""
 
     title: str
@@ -58,7 +58,7 @@ def validation(evidence: Evidence) -> str:
     return f"{name}, {int(cases):,} cases" if name and cases else name
 
 
-def architecture_of(model: ModelFacts) -> str:
+def architecture_of(model: RunModel) -> str:
     """The published architecture that the model's name contains; empty when there is none."""
     text = f"{model.architecture} {model.name} {model.label}".lower().replace("-", "").replace("_", "")
     return next((name for name in ARCHITECTURES if name.replace("_", "") in text), "")
@@ -146,13 +146,13 @@ def _label(evidence: Evidence, name: str) -> str:
     return next((model.label for model in evidence.models if model.name == name), name)
 
 
-def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = False) -> Comparison:
+def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = False) -> ModelComparison:
     """One model less the other; turned round, the other less the one."""
     view = evidence.under(pair[0], other_model=pair[1])
     first, second = reversed(pair) if turned else pair
     tables = [_difference_table(view, metric, turned) for metric in (*MEASURES, "auroc") if metric in view.measures]
     title = f"{_label(evidence, first)} minus {_label(evidence, second)}"
-    return Comparison(title, tuple(table for table in tables if table))
+    return ModelComparison(title, tuple(table for table in tables if table))
 
 
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
@@ -177,13 +177,13 @@ def _turned(row: Estimate) -> Estimate:
     return replace(row, value=-row.value, low=-row.high, high=-row.low)
 
 
-def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> Comparison:
+def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed for both."""
     kinds = {model.name: model.kind for model in evidence.models}
     made = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
     shown = {words.plain(evidence.measures[m]).name: m for m in MEASURES if m in evidence.measures}
     tables = [_beside(evidence, table, shown[t]) if (t := table.caption) in shown else table for table in made.tables]
-    return Comparison(made.title, tuple(tables))
+    return ModelComparison(made.title, tuple(tables))
 
 
 def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:

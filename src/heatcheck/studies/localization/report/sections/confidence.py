@@ -21,7 +21,7 @@ _POOLED = "All pathologies"
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class MethodRegressions:
     """One method's regressions, a table a measure."""
 
     label: str
@@ -47,9 +47,9 @@ def _telling(evidence: Evidence) -> list[Entrant]:
     return chosen + [e for e in evidence.methods if e.name == literature.PIPELINE and e not in chosen]
 
 
-def _detail(evidence: Evidence, entrant: Entrant, metrics: list[str]) -> Detail:
+def _detail(evidence: Evidence, entrant: Entrant, metrics: list[str]) -> MethodRegressions:
     tables = [_table(evidence, entrant, metric) for metric in metrics]
-    return Detail(entrant.label, tuple(table for table in tables if table))
+    return MethodRegressions(entrant.label, tuple(table for table in tables if table))
 
 
 def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:

@@ -15,7 +15,7 @@ from heatcheck.runs.store import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class ModelQuality:
     """The model's discrimination and calibration on one finding, as text."""
 
     finding: str
@@ -29,7 +29,7 @@ class Answers:
 class ModelCard:
     """One row per finding the model was scored on, all findings first, with footnotes for what is undefined."""
 
-    rows: tuple[Answers, ...]
+    rows: tuple[ModelQuality, ...]
     notes: tuple[str, ...]
 
 
@@ -42,11 +42,11 @@ def model_card(evidence: Evidence) -> ModelCard:
     return ModelCard(tuple(rows), tuple(notes.reasons))
 
 
-def _answers(evidence: Evidence, finding: str, positives: Mapping[str, int], notes: Footnotes) -> Answers:
+def _answers(evidence: Evidence, finding: str, positives: Mapping[str, int], notes: Footnotes) -> ModelQuality:
     auroc = evidence.find("auroc", "auroc", finding)
     ece = evidence.find("calibration", "ece", finding)
     counted = auroc or ece
-    return Answers(
+    return ModelQuality(
         finding=finding,
         auroc=_cell(auroc, notes),
         ece=_cell(ece, notes),

@@ -20,7 +20,7 @@ DRAWN = 8  # methods whose curves are on the page
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunableSetting:
     """One thing that can be tuned, and where the run keeps what came of it."""
 
     name: str
@@ -31,8 +31,8 @@ class Tuned:
     axis: str
 
 
-THRESHOLD = Tuned("threshold", "threshold_curve", "tuned_threshold", "iou", "threshold", "threshold")
-CUTOFF = Tuned("cutoff", "cutoff_curve", "tuned_cutoff", "iou_full", "cutoff", "probability cutoff")
+THRESHOLD = TunableSetting("threshold", "threshold_curve", "tuned_threshold", "iou", "threshold", "threshold")
+CUTOFF = TunableSetting("cutoff", "cutoff_curve", "tuned_cutoff", "iou_full", "cutoff", "probability cutoff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
     return {**made, "validation": validation(evidence), "has_readers": evidence.has_readers}
 
 
-def _result(evidence: Evidence, tuned: Tuned) -> Result:
+def _result(evidence: Evidence, tuned: TunableSetting) -> Result:
     view = evidence.under(readers=True, **{tuned.fact: "tuned"})
     drawn = _method_curves(evidence, tuned)
     known = tuned.metric in evidence.measures
@@ -83,7 +83,7 @@ def _result(evidence: Evidence, tuned: Tuned) -> Result:
     )
 
 
-def _method_curves(evidence: Evidence, tuned: Tuned) -> list[MethodCurves]:
+def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurves]:
     """The curves of each method that has some, the best method first, all on one scale."""
     names = {entrant.name for entrant in evidence.methods}
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}

@@ -25,7 +25,7 @@ _FEWER = {SCORE: SCORE.rounded(2)}
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
+class MatrixSquare:
     """One method's value: its place between the worst (0) and the best (1) of the row, and the number itself."""
 
     place: float | None
@@ -40,12 +40,12 @@ class SquareRow:
 
     name: str
     sentence: str
-    squares: tuple[Square, ...]
+    squares: tuple[MatrixSquare, ...]
     aside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MethodMatrix:
     """The matrix; the last `floors` of its columns are made without the model."""
 
     columns: tuple[Entrant, ...]
@@ -54,7 +54,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _MetricLine:
     """A metric before it is drawn: how to find a method's estimate."""
 
     metric: str
@@ -74,7 +74,7 @@ def comparison(evidence: Evidence) -> Mapping[str, object] | None:
     if not lines or not columns:
         return None
     return {
-        "matrix": Comparison(columns, tuple(rows), len(floors)),
+        "matrix": MethodMatrix(columns, tuple(rows), len(floors)),
         "summed": len(msfi_views(evidence)) > 1,
         "has_tops": any(square.is_top for row in rows for square in row.squares),
         "table": _table(evidence, lines, columns),
@@ -114,7 +114,7 @@ def sorted_by_msfi(evidence: Evidence) -> list[Entrant]:
     return sorted(evidence.methods, key=place)
 
 
-def _lines(evidence: Evidence) -> list[_Line]:
+def _lines(evidence: Evidence) -> list[_MetricLine]:
     """The metrics that have a value, MSFI once for every importance."""
     made = []
     for metric in METRICS:
@@ -122,14 +122,14 @@ def _lines(evidence: Evidence) -> list[_Line]:
             continue
         name = plain(evidence.measures[metric]).name
         if metric != "msfi":
-            made.append(_Line(metric, name, _plain(evidence, metric)))
+            made.append(_MetricLine(metric, name, _plain(evidence, metric)))
             continue
         views = msfi_views(evidence)
         for i, facts in enumerate(views):
             aside = f", {IMPORTANCES[str(facts['importance'])]}" if len(views) > 1 else ""
-            made.append(_Line(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
+            made.append(_MetricLine(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
     if "rating" in evidence.measures:
-        made.append(_Line("rating", plain(evidence.measures["rating"]).name, _plain(evidence, "rating")))
+        made.append(_MetricLine("rating", plain(evidence.measures["rating"]).name, _plain(evidence, "rating")))
     return [line for line in made if any(_has(line, method) for method in evidence.methods)]
 
 
@@ -141,7 +141,7 @@ def _under(evidence: Evidence, facts: Facts) -> Callable[[str], Estimate | None]
     return lambda method: estimate(evidence, ("mean", "msfi"), {**facts, "fold": EVERY}, method)
 
 
-def _has(line: _Line, entrant: Entrant) -> bool:
+def _has(line: _MetricLine, entrant: Entrant) -> bool:
     row = line.find(entrant.name)
     return row is not None and not math.isnan(row.value)
 
@@ -151,7 +151,7 @@ def _unit(evidence: Evidence, metric: str) -> Unit:
     return _FEWER.get(unit) or unit.rounded(0)
 
 
-def _squares(evidence: Evidence, line: _Line, columns: Sequence[Entrant]) -> SquareRow:
+def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) -> SquareRow:
     measure, unit = evidence.measures[line.metric], _unit(evidence, line.metric)
     found = {entrant.name: line.find(entrant.name) for entrant in columns}
     places = normalised({name: row.value for name, row in found.items() if row})
@@ -160,18 +160,20 @@ def _squares(evidence: Evidence, line: _Line, columns: Sequence[Entrant]) -> Squ
     for entrant in columns:
         row = found[entrant.name]
         if row is None or math.isnan(row.value):
-            squares.append(Square(None, MISSING, _why(evidence, line, entrant, row)))
+            squares.append(MatrixSquare(None, MISSING, _why(evidence, line, entrant, row)))
             continue
         between = interval(row.low, row.high, unit)
         told = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
         top = ranking is not None and entrant.name in ranking.tops
-        squares.append(Square(places[entrant.name], number(row.value, Unit(unit.factor, unit.decimals)), told, top))
+        squares.append(
+            MatrixSquare(places[entrant.name], number(row.value, Unit(unit.factor, unit.decimals)), told, top)
+        )
     aside = "no sure difference" if ranking and ranking.is_open else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, plain(measure).sentence, tuple(squares), aside)
 
 
-def _why(evidence: Evidence, line: _Line, entrant: Entrant, row: Estimate | None) -> str:
+def _why(evidence: Evidence, line: _MetricLine, entrant: Entrant, row: Estimate | None) -> str:
     if line.metric == "mi_correlation" and entrant.name in shared_of(evidence):
         return f"{entrant.label}: {ONE_MAP}"
     if entrant.name == UNIFORM:
@@ -195,15 +197,15 @@ def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
         return None
     places = normalised({e.name: -math.log10(seconds[e.name]) for e in columns if e.name in seconds})
     squares = tuple(
-        Square(places[e.name], brief(seconds[e.name]), f"{e.label}: {brief(seconds[e.name])} per map")
+        MatrixSquare(places[e.name], brief(seconds[e.name]), f"{e.label}: {brief(seconds[e.name])} per map")
         if e.name in places
-        else Square(None, MISSING, f"{e.label}: no time recorded")
+        else MatrixSquare(None, MISSING, f"{e.label}: no time recorded")
         for e in columns
     )
     return SquareRow(SPEED, "Time for the maps of one case, on a logarithmic scale: the quicker, the larger.", squares)
 
 
-def _table(evidence: Evidence, lines: Sequence[_Line], columns: Sequence[Entrant]) -> Matrix:
+def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[Entrant]) -> Matrix:
     """The same numbers with intervals, methods down."""
     notes, shared, rows = Footnotes(), shared_of(evidence), []
     for entrant in columns:

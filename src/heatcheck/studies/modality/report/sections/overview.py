@@ -18,7 +18,7 @@ from heatcheck.studies.modality.report.judgement import (
     NEITHER,
     SURELY,
     UNKNOWN,
-    Judgement,
+    ModalityJudgement,
     judgements,
 )
 from heatcheck.studies.modality.report.words import masks_in_words
@@ -42,7 +42,7 @@ INTERVAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ModalityVerdictRow:
     """A row of the table: outcome and reasons in words."""
 
     entrant: Entrant
@@ -70,12 +70,12 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _judged(evidence: Evidence, made: Judgement) -> Judged:
+def _judged(evidence: Evidence, made: ModalityJudgement) -> ModalityVerdictRow:
     floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
     names = "no: one map for all modalities" if made.shares else f"{_yes(made.names)}: {_value(made.correlation)}"
     against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
     marks = f"{_yes(made.marks)}: {number(made.msfi.value if made.msfi else math.nan, _UNIT)}{against}"
-    return Judged(made.entrant, SIGNS[made.outcome], made.outcome, names, marks)
+    return ModalityVerdictRow(made.entrant, SIGNS[made.outcome], made.outcome, names, marks)
 
 
 def _yes(sure: bool | None) -> str:

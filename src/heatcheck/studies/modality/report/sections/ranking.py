@@ -18,7 +18,7 @@ MAIN = 2  # of these are shown at once
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class MetricRanking:
     """One metric's test: mean ranks by method, its p-value, and who is among the best."""
 
     ranks: Mapping[str, float]
@@ -37,7 +37,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RankingView:
     """A ranking as the page shows it."""
 
     name: str
@@ -45,14 +45,14 @@ class Shown:
     diagram: Markup | None
 
 
-def ranking_of(evidence: Evidence, metric: str) -> Ranking | None:
+def ranking_of(evidence: Evidence, metric: str) -> MetricRanking | None:
     """The test of one metric; None when it was not made."""
     found = [(row, facts) for row, facts in evidence.rows("rank") if row.metric == metric]
     if not found:
         return None
     ranks = {row.method: row.value for row, _ in found if row.method and not math.isnan(row.value)}
     first, facts = found[0]
-    return Ranking(
+    return MetricRanking(
         ranks,
         first.p_value,
         float(facts.get("chi_squared") or math.nan),
@@ -70,22 +70,24 @@ def ranks(evidence: Evidence) -> Mapping[str, object] | None:
     return {"rankings": made[:MAIN], "more": made[MAIN:]} if made else None
 
 
-def _shown(evidence: Evidence, metric: str) -> Shown | None:
+def _shown(evidence: Evidence, metric: str) -> RankingView | None:
     ranking = ranking_of(evidence, metric)
     if ranking is None:
         return None
     name = plain(evidence.measures[metric]).name
     if not ranking.ranks or math.isnan(ranking.p_value):
         why = ranking.reason or "no reason recorded"
-        return Shown(name, (f"The test is undefined: {why}.",), None)
+        return RankingView(name, (f"The test is undefined: {why}.",), None)
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     outcome = "No sure difference between the methods" if ranking.is_open else "The methods differ"
     chi = f"Friedman χ² = {ranking.chi_squared:.1f}, " if not math.isnan(ranking.chi_squared) else ""
     sentences = [f"{outcome} ({chi}{probability(ranking.p_value)}).", *_tops(ranking, labels), _cases(ranking)]
-    return Shown(name, tuple(sentences), _diagram(evidence, metric, name, ranking) if len(ranking.ranks) > 1 else None)
+    return RankingView(
+        name, tuple(sentences), _diagram(evidence, metric, name, ranking) if len(ranking.ranks) > 1 else None
+    )
 
 
-def _tops(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
+def _tops(ranking: MetricRanking, labels: Mapping[str, str]) -> list[str]:
     ordered = sorted(ranking.tops, key=lambda name: ranking.ranks.get(name, math.inf))
     if not ordered:
         return []
@@ -94,14 +96,14 @@ def _tops(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
     return [f"Top (*), not surely different from the two best: {names}."]
 
 
-def _cases(ranking: Ranking) -> str:
+def _cases(ranking: MetricRanking) -> str:
     several = ranking.cases > ranking.patients
     means = f" by the mean of their {count(ranking.cases, 'case')}" if several else ""
     left_out = f"; {count(ranking.dropped, 'case')} without all scores left out" if ranking.dropped else ""
     return f"{count(ranking.patients, 'patient')} ranked{means}{left_out}."
 
 
-def _diagram(evidence: Evidence, metric: str, name: str, ranking: Ranking) -> Markup:
+def _diagram(evidence: Evidence, metric: str, name: str, ranking: MetricRanking) -> Markup:
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     apart = {
         frozenset((row.method, row.other_method))
@@ -116,7 +118,7 @@ def _diagram(evidence: Evidence, metric: str, name: str, ranking: Ranking) -> Ma
     return draw(RankDiagram(f"{name}: mean ranks", methods, critical, _alike(ranking, apart)))
 
 
-def _alike(ranking: Ranking, apart: set[frozenset[str]]) -> tuple[tuple[int, int], ...]:
+def _alike(ranking: MetricRanking, apart: set[frozenset[str]]) -> tuple[tuple[int, int], ...]:
     """First and last place of each longest run of neighbours in rank of which no two surely differ."""
     names: Sequence[str] = sorted(ranking.ranks, key=lambda name: ranking.ranks[name])
     found: list[tuple[int, int]] = []

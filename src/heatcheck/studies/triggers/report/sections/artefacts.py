@@ -9,15 +9,15 @@ from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import SCORE, count, listed, number
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import Trigger, architecture, artefacts_of
+from heatcheck.studies.triggers.report.facts import TriggerRecord, architecture, artefacts_of
 from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
-from heatcheck.studies.triggers.report.rules import Part
+from heatcheck.studies.triggers.report.rules import RulePart
 from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 from heatcheck.studies.triggers.report.tables import by_trigger
 
 MAIN = "trigger_mask_iou"  # artefacts come with an outline, so it is the outline that counts
-EVERY = Trigger(ALL_FINDINGS, "All artefacts")
-PART = Part({"kind": "artefact"}, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
+EVERY = TriggerRecord(ALL_FINDINGS, "All artefacts")
+PART = RulePart({"kind": "artefact"}, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
 CAUTION = (
     "Nobody knows whether the model uses such an artefact. A map that leaves it unmarked may be right, and one that "
     "marks it may be wrong: this shows whether a map would draw a reader\u2019s eye to the artefact, not whether the "
@@ -57,7 +57,7 @@ def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
     if not names:
         return None
     seen = PART.of(evidence)
-    given = tuple(Trigger(name, name) for name in names)
+    given = tuple(TriggerRecord(name, name) for name in names)
     columns = (*((EVERY,) if len(given) > 1 else ()), *given)
     main, *more = (_graded(seen, metric, columns) for metric in _TITLES)
     return {
@@ -96,7 +96,7 @@ def _closest(seen: Evidence) -> str:
     return f"; {label} overlaps their outlines most (mean IoU {own}, random boxes of the same size {chance})"
 
 
-def _graded(seen: Evidence, metric: str, columns: Sequence[Trigger]) -> Graded | None:
+def _graded(seen: Evidence, metric: str, columns: Sequence[TriggerRecord]) -> Graded | None:
     table = by_trigger(seen, metric, columns)
     return Graded(*_TITLES[metric], table) if table else None
 

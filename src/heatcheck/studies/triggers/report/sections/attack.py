@@ -10,7 +10,14 @@ from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
 from heatcheck.report.published import with_rows
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import REFERENCE_SIDE, Grading, Trigger, grading, seeds_of, triggers_of
+from heatcheck.studies.triggers.report.facts import (
+    REFERENCE_SIDE,
+    AttackSummary,
+    TriggerRecord,
+    grading,
+    seeds_of,
+    triggers_of,
+)
 from heatcheck.studies.triggers.vocabulary import BASELINE
 
 _CLEAN = (
@@ -74,7 +81,7 @@ def _planted(evidence: Evidence) -> str:
     )
 
 
-def _outcomes(evidence: Evidence, made: Mapping[Trigger, Grading]) -> list[str]:
+def _outcomes(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> list[str]:
     whole = [trigger.label for trigger, each in made.items() if each.graded == each.seeds]
     none = [trigger.label for trigger, each in made.items() if not each.graded]
     some = [
@@ -90,7 +97,7 @@ def _outcomes(evidence: Evidence, made: Mapping[Trigger, Grading]) -> list[str]:
     return sentences + ([_gate(evidence)] if some or none else [])
 
 
-def _all_or(names: Sequence[str], made: Mapping[Trigger, Grading], all_of_them: str) -> str:
+def _all_or(names: Sequence[str], made: Mapping[TriggerRecord, AttackSummary], all_of_them: str) -> str:
     if len(names) == len(made):
         return f"{all_of_them} trigger" if len(names) > 1 else names[0]
     return listed(names) if len(names) <= 4 else f"{len(names)} of {len(made)} triggers"
@@ -120,7 +127,7 @@ def _measured(evidence: Evidence) -> list[str]:
     return [metric for metric in COLUMNS if metric in made]
 
 
-def _table(evidence: Evidence, made: Mapping[Trigger, Grading]) -> Matrix:
+def _table(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> Matrix:
     notes, metrics = Footnotes(), _measured(evidence)
     first = [_cell(evidence, "cda", BASELINE, notes) if metric == "cda" else _EMPTY for metric in metrics]
     base = labelled("Baseline", [*first, _EMPTY], note="before it was poisoned")
@@ -143,7 +150,7 @@ def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Ce
     return cell_of(evidence.find("attack", metric, finding), unit, notes)
 
 
-def _graded(made: Grading, notes: Footnotes) -> Cell:
+def _graded(made: AttackSummary, notes: Footnotes) -> Cell:
     if not made.seeds:
         return Cell(MISSING, title="not recorded", note=notes.mark("whether it was graded was not recorded"))
     word = "yes" if made.graded == made.seeds else "no" if not made.graded else "in part"
@@ -167,7 +174,7 @@ def _published(metrics: Sequence[str]) -> list[Row]:
     ]
 
 
-def _by_seed(evidence: Evidence, triggers: Sequence[Trigger]) -> Matrix:
+def _by_seed(evidence: Evidence, triggers: Sequence[TriggerRecord]) -> Matrix:
     """Attack success with clean accuracy below it, trigger by seed."""
     notes, seeds = Footnotes(), seeds_of(evidence)
     rows = [

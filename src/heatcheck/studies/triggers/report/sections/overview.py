@@ -18,7 +18,7 @@ from heatcheck.studies.triggers.report.verdict import (
     PARTLY,
     SURELY,
     UNKNOWN,
-    Judgement,
+    TriggerJudgement,
     judgements,
 )
 
@@ -35,7 +35,7 @@ FLOOR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TriggerVerdictRow:
     """A row of the table: outcome and reasons in words."""
 
     entrant: Entrant
@@ -67,9 +67,9 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _judged(evidence: Evidence, made: Judgement) -> Judged:
+def _judged(evidence: Evidence, made: TriggerJudgement) -> TriggerVerdictRow:
     area = evidence.value("mean", "box_area", ALL_FINDINGS, made.entrant.name)
-    return Judged(
+    return TriggerVerdictRow(
         made.entrant,
         _SIGNS[made.outcome],
         made.outcome,

@@ -17,7 +17,7 @@ METRICS = ("trigger_iou", "recovered")
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class RankTest:
     """One measure's test in a sentence, what it found, and the diagram where there is one."""
 
     name: str
@@ -31,14 +31,14 @@ def ranks(evidence: Evidence) -> Mapping[str, object] | None:
     return {"rankings": made} if made else None
 
 
-def _ranking(evidence: Evidence, metric: str) -> Ranking | None:
+def _ranking(evidence: Evidence, metric: str) -> RankTest | None:
     test = evidence.find("friedman", metric, ALL_FINDINGS)
     if test is None:
         return None
     name = plain(evidence.measures[metric]).name
     if math.isnan(test.value):
         why = test.reason or "no reason recorded"
-        return Ranking(name, (f"The test is undefined: {why}.", *_blocks(test)), None)
+        return RankTest(name, (f"The test is undefined: {why}.", *_blocks(test)), None)
     places = {
         method.label: row.value
         for method in (*evidence.methods, *evidence.floors)
@@ -54,7 +54,7 @@ def _ranking(evidence: Evidence, metric: str) -> Ranking | None:
     diagram = (
         draw(RankDiagram(title, tuple(Ranked(*place) for place in places.items()), critical)) if drawable else None
     )
-    return Ranking(name, (told, *found, *_blocks(test)), diagram)
+    return RankTest(name, (told, *found, *_blocks(test)), diagram)
 
 
 def _blocks(test: Estimate) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ from heatcheck.report.numbers import listed
 from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report.rules import (
     TRIGGERS,
-    Part,
     Preset,
+    RulePart,
     by_preset,
     main_rule,
     presets_tried,
     rules_of,
 )
-from heatcheck.studies.triggers.report.tables import Place, detection_table
+from heatcheck.studies.triggers.report.tables import TriggerColumn, detection_table
 
 MAIN = "main rule"
 
@@ -39,7 +39,7 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SettingColumn:
     """One column: a value with the run as it is under it; no value where each method has its own."""
 
     value: float
@@ -73,7 +73,7 @@ KNOBS = (
 )
 
 
-def sensitivity(evidence: Evidence, part: Part = TRIGGERS) -> Sensitivity | None:
+def sensitivity(evidence: Evidence, part: RulePart = TRIGGERS) -> Sensitivity | None:
     """What there is to show of other rules; None where only the main one was tried."""
     trials = tuple(trial for knob in KNOBS if (trial := _trial(evidence, part, knob)))
     table = by_preset(evidence, part)
@@ -83,7 +83,7 @@ def sensitivity(evidence: Evidence, part: Part = TRIGGERS) -> Sensitivity | None
     return Sensitivity(main_rule(evidence), presets, table, trials)
 
 
-def _trial(evidence: Evidence, part: Part, knob: Knob) -> Trial | None:
+def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
     main = part.of(evidence)
     own = {name: rule[knob.setting] for name, rule in rules_of(evidence).items() if knob.setting in rule}
     tried = {
@@ -98,7 +98,7 @@ def _trial(evidence: Evidence, part: Part, knob: Knob) -> Trial | None:
     made = {method: _curve(method, metric, knob, columns, own) for method in evidence.methods}
     made = {method: curve for method, curve in made.items() if any(not math.isnan(y) for _, y in curve.points)}
     up = limits_around(curves.limits(list(made.values())))
-    places = [Place(each.seen, metric, part.every, *_head(each, knob)) for each in columns]
+    places = [TriggerColumn(each.seen, metric, part.every, *_head(each, knob)) for each in columns]
     return Trial(
         f"The {knob.noun}",
         _sentence(metric, knob, columns),
@@ -113,24 +113,26 @@ def _with_own(seen: Evidence, main: Evidence, own: Mapping[str, float], value: f
     return replace(seen, estimates={**seen.estimates, **lent})
 
 
-def _columns(tried: Mapping[float, Evidence], main: Evidence, own: Mapping[str, float]) -> list[Tried]:
+def _columns(tried: Mapping[float, Evidence], main: Evidence, own: Mapping[str, float]) -> list[SettingColumn]:
     """The values in their order, the main rule's among them, or before them where it differs from method to method."""
     shared = set(own.values())
     if len(shared) == 1:
         (value,) = shared
         every = {**tried, value: main}  # the rule itself, as everywhere else on the page
-        return [Tried(each, every[each], is_main=each == value) for each in sorted(every)]
-    first = [Tried(math.nan, main, is_main=True)] if shared else []
-    return [*first, *(Tried(value, tried[value]) for value in sorted(tried))]
+        return [SettingColumn(each, every[each], is_main=each == value) for each in sorted(every)]
+    first = [SettingColumn(math.nan, main, is_main=True)] if shared else []
+    return [*first, *(SettingColumn(value, tried[value]) for value in sorted(tried))]
 
 
-def _head(column: Tried, knob: Knob) -> tuple[str, str]:
+def _head(column: SettingColumn, knob: Knob) -> tuple[str, str]:
     if math.isnan(column.value):
         return f"own {knob.noun}", MAIN
     return f"{knob.sign} {column.value:g}", MAIN if column.is_main else "tried"
 
 
-def _curve(method: Entrant, metric: str, knob: Knob, columns: Sequence[Tried], own: Mapping[str, float]) -> Curve:
+def _curve(
+    method: Entrant, metric: str, knob: Knob, columns: Sequence[SettingColumn], own: Mapping[str, float]
+) -> Curve:
     """The method's scores at every value, its own among them."""
     chosen = own.get(method.name, math.nan)
     points = {chosen if math.isnan(each.value) else each.value: _score(each.seen, metric, method) for each in columns}
@@ -147,9 +149,9 @@ def _scores(seen: Evidence, metric: str) -> dict[str, float]:
     return {label: value for label, value in found.items() if not math.isnan(value)}
 
 
-def _sentence(metric: str, knob: Knob, columns: Sequence[Tried]) -> str:
+def _sentence(metric: str, knob: Knob, columns: Sequence[SettingColumn]) -> str:
     """Whether the method with the highest overlap stays the same."""
-    leaders: dict[tuple[str, ...], list[Tried]] = {}
+    leaders: dict[tuple[str, ...], list[SettingColumn]] = {}
     for column in columns:
         scores = _scores(column.seen, metric)
         if scores:
@@ -165,7 +167,7 @@ def _sentence(metric: str, knob: Knob, columns: Sequence[Tried]) -> str:
     return f"Which method overlaps most depends on the {knob.noun}: {'; '.join(told)}."
 
 
-def _where(columns: Sequence[Tried], knob: Knob) -> str:
+def _where(columns: Sequence[SettingColumn], knob: Knob) -> str:
     values = [f"{column.value:g}" for column in columns if not math.isnan(column.value)]
     places = [f"under the {MAIN}"] if len(values) < len(columns) else []
     return listed([*places, *([f"at {knob.sign} {listed(values)}"] if values else [])])

@@ -9,7 +9,7 @@ from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.words import plain
-from heatcheck.studies.triggers.report.facts import PAPER_SIZE, Trigger, graded_triggers, triggers_of
+from heatcheck.studies.triggers.report.facts import PAPER_SIZE, TriggerRecord, graded_triggers, triggers_of
 from heatcheck.studies.triggers.report.plots import by_trigger
 from heatcheck.studies.triggers.report.tables import EVERY
 from heatcheck.studies.triggers.report.tables import by_trigger as table_by_trigger
@@ -45,7 +45,7 @@ def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _families(evidence: Evidence, triggers: tuple[Trigger, ...]) -> list[Family]:
+def _families(evidence: Evidence, triggers: tuple[TriggerRecord, ...]) -> list[Family]:
     """The families of which at least two sizes were graded."""
     names = dict.fromkeys(trigger.family for trigger in triggers if trigger.size)
     found = {name: [t for t in triggers if t.size and t.family == name] for name in names}
@@ -53,18 +53,18 @@ def _families(evidence: Evidence, triggers: tuple[Trigger, ...]) -> list[Family]
     return [Family(_name(members[0]), _drawn(evidence, members)) for members in found.values()]
 
 
-def _name(trigger: Trigger) -> str:
+def _name(trigger: TriggerRecord) -> str:
     """The label without what says the size."""
     return trigger.label.replace(f", {trigger.size} px", "").replace(f" {trigger.size} px", "")
 
 
-def _drawn(evidence: Evidence, members: list[Trigger]) -> tuple[Panel, ...]:
+def _drawn(evidence: Evidence, members: list[TriggerRecord]) -> tuple[Panel, ...]:
     made = {method.label: _curve(evidence, method, members) for method in evidence.methods}
     up = limits_around(curves.limits(list(made.values())))
     return tuple(Panel(label, curves.draw(curve, up)) for label, curve in made.items())
 
 
-def _curve(evidence: Evidence, method: Entrant, members: list[Trigger]) -> Curve:
+def _curve(evidence: Evidence, method: Entrant, members: list[TriggerRecord]) -> Curve:
     points, floor = (
         tuple((float(t.size or 0), evidence.value("mean", metric, t.name, method.name)) for t in members)
         for metric in (SHARE_LEFT, f"{SHARE_LEFT}_floor")

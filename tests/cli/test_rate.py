@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from heatcheck.core.records import CaseRecord, Estimate, Score, ShardTables, condition
+from heatcheck.core.records import CaseRecord, Estimate, Score, ShardTables
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.gallery import index_of
 from heatcheck.runs.store import RunFolder, locked
 from heatcheck.studies.modality.vocabulary import ModalityEntry, ModalityMapsEntry

@@ -4,7 +4,8 @@ import json
 import pytest
 
 from heatcheck.core import records
-from heatcheck.core.records import Estimate, Measured, Score, condition
+from heatcheck.core.records import Estimate, Measured, Score
+from heatcheck.core.vocabulary import condition
 
 RECORDS = [kind for kind in vars(records).values() if dataclasses.is_dataclass(kind)]
 

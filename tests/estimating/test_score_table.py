@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heatcheck.core.records import Score, condition
+from heatcheck.core.records import Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.score_table import by_condition, pivoted, positions, read_scores, reasons_by_count
 from heatcheck.runs.tables import join_tables, write_table
 

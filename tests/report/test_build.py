@@ -17,10 +17,10 @@ from tests.report.page_reading import outline, saved_tables
 from tests.studies.localization.report.material import FINDINGS
 
 from heatcheck.core.errors import RunFolderError
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables, condition
-from heatcheck.report.closing import gaps
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Prediction, Score, ShardTables
+from heatcheck.core.vocabulary import condition
+from heatcheck.report.appendix import gaps, undefined_scores
 from heatcheck.report.evidence import estimates_in, evidence_of
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import Run, RunFolder, read_run

@@ -12,6 +12,7 @@ from heatcheck.report.cost import cost_plot, costs
 from heatcheck.report.evidence import evidence_of, in_words, is_smaller
 from heatcheck.report.numbers import SPACE, brief
 from heatcheck.running.reporting import build_report
+from heatcheck.runs.manifest import SettingEntry
 from heatcheck.runs.store import read_run
 from heatcheck.studies.localization.report.verdict import verdict
 
@@ -108,7 +109,7 @@ def test_seconds_are_brief(seconds, text):
     ],
 )
 def test_changed_setting_is_told_with_the_usual_one(name, value, usual, told, smaller):
-    changed = [{"name": name, "value": value, "usual": usual}]
+    changed = [SettingEntry(name=name, value=value, usual=usual)]
     assert (in_words(changed), is_smaller(changed)) == (told, smaller)
 
 

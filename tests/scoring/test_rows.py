@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from heatcheck.core.geometry import place
-from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading, condition
+from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading
+from heatcheck.core.vocabulary import condition
 from heatcheck.explaining.batch import Explained
 from heatcheck.explaining.priors import NO_PRIOR
 from heatcheck.regions.rule import RegionRule

@@ -3,11 +3,10 @@
 Arrays are ordered channel, then space; positions are (row, column) or (slice, row, column).
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -192,17 +191,3 @@ class ShardTables:
     shapes: tuple[TruthShape, ...] = ()
     regions: tuple[RegionRecord, ...] = ()  # kept where others are to read them
     maps: Mapping[str, Map] = field(default_factory=dict)  # by "case/finding/method"; for looking at, never for scoring
-
-
-def condition(**facts: str | int | float) -> str:
-    """The facts as canonical JSON, so that equal conditions are equal strings."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def facts_of(under: str) -> Mapping[str, Any]:
-    """The facts of a condition; none where it cannot be read."""
-    try:
-        facts = json.loads(under)
-    except ValueError:
-        return {}
-    return facts if isinstance(facts, dict) else {}

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.store import Run
 from heatcheck.stats.ratios import differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_interval

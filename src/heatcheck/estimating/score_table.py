@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from jaxtyping import Int
 
-from heatcheck.core.records import Score, condition, facts_of
+from heatcheck.core.records import Score
+from heatcheck.core.vocabulary import condition_of, facts_of
 from heatcheck.runs.tables import read_batches
 
 
@@ -27,8 +29,8 @@ def read_scores(
     table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
     numbers, rest = {}, {}
     for at in table["condition"].cat.categories:
-        facts = dict(facts_of(str(at)))
-        numbers[at], rest[at] = int(facts.pop(part, absent)), condition(**facts)
+        facts: dict[str, Any] = dict(facts_of(str(at)))
+        numbers[at], rest[at] = int(facts.pop(part, absent)), condition_of(facts)
     under = table["condition"]
     # categories would make every combination of a pivot, whether it was scored or not
     plain = table.astype(dict.fromkeys(words, object))

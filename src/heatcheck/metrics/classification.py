@@ -15,10 +15,20 @@ from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, unde
 study_metric(
     "auroc",
     label="AUROC",
-    summary="The chance that the model rates a case with the finding above one without it: 0.5 is guessing.",
+    summary="The chance that the model gives a random image with the finding a higher probability than a random image"
+    " without it: 1 is perfect, 0.5 is guessing.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference="Hanley and McNeil 1982, Radiology 143:29",
+)
+study_metric(
+    "ece",
+    label="Calibration error (ECE)",
+    summary="How far, on average, the model’s stated probability is from how often the finding is really there: 0 is "
+    "perfect.",
+    higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference="Guo et al. 2017, ICML",
 )
 
 _MOST_PAIRS = 2**18  # of a case with and one without the finding, of which a table is held

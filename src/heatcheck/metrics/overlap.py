@@ -9,7 +9,8 @@ from heatcheck.metrics.undefined import NO_TRUTH, NOTHING_MARKED, undefined
 @region_metric(
     "iou",
     label="Overlap (IoU)",
-    summary="How closely the highlighted area matches the area the experts drew: 0 no overlap, 1 identical.",
+    summary="The area that the map’s region and the radiologists’ outline share, divided by the area either covers: 1"
+    " is a perfect match, 0 is no overlap.",
     higher_is_better=True,
     reference="Saporta et al. 2022, Nature Machine Intelligence 4:867",
 )

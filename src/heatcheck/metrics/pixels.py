@@ -66,9 +66,10 @@ def true_negative_pixels(shared: Overlap) -> Measured:
 @region_metric(
     "precision",
     label="Pixel precision",
-    summary="Which share of the highlighted area lies inside the area the experts drew.",
+    summary="The share of the region’s pixels that lie inside the outline.",
     higher_is_better=True,
     reference=_SAPORTA,
+    unit="share",
 )
 def precision(shared: Overlap) -> Measured:
     """The share of the region that lies in the truth; NaN for an empty region."""
@@ -78,9 +79,10 @@ def precision(shared: Overlap) -> Measured:
 @region_metric(
     "recall",
     label="Pixel sensitivity",
-    summary="Which share of the area the experts drew is highlighted.",
+    summary="The share of the outline’s pixels that the region covers.",
     higher_is_better=True,
     reference=_SAPORTA,
+    unit="share",
 )
 def recall(shared: Overlap) -> Measured:
     """The share of the truth that lies in the region; NaN without truth."""
@@ -90,9 +92,10 @@ def recall(shared: Overlap) -> Measured:
 @region_metric(
     "specificity",
     label="Pixel specificity",
-    summary="Which share of the image outside the experts' area is left unmarked.",
+    summary="The share of pixels outside the outline that the region spares.",
     higher_is_better=True,
     reference=_SAPORTA,
+    unit="share",
 )
 def specificity(shared: Overlap) -> Measured:
     """The share of the truth's outside that the region leaves free; NaN if there is no outside."""

@@ -16,10 +16,12 @@ MARGIN = 0.03  # Zhang et al. allow 15 pixels on photographs whose longer side i
 @metric(
     "hit",
     label="Hit rate",
-    summary="How often the hottest spot of the map lies inside the area the experts drew.",
+    summary="Hit: the hottest pixel of the map lies inside the radiologists’ outline; the rate is the share of cases "
+    "with a hit.",
     higher_is_better=True,
     needs=Needs.POINT,
     reference="Zhang et al. 2018, International Journal of Computer Vision 126:1084",
+    unit="share",
 )
 def hit(peaks: Mask, truth: Mask) -> Measured:
     """The share of the tied peaks that lies in the truth; NaN without truth."""
@@ -34,6 +36,7 @@ def hit(peaks: Mask, truth: Mask) -> Measured:
     higher_is_better=True,
     needs=Needs.POINT,
     reference="Zhang et al. 2018, International Journal of Computer Vision 126:1084",
+    unit="share",
 )
 def hit_margin(peaks: Mask, truth: Mask, margin: float = MARGIN) -> Measured:
     """The share of the tied peaks at most `margin` of the longer image side away from the truth; NaN without truth.

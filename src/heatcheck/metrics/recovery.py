@@ -18,20 +18,22 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 study_metric(
     "recovered",
     label="Recovered (TDR)",
-    summary="Share of images for which the poisoned model, with the detected box put right, says what it says of the "
-    "clean image.",
+    summary="The share of images on which the poisoned model returns to its answer for the clean image once the clean"
+    " pixels are pasted back inside the detected box (trigger detection rate).",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference=_OURS,
+    unit="share",
 )
 study_metric(
     "recovered_by_baseline",
     label="Recovered, by the baseline (TDR as printed)",
-    summary="The same by the model before it was poisoned, as the paper's formula is printed; it never relied on the "
-    "trigger.",
+    summary="The paper’s formula as printed asks the baseline, which was never poisoned and so answers much the same "
+    "with or without the trigger: it says little about the box.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference=_PAPER,
+    unit="share",
 )
 study_metric(
     "recovered_floor",

@@ -1,8 +1,9 @@
 """What is known about each metric: tables, help texts and studies read it from here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
 
 from heatcheck.core.records import Map, Mask, Measured
 from heatcheck.core.registry import Registry
@@ -10,6 +11,7 @@ from heatcheck.metrics.counting import Overlap, overlap
 from heatcheck.metrics.grids import require_masks
 
 Measure = Callable[[Map | Mask, Mask], Measured]
+MetricUnit = Literal["score", "share", "fine", "whole"]  # a decimal, a percentage, four decimals, a whole number
 OfOverlap = Callable[[Overlap], Measured]
 
 
@@ -35,6 +37,7 @@ class MetricFacts:
     higher_is_better: bool
     needs: Needs
     reference: str  # the paper that defines it
+    unit: MetricUnit = field(kw_only=True, default="score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +58,35 @@ METRICS: Registry[Metric] = Registry("metric")  # what any map can be scored wit
 METRIC_FACTS: Registry[MetricFacts] = Registry("metric")  # everything that is ever shown, those included
 
 
-def metric(  # the facts are few, and clearest beside the function
-    name: str, *, label: str, summary: str, higher_is_better: bool, needs: Needs, reference: str
+def metric(  # noqa: PLR0913 - the facts are clearest beside the function
+    name: str,
+    *,
+    label: str,
+    summary: str,
+    higher_is_better: bool,
+    needs: Needs,
+    reference: str,
+    unit: MetricUnit = "score",
 ) -> Callable[[Measure], Measure]:
     """A decorator that registers a function as the metric `name` and leaves it as it is."""
 
     def register(measure: Measure) -> Measure:
-        facts = Metric(name, label, summary, higher_is_better, needs, reference, measure)
+        facts = Metric(name, label, summary, higher_is_better, needs, reference, measure, unit=unit)
         METRIC_FACTS.add(name, METRICS.add(name, facts))
         return measure
 
     return register
 
 
-def region_metric(
-    name: str, *, label: str, summary: str, higher_is_better: bool, reference: str, is_count: bool = False
+def region_metric(  # noqa: PLR0913 - as above
+    name: str,
+    *,
+    label: str,
+    summary: str,
+    higher_is_better: bool,
+    reference: str,
+    is_count: bool = False,
+    unit: MetricUnit = "score",
 ) -> Callable[[OfOverlap], Measure]:
     """A decorator that registers a function of what region and truth have in common, and returns it as one of both.
 
@@ -82,7 +99,8 @@ def region_metric(
             return of_overlap(overlap(region, truth))
 
         measure.__name__, measure.__doc__ = name, of_overlap.__doc__
-        facts = Metric(name, label, summary, higher_is_better, Needs.REGION, reference, measure, of_overlap, is_count)
+        words = name, label, summary, higher_is_better, Needs.REGION, reference
+        facts = Metric(*words, measure, of_overlap, is_count, unit=unit)
         METRICS.add(name, facts)
         if not is_count:
             METRIC_FACTS.add(name, facts)
@@ -91,8 +109,15 @@ def region_metric(
     return register
 
 
-def study_metric(  # as `metric`, for functions of many shapes
-    name: str, *, label: str, summary: str, higher_is_better: bool, needs: Needs, reference: str
+def study_metric(  # noqa: PLR0913 - as `metric`, for functions of many shapes
+    name: str,
+    *,
+    label: str,
+    summary: str,
+    higher_is_better: bool,
+    needs: Needs,
+    reference: str,
+    unit: MetricUnit = "score",
 ) -> None:
     """Register the facts of a metric that a study computes from what only it has."""
-    METRIC_FACTS.add(name, StudyMetric(name, label, summary, higher_is_better, needs, reference))
+    METRIC_FACTS.add(name, StudyMetric(name, label, summary, higher_is_better, needs, reference, unit=unit))

@@ -23,7 +23,8 @@ _OURS = "beyond Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
 study_metric(
     "trigger_iou",
     label="Overlap with the box (IoU)",
-    summary="How closely the detected box matches the box around what was planted: 0 no overlap, 1 identical.",
+    summary="The area that the detected box and the box around the trigger share, divided by the area either covers: "
+    "1 is a perfect match; 0 is no overlap, or nothing detected.",
     higher_is_better=True,
     needs=Needs.BOX,
     reference=_PAPER,
@@ -31,7 +32,8 @@ study_metric(
 study_metric(
     "trigger_mask_iou",
     label="Overlap with the pixels (mask IoU)",
-    summary="How closely the detected box matches the planted pixels themselves, which need not fill their box.",
+    summary="The same, with the trigger’s own pixels in place of the box around them: of a circle or a letter, a box "
+    "can never cover these alone.",
     higher_is_better=True,
     needs=Needs.BOX,
     reference=_OURS,
@@ -39,26 +41,31 @@ study_metric(
 study_metric(
     "overlap_difference",
     label="Overlap difference (OD)",
-    summary="Share of the image that is still altered after the detected box was put right: 0 nothing is left.",
+    summary="The pixels that still differ from the clean image after pasting, divided by all pixels of the image: 0 "
+    "is best, and a larger trigger can leave more.",
     higher_is_better=False,
     needs=Needs.BOX,
     reference=_PAPER,
+    unit="fine",
 )
 study_metric(
     "uncovered",
     label="Uncovered share",
-    summary="Share of the altered pixels that the detected box misses: 0 it covers all of them, 1 none.",
+    summary="The share of the trigger’s pixels that lie outside the detected box: 0 is best, whatever the trigger’s "
+    "size.",
     higher_is_better=False,
     needs=Needs.BOX,
     reference=_OURS,
+    unit="share",
 )
 study_metric(
     "box_area",
     label="Box area",
-    summary="Share of the image inside the detected box, without which its other scores cannot be read.",
+    summary="The share of the image that the detected box covers; 0 where nothing was detected.",
     higher_is_better=False,
     needs=Needs.BOX,
     reference=_OURS,
+    unit="share",
 )
 study_metric(
     "trigger_iou_floor",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.report.appendix import seconds_per_map
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around, tick_label
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.gaps import seconds_per_map
+from heatcheck.report.glossary import CHANGED, SMALLER
 from heatcheck.report.numbers import Unit, brief, count, interval, listed, number
 from heatcheck.report.page import Section
-from heatcheck.report.words import CHANGED, SMALLER, plain
 
 WIDTH = 460.0
 _LEFT, _RIGHT, _NAMES = 34.0, 300.0, 318.0  # the plot's sides, and where the names begin
@@ -46,7 +46,7 @@ def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> 
     entrants = (*evidence.methods, *evidence.floors)
     if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
         return None
-    names = {metric: plain(evidence.measures[metric]).name for metric in metrics}
+    names = {metric: evidence.measures[metric].label for metric in metrics}
     content = {
         "plots": [(name, plot) for metric, name in names.items() if (plot := cost_plot(evidence, metric))],
         "of": of,
@@ -102,24 +102,24 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     if not spots:
         return None
     human = evidence.value("mean", metric, ALL_FINDINGS, HUMAN)
-    words = plain(evidence.measures[metric])
+    measure = evidence.measures[metric]
     ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
     bottom = _TOP + max(_STEP * len(spots), 180)
     across = SecondsAxis.around([s.seconds for s in spots], _LEFT + 8, _RIGHT - 8)
     up = Axis(*limits_around([*ends, human]), bottom, _TOP)
-    parts = [*_grid(across, up, words.unit), *_human_line(human, up, words.unit)]
+    parts = [*_grid(across, up, measure.unit), *_human_line(human, up, measure.unit)]
     classes = family_classes(evidence)
     for spot, middle in zip(_by_height(spots), _name_places(len(spots), bottom), strict=True):
-        parts += _spot(spot, (across.at(spot.seconds), up), middle, classes, words.unit)
+        parts += _spot(spot, (across.at(spot.seconds), up), middle, classes, measure.unit)
     parts.append(svg.words((_LEFT + _RIGHT) / 2, bottom + 33, "seconds per map", "axis-title", "middle"))
-    title = f"{words.name} against seconds per map"
-    sentences = " ".join(f"{_sentence(spot, words.unit)}." for spot in _by_height(spots))
+    title = f"{measure.label} against seconds per map"
+    sentences = " ".join(f"{_sentence(spot, measure.unit)}." for spot in _by_height(spots))
     return svg.picture((WIDTH, bottom + 42), title, sentences, parts)
 
 
 def _told(evidence: Evidence, metric: str, entrant: Entrant) -> str:
     row = evidence.find("mean", metric, ALL_FINDINGS, entrant.name)
-    return number(row.value if row else math.nan, plain(evidence.measures[metric]).unit)
+    return number(row.value if row else math.nan, evidence.measures[metric].unit)
 
 
 def _by_height(spots: Sequence[_Spot]) -> list[_Spot]:
@@ -182,8 +182,7 @@ def _sentence(spot: _Spot, unit: Unit) -> str:
 
 def machine(evidence: Evidence) -> str:
     """What the times were measured on, as far as the run recorded it."""
-    manifest = evidence.run.manifest
-    threads, device = manifest.get("threads"), manifest.get("device")
-    parts = [str(device or ""), count(int(threads), "thread") if threads else "", str(manifest.get("machine") or "")]
-    batch = manifest.get("batch_size")
-    return ", ".join([*(part for part in parts if part), *([f"{batch} images at a time"] if batch else [])])
+    manifest = evidence.manifest
+    threads = count(manifest.threads, "thread") if manifest.threads else ""
+    batch = f"{manifest.batch_size} images at a time" if manifest.batch_size else ""
+    return ", ".join(filter(None, (manifest.device, threads, manifest.machine, batch)))

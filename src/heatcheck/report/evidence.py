@@ -8,19 +8,22 @@ from typing import Any
 
 import pandas as pd
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, condition, facts_of
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, condition, facts_of
+from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
+from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry, SettingEntry
 from heatcheck.runs.store import Run
 
 
-def in_words(changed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Each changed setting with what is usual, such as "100 samples (usual: 500)"."""
-    return tuple(words for each in changed for words in _setting(str(each["name"]), each["value"], each["usual"]))
+def in_words(changed: Sequence[SettingEntry]) -> tuple[str, ...]:
+    """Each changed setting with the usual value, such as "100 samples (usual: 500)"."""
+    return tuple(words for each in changed for words in _setting(each.name, each.value, each.usual))
 
 
-def is_smaller(changed: Sequence[Mapping[str, Any]]) -> bool:
+def is_smaller(changed: Sequence[SettingEntry]) -> bool:
     """Whether some number is below the usual one: what is done to save time."""
-    return any(a < b for each in changed for _, a, b in _numbers("", each["value"], each["usual"]))
+    return any(a < b for each in changed for _, a, b in _numbers("", each.value, each.usual))
 
 
 def _numbers(name: str, value: Any, usual: Any) -> list[tuple[str, float, float]]:  # noqa: ANN401 - any setting
@@ -38,21 +41,20 @@ def _setting(name: str, value: Any, usual: Any) -> list[str]:  # noqa: ANN401 - 
         ]
         return [f"{plain}: {words}" for words in inner]
     if isinstance(value, int) and not isinstance(value, bool):
-        return [f"{value:,} {plain} (usual: {_told(usual)})"]
-    return [f"{plain} {_told(value)} (usual: {_told(usual)})"]
+        return [f"{value:,} {plain} (usual: {_in_words(usual)})"]
+    return [f"{plain} {_in_words(value)} (usual: {_in_words(usual)})"]
 
 
-def _told(value: Any) -> str:  # noqa: ANN401 - any setting
+def _in_words(value: Any) -> str:  # noqa: ANN401 - any setting
     if isinstance(value, Mapping):
-        return str(value.get("kind") or ", ".join(f"{key} {_told(inner)}" for key, inner in value.items()))
+        return str(value.get("kind") or ", ".join(f"{key} {_in_words(inner)}" for key, inner in value.items()))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value) or "automatic"
 
 
 Key = tuple[str, str, str, str, str]  # statistic, metric, finding, method, other_method
-PLAIN = condition()  # of the estimates on which the page's own sentences rest
-_NOT_OURS = ("mean", "auroc")  # statistics of the readers and the model, which no threshold or cutoff changes
+_NOT_OURS = (MEAN, AUROC)  # statistics of the readers and the model, which no threshold or cutoff changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +76,18 @@ READERS = Entrant(HUMAN, "Human readers", "human")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric as the run describes it."""
+    """A metric as the run describes it: its name in tables, its label, its unit and one sentence on what it means."""
 
     name: str
     label: str
     summary: str = ""
     higher_is_better: bool = True
+    unit: Unit = SCORE
 
-
-@dataclass(frozen=True, slots=True)
-class RunModel:
-    """One of the run's models."""
-
-    name: str
-    label: str
-    kind: str = "single"  # or ensemble
-    description: str = ""
-    members: int = 1
-    architecture: str = ""
+    @property
+    def axis_title(self) -> str:
+        """The label with the unit's sign, for an axis whose numbers have none."""
+        return self.label + (f" ({self.unit.sign.strip()})" if self.unit.sign else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +103,13 @@ class Evidence:
     findings: tuple[str, ...]
     measures: Mapping[str, Measure]
     estimates: Mapping[Key, Estimate]
-    models: tuple[RunModel, ...]  # the primary one first
+    models: tuple[ModelEntry, ...]  # the primary one first
     slices: Mapping[tuple[str, str], Mapping[Key, Estimate]]  # by model and condition
+
+    @property
+    def manifest(self) -> Manifest:
+        """What run.json says of every run; a study's own part is read by `run.manifest_as`."""
+        return self.run.manifest_as(Manifest)
 
     @property
     def primary(self) -> str:
@@ -121,7 +122,7 @@ class Evidence:
         pairs = [facts for row, facts in self.rows("selected") if row.metric == "iou"]
         return any(facts.get("stage") == "pair" for facts in pairs)
 
-    def under(self, model: str = "", *, readers: bool = False, **facts: str | float) -> "Evidence":
+    def under(self, model: str = "", *, readers: bool = False, **facts: Any) -> "Evidence":  # noqa: ANN401 - a JSON value
         """The same run seen through another model or under another condition.
 
         With `readers` the plain scores of the human readers and the AUROC are lent to it where it has none.
@@ -159,12 +160,12 @@ class Evidence:
     @property
     def has_readers(self) -> bool:
         """Whether human readers were scored."""
-        return any(key[0] == "mean" and key[3] == HUMAN for key in self.estimates)
+        return any(key[0] == MEAN and key[3] == HUMAN for key in self.estimates)
 
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""
-        return self.run.manifest.get("status") == "complete"
+        return self.manifest.status == "complete"
 
     def measures_of(self, statistic: str) -> list[str]:
         """The metrics this statistic was made for, in the run's order."""
@@ -176,16 +177,17 @@ class Evidence:
 def evidence_of(run: Run) -> Evidence:
     """The run's evidence, cleared of absolute paths."""
     run = run_without_paths(run)
+    manifest = run.manifest_as(Manifest)
     rows = estimates_in(run.estimates)
-    entrants = _entrants(run.manifest, rows)
-    models = _models(run.manifest, rows)
+    entrants = _entrants(manifest, rows)
+    models = _models(manifest, rows)
     slices = _sliced(rows, models)
     return Evidence(
         run=run,
         methods=tuple(e for e in entrants if e.kind != "floor"),
         floors=tuple(e for e in entrants if e.kind == "floor"),
-        findings=_findings(run.manifest, rows),
-        measures=_measures(run.manifest, rows),
+        findings=_findings(manifest, rows),
+        measures=_measures(manifest, rows),
         estimates=slices.get((models[0].name, PLAIN), {}),
         models=models,
         slices=slices,
@@ -198,25 +200,14 @@ def estimates_in(table: pd.DataFrame) -> list[Estimate]:
     return [Estimate(**dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False)]
 
 
-def _models(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[RunModel, ...]:
+def _models(manifest: Manifest, rows: list[Estimate]) -> tuple[ModelEntry, ...]:
     """The run's models, the primary one first; a run that lists none has one."""
-    listed = manifest.get("models") or []
-    if listed:
-        ordered = sorted(listed, key=lambda facts: not facts.get("primary"))
-        return tuple(_model(facts) for facts in ordered)
-    facts = manifest.get("model") or {}
-    name = str(facts.get("name") or next((row.model for row in rows), "model"))
-    return (RunModel(name, name, description=str(facts.get("description") or "")),)
+    if manifest.models:
+        return tuple(sorted(manifest.models, key=lambda model: not model.primary))
+    return (manifest.model or ModelEntry(name=next((row.model for row in rows), "model")),)
 
 
-def _model(facts: Mapping[str, Any]) -> RunModel:
-    name = str(facts["name"])
-    kind, words = str(facts.get("kind") or "single"), str(facts.get("description") or "")
-    members, built = int(facts.get("members") or 1), str(facts.get("architecture") or "")
-    return RunModel(name, str(facts.get("label") or name), kind, words, members, built)
-
-
-def _sliced(rows: list[Estimate], models: tuple[RunModel, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
+def _sliced(rows: list[Estimate], models: tuple[ModelEntry, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
     """The rows by model and condition; what belongs to no listed model belongs to the primary one."""
     names = {model.name for model in models}
     found: dict[tuple[str, str], dict[Key, Estimate]] = {}
@@ -226,32 +217,27 @@ def _sliced(rows: list[Estimate], models: tuple[RunModel, ...]) -> dict[tuple[st
     return found
 
 
-def _entrants(manifest: Mapping[str, Any], rows: list[Estimate]) -> list[Entrant]:
-    told = [_entrant(facts) for facts in manifest.get("methods", [])]
-    names = {entrant.name for entrant in told}
-    untold = {row.method: None for row in rows if row.method not in {*names, "", HUMAN}}
-    return told + [Entrant(name, name, "method") for name in untold]
+def _entrants(manifest: Manifest, rows: list[Estimate]) -> list[Entrant]:
+    listed = [_entrant(entry) for entry in manifest.methods]
+    names = {entrant.name for entrant in listed}
+    others = {row.method: None for row in rows if row.method not in {*names, "", HUMAN}}
+    return listed + [Entrant(name, name, "method") for name in others]
 
 
-def _entrant(facts: Mapping[str, Any]) -> Entrant:
-    words = {key: str(facts.get(key) or "") for key in ("family", "note", "summary")}
-    changed = facts.get("changed") or []
-    label, kind = facts.get("label") or facts["name"], facts.get("kind") or "method"
-    return Entrant(facts["name"], label, kind, **words, changed=in_words(changed), saves_time=is_smaller(changed))
+def _entrant(entry: MethodEntry) -> Entrant:
+    words = entry.family, entry.note, entry.summary
+    return Entrant(entry.name, entry.label, entry.kind, *words, in_words(entry.changed), is_smaller(entry.changed))
 
 
-def _findings(manifest: Mapping[str, Any], rows: list[Estimate]) -> tuple[str, ...]:
-    told = list(manifest.get("findings", []))
-    untold = {row.finding: None for row in rows if row.finding not in {*told, "", ALL_FINDINGS}}
-    return (*told, *untold)
+def _findings(manifest: Manifest, rows: list[Estimate]) -> tuple[str, ...]:
+    others = {row.finding: None for row in rows if row.finding not in {*manifest.findings, "", ALL_FINDINGS}}
+    return (*manifest.findings, *others)
 
 
-def _measures(manifest: Mapping[str, Any], rows: list[Estimate]) -> dict[str, Measure]:
-    told = {facts["name"]: _measure(facts) for facts in manifest.get("metrics", [])}
-    untold = {row.metric: Measure(row.metric, row.metric) for row in rows if row.metric not in told}
-    return told | untold
+def _measures(manifest: Manifest, rows: list[Estimate]) -> dict[str, Measure]:
+    listed = {entry.name: _measure(entry) for entry in manifest.metrics}
+    return listed | {row.metric: Measure(row.metric, row.metric) for row in rows if row.metric not in listed}
 
 
-def _measure(facts: Mapping[str, Any]) -> Measure:
-    label, summary = facts.get("label") or facts["name"], str(facts.get("summary") or "")
-    return Measure(facts["name"], label, summary, bool(facts.get("higher_is_better", True)))
+def _measure(entry: MetricEntry) -> Measure:
+    return Measure(entry.name, entry.label, entry.summary, entry.higher_is_better, UNITS.get(entry.unit, SCORE))

@@ -21,7 +21,6 @@ from heatcheck.report.numbers import (
     spread,
 )
 from heatcheck.report.verdict import LEVEL
-from heatcheck.report.words import plain
 
 GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
 _SIGNED = {"difference", "test", "model_difference", "slope", "spearman"}
@@ -96,7 +95,7 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
     heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
     rows = with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
-    return Matrix(plain(evidence.measures[metric]).name, heads, grouped(rows), tuple(notes.reasons))
+    return Matrix(evidence.measures[metric].label, heads, grouped(rows), tuple(notes.reasons))
 
 
 def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
@@ -104,14 +103,14 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
     floors = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
     if not floors:
         return None
-    unit = difference_of(plain(evidence.measures[metric]).unit)
+    unit = difference_of(evidence.measures[metric].unit)
     notes = Footnotes()
     rows = [
         Row(method, tuple(cell_of(_test(evidence, metric, method, floor), unit, notes) for floor in floors))
         for method in evidence.methods
     ]
     columns = tuple(Column(floor.label) for floor in floors)
-    return Matrix(plain(evidence.measures[metric]).name, columns, grouped(rows), tuple(notes.reasons))
+    return Matrix(evidence.measures[metric].label, columns, grouped(rows), tuple(notes.reasons))
 
 
 def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
@@ -125,7 +124,7 @@ def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
         return SCORE
     if statistic.startswith("tuned"):
         return SCORE.rounded(2)
-    unit = plain(evidence.measures[metric]).unit
+    unit = evidence.measures[metric].unit
     return difference_of(unit) if statistic in {"difference", "test"} else unit
 
 

@@ -29,6 +29,7 @@ SHARE = Unit(100, 1, f"{SPACE}%")  # 0 to 1, written as a percentage
 PERCENT = Unit(1, 1, f"{SPACE}%")  # already in percent
 POINTS = Unit(100, 1, f"{SPACE}pp")  # differences of shares, in percentage points
 SECONDS = Unit(1, 3, f"{SPACE}s")
+UNITS = {"score": SCORE, "share": SHARE, "fine": Unit(1, 4), "whole": Unit(1, 0)}  # by the word in run.json
 
 
 def difference_of(unit: Unit) -> Unit:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import yaml
 
@@ -11,6 +10,7 @@ from heatcheck.report.downloads import Download
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, duration, few, moment
 from heatcheck.report.verdict import Verdict
+from heatcheck.runs.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,65 +55,63 @@ class Record:
 
 def record_of(evidence: Evidence) -> Record:
     """The run's own account of itself."""
-    manifest = evidence.run.manifest
-    spec = manifest.get("spec") or {}
+    manifest = evidence.manifest
     return Record(
         facts=_facts(manifest),
-        versions=tuple((str(k), str(v)) for k, v in sorted((manifest.get("versions") or {}).items())),
+        versions=tuple(sorted(manifest.versions.items())),
         hashes=_named(manifest, {"spec_hash": "spec", "weights_hash": "weights", "cases_hash": "list of cases"}),
-        spec=yaml.safe_dump(spec, sort_keys=False, allow_unicode=True) if spec else "",
-        notes=tuple(str(note) for note in manifest.get("notes") or []),
+        spec=yaml.safe_dump(manifest.spec, sort_keys=False, allow_unicode=True) if manifest.spec else "",
+        notes=manifest.notes,
     )
 
 
-def description(evidence: Evidence, part: str) -> str:
-    """What the run says of its "source" or its "model"; nothing when it says nothing."""
-    told = evidence.run.manifest.get(part) or {}
-    return str(told.get("description") or told.get("name") or "")
-
-
 def heading(evidence: Evidence, page: StudyPage, otherwise: str) -> str:
-    """The run's title; the study's question where its spec has none, and the run is called by a file's name."""
-    manifest = evidence.run.manifest
-    if (manifest.get("spec") or {}).get("title") == "":
-        return page.kicker
-    return str(manifest.get("title") or otherwise)
+    """The run's title; the study's question where the spec has no title and the run is named after a file."""
+    manifest = evidence.manifest
+    return page.kicker if manifest.spec.get("title") == "" else manifest.title or otherwise
 
 
 def subtitle(evidence: Evidence, page: StudyPage) -> str:
-    """Data, model and size of the run in one line; of several models the one of which the page speaks, or all."""
-    cases = evidence.run.manifest.get("n_cases")
-    model = f"Model: {page.speaks_of}" if page.speaks_of else description(evidence, "model")
+    """Data, model and size of the run in one line; of several models the one that the page describes, or all."""
+    manifest = evidence.manifest
+    model = f"Model: {page.speaks_of}" if page.speaks_of else manifest.model_description
     models = page.models or tuple(each.label for each in evidence.models)
     if len(evidence.models) > 1 and not page.speaks_of:
         model = f"Model{'s' if len(models) > 1 else ''}: {few(models)}"
-    size = page.size or (count(cases, "case") if cases else "")
-    parts = [description(evidence, "source"), model, size]
-    return " · ".join(part for part in parts if part)
+    size = page.size or (count(manifest.n_cases, "case") if manifest.n_cases else "")
+    return " · ".join(filter(None, (manifest.source_description, model, size)))
 
 
 def signature(evidence: Evidence) -> str:
     """Study, preset, seed and version for the last line of the page."""
-    manifest = evidence.run.manifest
-    version = (manifest.get("versions") or {}).get("heatcheck", "")
-    told = _named(manifest, {"study": "study", "preset": "preset", "seed": "seed"})
-    return f"heatcheck {version}".strip() + "".join(f" · {name} {value}" for name, value in told)
+    manifest = evidence.manifest
+    pairs = _named(manifest, {"study": "study", "preset": "preset", "seed": "seed"})
+    version = manifest.versions.get("heatcheck", "")
+    return f"heatcheck {version}".strip() + "".join(f" · {name} {value}" for name, value in pairs)
 
 
-def _facts(manifest: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     names = {
         "study": "study", "preset": "preset", "seed": "seed", "device": "device", "threads": "threads",
         "batch_size": "batch size", "shard_size": "shard size", "n_cases": "cases", "n_failed": "failed cases",
         "pseudonymised": "case ids replaced", "trusted_code": "own code trusted",
     }  # fmt: skip
-    started, finished = str(manifest.get("started") or ""), str(manifest.get("finished") or "")
-    times = [("started", moment(started)), ("finished", moment(finished)), ("took", _took(started, finished))]
+    times = (
+        ("started", moment(manifest.started)),
+        ("finished", moment(manifest.finished)),
+        ("took", _took(manifest.started, manifest.finished)),
+    )
     return _named(manifest, names) + tuple(pair for pair in times if pair[1])
 
 
-def _named(manifest: Mapping[str, Any], names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    told = ((label, manifest[key]) for key, label in names.items() if manifest.get(key) not in (None, ""))
-    return tuple((label, {True: "yes", False: "no"}[v] if isinstance(v, bool) else str(v)) for label, v in told)
+def _named(manifest: Manifest, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What the manifest states of these fields, with their names on the page."""
+    pairs = ((label, getattr(manifest, key)) for key, label in names.items() if key in manifest.model_fields_set)
+    return tuple(
+        (label, ("no", "yes")[value] if isinstance(value, bool) else str(value))
+        for label, value in pairs
+        if value != ""
+    )
 
 
 def _took(started: str, finished: str) -> str:

@@ -35,7 +35,7 @@ def study_facts(
     return {
         "findings": list(findings),
         "methods": [method_facts(*each) for each in methods.items()],
-        "metrics": [metric_facts(name) for name in metrics],
+        "metrics": [metric_facts(name) for name in dict.fromkeys(metrics)],
         "source": source_facts(source),
         "notes": [note for note in notes if note],
     }
@@ -105,9 +105,16 @@ def metric_facts(name: str) -> dict[str, Any]:
         "label": facts.label,
         "higher_is_better": facts.higher_is_better,
         "summary": facts.summary,
+        "unit": facts.unit,
     }
 
 
 def source_facts(name: str) -> dict[str, Any]:
     """A source's name and meaning."""
-    return {"name": name, "description": SOURCES[name].summary}
+    facts = SOURCES[name]
+    return {
+        "name": name,
+        "description": facts.summary,
+        "drawn": facts.drawn,
+        "published_as": facts.published_as,
+    }

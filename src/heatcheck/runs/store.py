@@ -26,9 +26,10 @@ from heatcheck.core.errors import RunFolderError
 from heatcheck.core.paths import without_paths
 from heatcheck.core.records import Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
+from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
 from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 HIDDEN = "(hidden)"  # in place of an absolute path, which may tell whose the data are
 SHARD_TABLES = (
     "predictions",
@@ -55,6 +56,13 @@ class Run:
     manifest: Mapping[str, Any]
     gallery: Mapping[str, Any]
     shown: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is  # what each table goes through when it is read
+
+    def manifest_as(self, kind: type[AnyManifest]) -> AnyManifest:
+        """The manifest as a study declares it; checked once."""
+        parsed: dict[type[Manifest], Any] = self.__dict__.setdefault("_parsed", {})
+        if kind not in parsed:
+            parsed[kind] = parse_manifest(self.manifest, kind, str(self.path / "run.json"))
+        return parsed[kind]
 
     @cached_property
     def scores(self) -> pd.DataFrame:

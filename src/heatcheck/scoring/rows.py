@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score, condition
+from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import Overlap, overlap

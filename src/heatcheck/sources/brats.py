@@ -207,5 +207,6 @@ SOURCES.add(
         open=Brats,
         summary="BraTS 2020 or 2023 as published: T1, T1C, T2 and FLAIR of gliomas with segmentation and grade",
         needs="the downloaded training data with name_mapping.csv; for BraTS 2023 a CSV of the grades",
+        published_as="brats",
     ),
 )

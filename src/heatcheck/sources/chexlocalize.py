@@ -279,5 +279,6 @@ SOURCES.add(
         open=CheXlocalize,
         summary="CheXlocalize and CheXpert as published: films, labels, radiologists' outlines and second readers",
         needs="the downloaded folders CheXpert/ and CheXlocalize/, or CheXpert-v1.0 for training",
+        published_as="chexlocalize",
     ),
 )

@@ -31,6 +31,8 @@ class SourceFacts:
     summary: str
     needs: str  # what must be on disk
     remark: str = ""  # what the report must say about such data
+    drawn: bool = False  # by heatcheck: no patient's images
+    published_as: str = ""  # the data set of which a study's paper publishes numbers
 
 
 SOURCES: Registry[SourceFacts] = Registry("source")

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from heatcheck.core.records import ONE_VALUE, Estimate, Prediction, condition
+from heatcheck.core.records import ONE_VALUE, Estimate, Prediction
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.blame import EstimateWithInterval
 from heatcheck.stats.resampling.nested import ONE_SEED

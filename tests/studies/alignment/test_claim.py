@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from heatcheck import read_run, run_study
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 
 FINDING = "Edema"
 FILMS = {"name": "phantom_chest", "size": 192, "second_view": 0, "readers": 0}

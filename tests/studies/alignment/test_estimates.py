@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from tests.studies.alignment.made_tables import CNN, estimated, rule_of, scored
 
-from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, condition
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE
+from heatcheck.core.vocabulary import condition
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import ONE_SEED, nested_means
 

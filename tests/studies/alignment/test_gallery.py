@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import Case, CaseKey, Prediction, Score, ShardTables, condition
+from heatcheck.core.records import Case, CaseKey, Prediction, Score, ShardTables
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.cells import AlignmentSettings

@@ -12,7 +12,7 @@ from tests.studies.alignment.squares_material import FINDINGS, write_alignment, 
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import DivergedError, InputError
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.fitting import networks as fitting_networks
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions

@@ -8,7 +8,8 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import roc_auc_score
 from tests.studies.alignment.made_tables import CNN, estimated, rule_of, said
 
-from heatcheck.core.records import ALL_FINDINGS, CaseRecord, condition
+from heatcheck.core.records import ALL_FINDINGS, CaseRecord
+from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.classification import weighted_auroc
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.alignment.predictions import INFORMATION, NO_PREDICTIONS, TOO_FEW

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 from tests.studies.alignment.made_tables import CNN, VIT, estimated, rule_of, scored
 
-from heatcheck.core.records import ALL_FINDINGS, condition, facts_of
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import condition, facts_of
 from heatcheck.stats.treatment import Factor, treatment_effects
 from heatcheck.studies.alignment.estimates import PAIRS
 from heatcheck.studies.alignment.vocabulary import Base

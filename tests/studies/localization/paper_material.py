@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from heatcheck.core.records import Prediction, Score, TruthShape, condition
+from heatcheck.core.records import Prediction, Score, TruthShape
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.settings import LocalizationSettings
 

@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from heatcheck.core.records import HUMAN, CaseRecord, Estimate, Score, condition
+from heatcheck.core.records import HUMAN, CaseRecord, Estimate, Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import read_values

@@ -4,7 +4,8 @@ import math
 
 from tests.studies.localization.paper_material import rule_of, table_of, write_folder
 
-from heatcheck.core.records import CaseRecord, Prediction, Score, TruthShape, condition
+from heatcheck.core.records import CaseRecord, Prediction, Score, TruthShape
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 

@@ -16,7 +16,7 @@ import yaml
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.explaining import study_models as explainers
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.models import ModelSettings, load_classifier

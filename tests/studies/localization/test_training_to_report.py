@@ -4,7 +4,7 @@ import pytest
 import yaml
 from tests.fitting.material import PROTOCOL, training_spec
 
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.fitting.train import train
 from heatcheck.running.progress import Silent
 from heatcheck.running.run import run_study

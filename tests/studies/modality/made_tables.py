@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heatcheck.core.records import ALL_FINDINGS, Score, Timing, condition
+from heatcheck.core.records import ALL_FINDINGS, Score, Timing
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality.estimates import modality_estimates

@@ -8,7 +8,7 @@ import pytest
 from tests.studies.modality.brightness_material import write_modality
 
 from heatcheck import read_run, run_study
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
 

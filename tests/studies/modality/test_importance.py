@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from tests.studies.modality.made_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
-from heatcheck.core.records import ONE_VALUE, condition
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.core.vocabulary import condition
 from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality.importance import importances, in_order

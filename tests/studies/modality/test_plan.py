@@ -9,7 +9,7 @@ import pytest
 from tests.studies.modality.brightness_material import CASES, write_modality
 
 from heatcheck import read_run, run_study
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.running.study import RunOptions
 from heatcheck.studies.modality import stage as modality_stage

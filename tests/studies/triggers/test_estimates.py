@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heatcheck.core.records import ALL_FINDINGS, Score, condition
+from heatcheck.core.records import ALL_FINDINGS, Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
 from heatcheck.studies.triggers.gate import Gate

@@ -2,7 +2,8 @@
 
 import pytest
 
-from heatcheck.core.records import Score, condition
+from heatcheck.core.records import Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.triggers.gate import Gate, GateResult, outcomes
 

@@ -13,7 +13,7 @@ from tests.studies.triggers.planted_material import SIDE, WHITE_SQUARE, write_ea
 
 from heatcheck import read_run, run_study
 from heatcheck.cli.run import run_and_report
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.study import RunOptions
 
 ONCE = {"epochs": 1, "batch_size": 8, "learning_rate": 0.002}

@@ -10,7 +10,8 @@ from tests.studies.triggers.planted_material import SMALL_TRIGGERS, classes_sour
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
-from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.progress import Silent
 from heatcheck.running.study import RunOptions

@@ -10,7 +10,7 @@ from scipy import ndimage
 from tests.studies.triggers.planted_material import FILM_CLASSES, SIDE, write_easy_study
 
 from heatcheck import read_run, run_study
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.models import MODELS
 from heatcheck.running.study import RunOptions
 

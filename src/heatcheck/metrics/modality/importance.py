@@ -51,8 +51,9 @@ study_metric(
 study_metric(
     "rating",
     label="Reader rating",
-    summary="What readers who looked at the map think of it, from 0, of no use, to 100.",
+    summary="What readers gave the map, from 0 to 100.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,
+    unit="whole",
 )

@@ -19,8 +19,10 @@ ByModality = Float[np.ndarray, " modality"]
 study_metric(
     "msfi",
     label="MSFI",
-    summary="Which share of the map lies in the lesion, modality by modality, those that matter to the model counting "
-    "more: 0 none, 1 all.",
+    summary="Modality-specific feature importance: the share of a modality’s heat that lies inside the lesion, "
+    "averaged over modalities by how much each counts for the network. 1 means that all heat of the "
+    "modalities that count lies on the lesion. It does not see how heat is shared between modalities: the "
+    "modality correlation does.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference="Jin et al. 2021, arXiv:2107.05047",

@@ -30,8 +30,8 @@ study_metric(
 study_metric(
     "delta_aupc",
     label="Faithfulness (ΔAUPC)",
-    summary="How much sooner the model goes wrong when the map's most important voxels are taken away than when as "
-    "many random ones are: above 0, the model relies on what the map shows.",
+    summary="How much sooner the network goes wrong when the hottest voxels are taken away first than when random "
+    "ones are: above 0, the map marks what the network uses.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,

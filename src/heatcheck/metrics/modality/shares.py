@@ -20,8 +20,9 @@ _JIN = "Jin et al. 2021, arXiv:2107.05047"
 study_metric(
     "mi_correlation",
     label="Modality correlation",
-    summary="Whether the map gives more to the modalities that matter more to the model: 1 the same order, 0 no "
-    "relation, -1 the opposite order.",
+    summary="Do the modalities that count get the heat? Kendall’s τ between the modalities’ importances for the "
+    "network and the sums of their heat, case by case: 1 is the same order, 0 none, −1 the reverse (the MI "
+    "correlation of Jin et al.).",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,
@@ -29,15 +30,17 @@ study_metric(
 study_metric(
     "lesion_share",
     label="Share in the lesion",
-    summary="Which share of the whole map, over all modalities, lies inside the lesion.",
+    summary="The share of all heat, over all modalities, that lies inside the lesion.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,
+    unit="share",
 )
 study_metric(
     "median_iou",
     label="Overlap at the median (IoU)",
-    summary="How closely the upper half of the map matches the lesion, over all modalities: 0 no overlap, 1 identical.",
+    summary="The overlap of the lesion with the hotter half of a map (from the median of its values that are not 0 "
+    "on), over all modalities: 1 is a perfect match.",
     higher_is_better=True,
     needs=Needs.MODALITIES,
     reference=_JIN,

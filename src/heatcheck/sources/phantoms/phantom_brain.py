@@ -132,6 +132,7 @@ SOURCES.add(
         open=PhantomBrain,
         summary="Drawn brain MRI (T1, T1C, T2, FLAIR) with a tumour of two grades and an exact mask for each modality",
         needs="nothing: it is built in",
+        drawn=True,
         remark="These heads are drawn: they show what a method can do, not what it does on patients.",
     ),
 )

@@ -163,6 +163,7 @@ SOURCES.add(
         open=PhantomChest,
         summary="Drawn chest radiographs with ten findings, exact masks and two simulated readers",
         needs="nothing: it is built in",
+        drawn=True,
         remark="These films are drawn and their readers simulated: where the report speaks of people, it means those.",
     ),
 )

@@ -94,6 +94,7 @@ SOURCES.add(
         open=PhantomClasses,
         summary="Drawn chest radiographs of four classes, one a film, with exact masks of what is not normal",
         needs="nothing: it is built in",
+        drawn=True,
         remark="These films are drawn: they show what a method can do, not what it does on patients.",
     ),
 )

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate, Prediction, condition
+from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate, Prediction
+from heatcheck.core.vocabulary import condition
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.metrics.reliance import separation

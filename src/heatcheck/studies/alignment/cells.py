@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from heatcheck.core.records import condition
 from heatcheck.core.seeds import generator_for, seed_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, Arm, Base, network_key

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.compared_scores import Compared, compared_by_case
 from heatcheck.runs.store import Run
 from heatcheck.studies.alignment.vocabulary import ARMS

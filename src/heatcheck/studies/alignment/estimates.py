@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit

@@ -13,7 +13,8 @@ import pandas as pd
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
-from heatcheck.core.records import Case, CaseKey, Map, condition
+from heatcheck.core.records import Case, CaseKey, Map
+from heatcheck.core.vocabulary import condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
 from heatcheck.running.gallery import (

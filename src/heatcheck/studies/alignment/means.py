@@ -10,7 +10,8 @@ import pandas as pd
 from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, condition, facts_of
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import condition, facts_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores, reasons_by_count
 from heatcheck.stats.resampling.bca import NO_VALUE

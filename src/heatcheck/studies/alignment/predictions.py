@@ -11,7 +11,8 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import CaseRecord, Estimate, Prediction, condition
+from heatcheck.core.records import CaseRecord, Estimate, Prediction
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import coverage, fill
 from heatcheck.metrics.classification import weighted_mean_auroc
 from heatcheck.metrics.label_information import information_terms

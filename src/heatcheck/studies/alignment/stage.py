@@ -11,8 +11,9 @@ import torch
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import UntrainedError
 from heatcheck.core.geometry import place
-from heatcheck.core.records import HUMAN, Case, CaseRecord, Map, Score, ShardTables, Timing, condition
+from heatcheck.core.records import HUMAN, Case, CaseRecord, Map, Score, ShardTables, Timing
 from heatcheck.core.seeds import generator_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding

@@ -11,7 +11,8 @@ from jaxtyping import Float, Int
 from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, Measured, condition
+from heatcheck.core.records import Estimate, Measured
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates

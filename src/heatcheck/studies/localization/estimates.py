@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, Score, condition
+from heatcheck.core.records import HUMAN, Estimate, Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS

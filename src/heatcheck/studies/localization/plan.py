@@ -49,6 +49,7 @@ from heatcheck.studies.localization.tuning import (
     validation_estimates,
     validation_predictions,
 )
+from heatcheck.studies.localization.vocabulary import ADDED
 
 SCORED, VALIDATION = "scored", "validation"
 
@@ -93,7 +94,13 @@ class LocalizationPlan:
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
         return {
-            **study_facts(self.findings, self.methods, self.body.metrics, self.body.source["name"], self._notes()),
+            **study_facts(
+                self.findings,
+                self.methods,
+                (*self.body.metrics, *ADDED),
+                self.body.source["name"],
+                self._notes(),
+            ),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
             "preset": self.body.preset,

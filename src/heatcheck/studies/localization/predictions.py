@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc

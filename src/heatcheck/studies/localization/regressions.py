@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max

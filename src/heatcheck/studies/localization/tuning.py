@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.scoring.presets import Rules

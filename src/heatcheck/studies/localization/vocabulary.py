@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from heatcheck.core.records import Outlines
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
+ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # what is estimated beside the means of scores
 CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
 REFERENCE = "chexlocalize"  # the preset whose numbers are the paper's

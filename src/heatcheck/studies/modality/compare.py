@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.seeds import generator_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.compared_scores import Compared, ComparedScore, compared_scores, known
 from heatcheck.runs.store import Run
 from heatcheck.stats.balanced import Strata, balanced_means

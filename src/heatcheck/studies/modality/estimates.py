@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
 from heatcheck.stats.ranks import RankComparison, compare_ranks, top_marks

@@ -38,7 +38,7 @@ NOTES = (
 def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
     """Names and explanations."""
     body = plan.body
-    metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()))
+    metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()), "rating")
     return {
         **study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan)),
         "methods": [_method(name, method, plan) for name, method in plan.methods.items()],

@@ -13,7 +13,8 @@ import pandas as pd
 from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
-from heatcheck.core.records import Case, Map, Outlines, condition
+from heatcheck.core.records import Case, Map, Outlines
+from heatcheck.core.vocabulary import condition
 from heatcheck.maps.files import share_nifti_bytes, write_whole
 from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher

@@ -11,7 +11,8 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import pivoted
 from heatcheck.metrics.modality.msfi import ByModality

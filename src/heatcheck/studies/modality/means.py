@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition, facts_of
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition, facts_of
 from heatcheck.estimating import score_table
 from heatcheck.estimating.estimates import corrected, fill
 from heatcheck.estimating.score_table import pivoted, reasons_by_count

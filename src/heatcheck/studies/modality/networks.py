@@ -14,8 +14,9 @@ from torch.utils.data import Subset
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, briefly
-from heatcheck.core.records import Score, condition
+from heatcheck.core.records import Score
 from heatcheck.core.seeds import seed_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.fitting.folds import Fold
 from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network

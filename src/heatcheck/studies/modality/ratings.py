@@ -10,8 +10,9 @@ import pandas as pd
 
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition
+from heatcheck.core.records import Estimate
 from heatcheck.core.registry import suggest
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import pivoted
 from heatcheck.runs.tables import replaced

@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Bool
 
 from heatcheck.core.geometry import mask_to_grid
-from heatcheck.core.records import Mask, Measured, Score, condition
+from heatcheck.core.records import Mask, Measured, Score
 from heatcheck.core.seeds import generator_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
 from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.metrics.modality.shares import (

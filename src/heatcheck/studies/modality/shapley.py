@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables, condition
+from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
 from heatcheck.running.cases import failure
 from heatcheck.runs.store import RunFolder

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, condition, facts_of
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition, facts_of
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
 from heatcheck.estimating.settings import EstimateSettings

@@ -7,7 +7,8 @@ import pandas as pd
 import torch
 
 from heatcheck.core.boxes import Box
-from heatcheck.core.records import Map, condition
+from heatcheck.core.records import Map
+from heatcheck.core.vocabulary import condition
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores

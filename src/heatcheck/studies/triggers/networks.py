@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from heatcheck.core.records import CaseRecord, Score, condition
+from heatcheck.core.records import CaseRecord, Score
 from heatcheck.core.seeds import seed_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.fitting.networks import FOLDER, BestNetwork, NetworkStore, fit_network, new_network
 from heatcheck.fitting.stage import FitTask
 from heatcheck.metrics.recovery import attacked, clean_correct

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from heatcheck.core.boxes import Box
-from heatcheck.core.records import CaseKey, Image, Map, Measured, Score, condition
+from heatcheck.core.records import CaseKey, Image, Map, Measured, Score
 from heatcheck.core.seeds import generator_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.metrics.recovery import Classes, recovered
 from heatcheck.metrics.similarity import similarities
 from heatcheck.metrics.trigger_boxes import Planted, box_floors, box_scores, random_boxes

@@ -1,9 +1,9 @@
 """The study's page: a sentence and a table."""
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.report import closing
+from heatcheck.report import appendix
+from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.matrix import by_finding
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.report.page import Section, StudyPage
@@ -22,9 +22,9 @@ def bright_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=(
             Section("bright", "Bright pixels", "Bright", "study/bright.html", {"table": table}),
-            closing.gaps(evidence, undefined, ""),
-            closing.record(evidence),
+            appendix.gaps(evidence, undefined, ""),
+            appendix.record(evidence),
         ),
-        downloads=closing.downloads(evidence, undefined.table),
+        downloads=appendix.downloads(evidence, undefined.table),
         templates=__package__,
     )

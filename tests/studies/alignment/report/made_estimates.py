@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, Score, condition
+from heatcheck.core.records import ALL_FINDINGS, Estimate, Score
+from heatcheck.core.vocabulary import condition
 
 FLOOR, HUMAN_READERS = 0.10, 0.70
 MAP_METRICS = ("mass", "rank", "hit", "iou")

@@ -6,6 +6,7 @@ from tests.studies.alignment.report.made_estimates import FAILED, all_estimates,
 from tests.studies.localization.report.material import blob, ring, save_grey
 
 from heatcheck.core.records import CaseRecord, ShardTables, Timing
+from heatcheck.metrics import METRIC_FACTS
 from heatcheck.runs.store import RunFolder
 
 METHODS = {
@@ -69,8 +70,8 @@ def manifest(plan):
         "methods": [{"name": n, "label": METHODS[n][0], "family": METHODS[n][1], "note": "", "changed": [],
                      "kind": "floor" if METHODS[n][1] == "floor" else "method",
                      "summary": f"How {METHODS[n][0]} works."} for n in names],
-        "metrics": [{"name": name, "label": name.replace("_", " ").capitalize(), "higher_is_better": True,
-                     "summary": f"What {name} means."} for name in METRICS],
+        "metrics": [{"name": name, "label": "AUROC" if name == "auroc" else name.replace("_", " ").capitalize(), "summary": f"What {name} means.",
+                     "unit": METRIC_FACTS[name].unit} for name in METRICS],
         "findings": list(plan.findings), "trained": list(plan.methods), "judged": list(plan.judged),
         "through": plan.methods[0], "models": [model_facts(name) for name in plan.models], "seeds": list(plan.seeds),
         "alpha": 1.0, "fit": {"epochs": 25, "batch_size": 16, "learning_rate": 1e-4}, "several": False,

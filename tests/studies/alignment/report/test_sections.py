@@ -10,7 +10,7 @@ from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import PAIRS, all_estimates
 from tests.studies.alignment.report.material import AlignmentPlan
 
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.running.reporting import build_report
 from heatcheck.studies.alignment.report.facts import pipelines
 from heatcheck.studies.alignment.report.scores import image_scores

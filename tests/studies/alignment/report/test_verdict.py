@@ -7,7 +7,8 @@ import pytest
 from tests.studies.alignment.report.made_estimates import all_estimates
 from tests.studies.alignment.report.material import CELL, AlignmentPlan
 
-from heatcheck.core.records import ALL_FINDINGS, condition
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import condition
 from heatcheck.studies.alignment.report.caveats import caveats
 from heatcheck.studies.alignment.report.sections.overview import overview, size_of
 from heatcheck.studies.alignment.report.verdict import verdict

@@ -14,7 +14,8 @@ from tests.studies.localization.paper_material import (
     write_folder,
 )
 
-from heatcheck.core.records import Prediction, Score, condition
+from heatcheck.core.records import Prediction, Score
+from heatcheck.core.vocabulary import condition
 from heatcheck.stats.corrections import holm
 from heatcheck.studies.localization.chexlocalize.estimates import FAMILY, paper_estimates
 

@@ -15,7 +15,8 @@ from tests.studies.localization.report.material import (
     shard,
 )
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, TruthShape, condition
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate, TruthShape
+from heatcheck.core.vocabulary import condition
 from heatcheck.runs.store import RunFolder
 
 PRIMARY = "densenet121_ensemble"

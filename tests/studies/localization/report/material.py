@@ -6,18 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from heatcheck.core.records import (
-    ALL_FINDINGS,
-    HUMAN,
-    CaseRecord,
-    Estimate,
-    Prediction,
-    Score,
-    ShardTables,
-    Timing,
-    condition,
-)
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseRecord, Estimate, Prediction, Score, ShardTables, Timing
+from heatcheck.core.vocabulary import condition
+from heatcheck.running.facts import metric_facts
 from heatcheck.runs.store import RunFolder
+from heatcheck.studies.localization.vocabulary import ADDED
 
 FINDINGS = (
     "Airspace Opacity", "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum",
@@ -65,8 +58,7 @@ def manifest(plan):
         "shard_size": 64, "threads": 2, "started": "2025-11-15T18:00:00+00:00", "finished": "2025-11-15T18:42:10+00:00",
         "spec_hash": "ab12", "weights_hash": "cd34", "cases_hash": "ef56", "n_cases": 202, "n_failed": 2,
         "methods": method_facts(plan.methods), "findings": list(plan.findings), "status": plan.status,
-        "metrics": [{"name": name, "label": label, "higher_is_better": True, "summary": f"What {label} means."}
-                    for name, label in metrics.items()],
+        "metrics": [metric_facts(name) for name in (*metrics, *ADDED)],
         "source": {"name": "chexlocalize", "description": "CheXlocalize test set"},
         "model": {"name": "densenet121", "description": "DenseNet-121 trained on CheXpert", "outputs": []},
         "notes": ["An empty region on a positive case scores 0; the published scripts leave it out."],

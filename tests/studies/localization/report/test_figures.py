@@ -9,7 +9,8 @@ import pytest
 from tests.studies.localization.report.material import FINDINGS, floor_test, mean
 
 import heatcheck
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, ONE_VALUE, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.charts import reliability
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around
 from heatcheck.report.charts.curves import Curve

@@ -10,7 +10,8 @@ from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.localization.report.full_material import PRIMARY, full_rows, write_full_run
 from tests.studies.localization.report.material import FINDINGS, Plan, mean, write_run
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, condition
+from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run

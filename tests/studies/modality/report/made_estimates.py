@@ -5,7 +5,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, Score, condition
+from heatcheck.core.records import ALL_FINDINGS, Estimate, Score
+from heatcheck.core.vocabulary import condition
 
 MODEL = "phantom_brain_vgg"
 UNIFORM = 0.11  # the floor's MSFI

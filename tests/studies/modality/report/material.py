@@ -9,6 +9,7 @@ from tests.studies.localization.report.material import blob, ring, save_grey
 from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates, scored, seconds
 
 from heatcheck.core.records import CaseRecord, Prediction, ShardTables, Timing
+from heatcheck.running.facts import metric_facts
 from heatcheck.runs.store import RunFolder
 
 METHODS = {
@@ -108,8 +109,7 @@ def manifest(plan):
         "versions": {"heatcheck": "0.1.0", "python": "3.12", "torch": "2.13.0"}, "device": "cpu", "batch_size": 4,
         "threads": 2, "started": "2025-11-15T18:00:00+00:00", "finished": "2025-11-15T19:42:10+00:00",
         "n_cases": plan.total, "n_failed": 1, "status": plan.status, "methods": method_facts(plan),
-        "metrics": [{"name": name, "label": name, "higher_is_better": better, "summary": f"What {name} means."}
-                    for name, better in METRICS.items()],
+        "metrics": [metric_facts(name) for name in METRICS],
         "findings": ["LGG", "HGG"], "classes": ["LGG", "HGG"], "modalities": list(plan.modalities),
         "source": {"name": plan.source, "description": {"brats": "BraTS 2020"}.get(plan.source, "Drawn brain slices")},
         "model": {"name": MODEL, "label": "3D VGG", "description": "3D VGG, two classes", "architecture": "vgg3d"},

@@ -10,7 +10,8 @@ from tests.report.page_reading import cell, read, section_text
 from tests.studies.modality.report.made_estimates import LEVELS, all_estimates, case_values
 from tests.studies.modality.report.material import METHODS, ModalityPlan
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.charts.rank_diagram import beside
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.running.reporting import build_report

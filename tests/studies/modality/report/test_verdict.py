@@ -8,7 +8,8 @@ import pytest
 from tests.studies.modality.report.made_estimates import all_estimates
 from tests.studies.modality.report.material import ModalityPlan
 
-from heatcheck.core.records import ONE_VALUE, condition
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.core.vocabulary import condition
 from heatcheck.studies.modality.report.caveats import caveats
 from heatcheck.studies.modality.report.facts import first_of, game
 from heatcheck.studies.modality.report.judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements

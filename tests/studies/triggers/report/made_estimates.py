@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import condition
 
 MODEL = "vgg16"
 IOU = {

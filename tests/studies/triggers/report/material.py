@@ -7,7 +7,9 @@ import numpy as np
 from tests.studies.localization.report.material import blob, save_grey
 from tests.studies.triggers.report.made_estimates import MODEL, all_estimates, leading_rules
 
-from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing, condition
+from heatcheck.core.records import CaseRecord, Score, ShardTables, Timing
+from heatcheck.core.vocabulary import condition
+from heatcheck.running.facts import metric_facts
 from heatcheck.runs.store import RunFolder
 
 METHODS = {
@@ -102,8 +104,7 @@ def manifest(plan):
         "versions": {"heatcheck": "0.1.0", "python": "3.12", "torch": "2.13.0"}, "device": "cpu", "batch_size": 16,
         "threads": 2, "started": "2025-11-15T18:00:00+00:00", "finished": "2025-11-15T19:42:10+00:00",
         "n_cases": 202, "n_failed": 1, "status": plan.status, "methods": method_facts(plan),
-        "metrics": [{"name": name, "label": name, "higher_is_better": better, "summary": f"What {name} means."}
-                    for name, better in METRICS.items()],
+        "metrics": [metric_facts(name) for name in METRICS],
         "findings": list(plan.triggers), "artefacts": list(plan.artefacts),
         "triggers": [trigger_facts(name) for name in plan.triggers],
         "source": {"name": plan.source, "description": "COVID-19 Radiography, a sample"},

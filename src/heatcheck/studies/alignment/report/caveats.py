@@ -4,9 +4,9 @@ import itertools
 import math
 
 from heatcheck.core.records import Estimate
+from heatcheck.report.appendix import is_network
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gaps import is_network
 from heatcheck.report.numbers import SCORE, count, few, listed, number
 from heatcheck.studies.alignment.report.facts import (
     ARMS,

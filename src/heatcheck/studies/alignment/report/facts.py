@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count

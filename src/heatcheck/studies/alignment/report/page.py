@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from heatcheck.report import closing
+from heatcheck.report import appendix
+from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.alignment.report.caveats import caveats
 from heatcheck.studies.alignment.report.facts import conditions, prepared, tuned_bases
@@ -32,7 +32,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     evidence = prepared(evidence)
     undefined = undefined_scores(evidence.run, conditions=conditions(evidence))
-    files = closing.downloads(evidence, undefined.table)
+    files = appendix.downloads(evidence, undefined.table)
     gallery = alignment_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
@@ -43,8 +43,8 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         _section("prediction", "Does the model still predict?", "Prediction", prediction(evidence)),
         _section("example", "The paper\u2019s example: Grad-CAM", "Grad-CAM", example(evidence)),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery}),
-        closing.gaps(evidence, undefined, PAIRS, every_model=True),
-        closing.record(evidence),
+        appendix.gaps(evidence, undefined, PAIRS, every_model=True),
+        appendix.record(evidence),
     )
     return StudyPage(
         templates=__package__,

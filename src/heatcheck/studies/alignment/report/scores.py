@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from heatcheck.core.records import facts_of
+from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.studies.alignment.report.facts import TUNED, Pipeline
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
-from heatcheck.core.records import HUMAN, Estimate, condition
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import corrected
 from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions

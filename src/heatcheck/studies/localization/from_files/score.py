@@ -34,6 +34,7 @@ from heatcheck.studies.localization.from_files.settings import RegionSettings, S
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.vocabulary import ADDED
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -98,7 +99,7 @@ class ScorePlan:
             "switches": switch_facts(given.preset, given.switches),
             "findings": list(self.inputs.findings),
             "methods": [stored_method_facts(name) for name in self.inputs.maps],
-            "metrics": [metric_facts(metric) for metric in self.metrics],
+            "metrics": [metric_facts(metric) for metric in dict.fromkeys((*self.metrics, *ADDED))],
             "source": {"name": "maps", "description": f"Maps and marks on {len(self.keys)} images, from files"},
             "truth_kind": self.inputs.truth.kind,
             "models": [{**model, "label": MODEL, "kind": "single", "members": 1, "primary": True}],

@@ -8,7 +8,6 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, few, listed
-from heatcheck.report.words import plain
 from heatcheck.studies.localization.report.sections.presets import asked_for_paper
 from heatcheck.studies.localization.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
 
@@ -95,7 +94,7 @@ def _few_shared(evidence: Evidence) -> list[str]:
         difference = difference_from_readers(evidence, leader) if leader else None
         whole = evidence.find("mean", metric, ALL_FINDINGS, difference.method) if difference else None
         if difference and whole and difference.n_cases < MOST_CASES * whole.n_cases:
-            name = plain(evidence.measures[metric]).name
+            name = evidence.measures[metric].label
             sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
                              f"{count(whole.n_cases, 'case')} that they marked.")  # fmt: skip
     return sentences
@@ -108,7 +107,7 @@ def _close_calls(evidence: Evidence) -> list[str]:
         leader = leader_on(evidence, metric)
         first = evidence.find("mean", metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
         if leader and first:
-            name, rivals = plain(evidence.measures[metric]).name, _rivals(evidence, leader)
+            name, rivals = evidence.measures[metric].label, _rivals(evidence, leader)
             sentences += [f"{name}: {why}, so the first place may be luck." for why in _doubts(leader, first, rivals)]
     return sentences
 

@@ -10,7 +10,6 @@ from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
-from heatcheck.report.words import plain
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.verdict import leader_on
 
@@ -24,10 +23,10 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
     ]
     if not rows:
         return None
-    words = plain(evidence.measures[metric])
+    measure = evidence.measures[metric]
     limits = limits_around(_values(rows))
-    title = f"{words.name}, mean over all findings, by method"
-    return Panel(words.name, draw(DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)))
+    title = f"{measure.label}, mean over all findings, by method"
+    return Panel(measure.label, draw(DotPlot(title, measure.axis_title, tuple(rows), measure.unit, limits)))
 
 
 def against_readers(evidence: Evidence, metric: str, *, published: bool = False) -> PanelGroup | None:
@@ -44,14 +43,14 @@ def against_readers(evidence: Evidence, metric: str, *, published: bool = False)
         drawn = {m: [_with_published(row, metric, m.name) for row in rows] for m, rows in drawn.items()}
     if not drawn:
         return None
-    words = plain(evidence.measures[metric])
+    measure = evidence.measures[metric]
     limits = limits_around([value for rows in drawn.values() for value in _values(rows)])
     panels = []
     for method, rows in drawn.items():
-        title = f"{words.name} of {method.label} by finding"
-        plot = DotPlot(title, words.axis_title, tuple(rows), words.unit, limits)
+        title = f"{measure.label} of {method.label} by finding"
+        plot = DotPlot(title, measure.axis_title, tuple(rows), measure.unit, limits)
         panels.append(Panel(method.label, draw(plot)))
-    return PanelGroup(words.name, words.sentence, tuple(panels))
+    return PanelGroup(measure.label, measure.summary, tuple(panels))
 
 
 def _has_method(rows: Sequence[PlotRow]) -> bool:
@@ -71,7 +70,7 @@ def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) ->
 
 
 def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:
-    unit = plain(evidence.measures[metric]).unit
+    unit = evidence.measures[metric].unit
     between = interval(estimate.low, estimate.high, replace(unit, sign=""))
     aside = number(estimate.value, unit) + (f" ({between})" if between else "")
     label = f"{entrant.label} (floor)" if entrant.kind == "floor" else entrant.label

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.report import closing, cost, words
+from heatcheck.report import appendix, cost, glossary
+from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.matrix import Matrix, by_finding, by_floor
 from heatcheck.report.numbers import count
-from heatcheck.report.page import Section, StudyPage, description
+from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
 from heatcheck.studies.localization.report import published
 from heatcheck.studies.localization.report.caveats import caveats
@@ -36,13 +36,13 @@ NO_FAILURE = (
 def localization_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     undefined = undefined_scores(evidence.run, evidence.primary if len(evidence.models) > 1 else "")
-    files = closing.downloads(evidence, undefined.table)
+    files = appendix.downloads(evidence, undefined.table)
     return StudyPage(
         templates=__package__,
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
         caveats=caveats(evidence),
-        speaks_of=words.speaks_of(evidence),
+        speaks_of=glossary.speaks_of(evidence),
         sections=tuple(
             section
             for section in (
@@ -59,8 +59,8 @@ def localization_page(evidence: Evidence) -> StudyPage:
                         shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),
                 Section("model", "How good is the model itself?", "Model", "study/model.html", _model(evidence)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
-                closing.gaps(evidence, undefined, NO_FAILURE),
-                closing.record(evidence),
+                appendix.gaps(evidence, undefined, NO_FAILURE),
+                appendix.record(evidence),
             )
             if section
         ),
@@ -78,9 +78,9 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
 
 def _overview(evidence: Evidence) -> Section:
     panels = [panel for metric in MAIN if metric in evidence.measures and (panel := ranking(evidence, metric))]
-    terms = [(words.plain(evidence.measures[m]).name, words.plain(evidence.measures[m]).sentence)
+    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
              for m in MAIN if m in evidence.measures]  # fmt: skip
-    terms += [("Interval", words.INTERVAL), ("Floor", words.FLOOR), ("Human readers", words.READERS)]
+    terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
     return Section("overview", "At a glance", "At a glance", "study/overview.html", {"panels": panels, "terms": terms})
 
 
@@ -95,7 +95,7 @@ def _findings(evidence: Evidence) -> Section:
         "tables": _explained(evidence, "mean", MAIN),
         "differences": _explained(evidence, "difference", MAIN, other=HUMAN),
         "decreases": _explained(evidence, "percent_decrease", MAIN, other=HUMAN),
-        "decrease_sentence": words.DECREASE,
+        "decrease_sentence": glossary.DECREASE,
         "boxes": boxes,
         "pixels": _explained(evidence, "ratio", evidence.measures_of("ratio")),
         "more": _explained(evidence, "mean", rest),
@@ -113,7 +113,7 @@ def _explained(
     """The tables that exist, published rows below ours, each with the sentence that says what it measures."""
     found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
     made = [(published.beside(table, evidence, statistic, m), m) for table, m in found]
-    return [(table, words.plain(evidence.measures[m]).sentence) for table, m in made if table]
+    return [(table, evidence.measures[m].summary) for table, m in made if table]
 
 
 def _floors(evidence: Evidence) -> Section:
@@ -129,8 +129,8 @@ def _floors(evidence: Evidence) -> Section:
             if (table := by_finding(evidence, "test", metric, other=floor.name)) and len(table.columns) > 1
         ],
         "floors": evidence.floors,
-        "floor_sentence": words.FLOOR,
-        "test_sentence": words.TEST,
+        "floor_sentence": glossary.FLOOR,
+        "test_sentence": glossary.TEST,
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(made.items())],
     }
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)
@@ -138,10 +138,10 @@ def _floors(evidence: Evidence) -> Section:
 
 def _model(evidence: Evidence) -> Mapping[str, object]:
     return {
-        "model": description(evidence, "model"),
+        "model": evidence.manifest.model_description,
         "card": model_card(evidence),
         "curves": curves(evidence),
         "scaling": scaling(evidence),
-        "auroc": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
-        "ece": words.plain(evidence.measures["ece"]).sentence if "ece" in evidence.measures else "",
+        "auroc": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
+        "ece": evidence.measures["ece"].summary if "ece" in evidence.measures else "",
     }

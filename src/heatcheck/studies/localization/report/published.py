@@ -8,7 +8,6 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Matrix, labelled
 from heatcheck.report.numbers import PERCENT
 from heatcheck.report.published import Figure, figure_cell, with_rows
-from heatcheck.report.words import plain
 from heatcheck.studies.localization.report import literature
 
 _PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
@@ -18,7 +17,7 @@ def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str
     """The table with what the paper printed for its methods and findings as a last group of rows."""
     if table is None:
         return None
-    unit = PERCENT if statistic == "percent_decrease" else plain(evidence.measures[metric]).unit
+    unit = PERCENT if statistic == "percent_decrease" else evidence.measures[metric].unit
     notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
     names = [column.name for column in table.columns]
     pooled = literature.same_findings(evidence.findings)

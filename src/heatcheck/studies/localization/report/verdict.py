@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.glossary import floor_phrase
 from heatcheck.report.numbers import POINTS, Unit, count, difference_of, few, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, LEVEL, Verdict
-from heatcheck.report.words import floor_phrase, plain
 from heatcheck.studies.localization.report.distance import from_readers
 
 MEASURES = ("iou", "hit")
@@ -60,7 +60,7 @@ def leader_on(evidence: Evidence, metric: str) -> Leader | None:
 
 
 def _brief(evidence: Evidence, metric: str, value: float) -> str:
-    unit = plain(evidence.measures[metric]).unit
+    unit = evidence.measures[metric].unit
     return number(value, unit.rounded(unit.decimals - 1))
 
 
@@ -100,7 +100,7 @@ def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str
     phrases: list[str] = []
     for leader in leaders:
         level_named = any("interval" in phrase for phrase in phrases)
-        unit = plain(evidence.measures[leader.metric]).unit
+        unit = evidence.measures[leader.metric].unit
         distance = from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
         phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
     return phrases
@@ -195,7 +195,7 @@ def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
 def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
     """The floor with both means; with the tested difference where the means do not rest on the same cases."""
     means = [evidence.value("mean", test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
-    unit = plain(evidence.measures[test.metric]).unit
+    unit = evidence.measures[test.metric].unit
     if abs(means[0] - means[1] - test.value) < SAME_GAP:
         own, other = (_brief(evidence, test.metric, value) for value in means)
         return f"{floor_phrase(floor)} ({own} against {other})"

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, condition
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import Entrant, Evidence, Key
 from heatcheck.studies.modality.vocabulary import UNIFORM, bounds, first_among
 

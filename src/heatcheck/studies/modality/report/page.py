@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from heatcheck.core.records import condition
-from heatcheck.report import closing
+from heatcheck.core.vocabulary import condition
+from heatcheck.report import appendix
+from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.gallery import Gallery
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.modality.report.caveats import caveats
 from heatcheck.studies.modality.report.facts import folds_of, is_volume, prepared, primary
@@ -43,7 +43,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     evidence = prepared(evidence)
     undefined = undefined_scores(evidence.run, conditions=_conditions(evidence))
-    files = closing.downloads(evidence, undefined.table)
+    files = appendix.downloads(evidence, undefined.table)
     gallery = modality_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
@@ -56,8 +56,8 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
         modality_cost.section(evidence),
         _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),
-        closing.gaps(evidence, undefined, NO_FAILURE, treated=treated(evidence)),
-        closing.record(evidence),
+        appendix.gaps(evidence, undefined, NO_FAILURE, treated=treated(evidence)),
+        appendix.record(evidence),
     )
     return StudyPage(
         templates=__package__,

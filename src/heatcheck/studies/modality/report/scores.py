@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from heatcheck.core.records import condition
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import Evidence
 from heatcheck.studies.modality.report.facts import Facts, folds_of
 

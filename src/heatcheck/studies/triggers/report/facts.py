@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate, facts_of
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, listed

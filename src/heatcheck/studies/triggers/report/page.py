@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from heatcheck.core.records import condition
-from heatcheck.report import closing
+from heatcheck.core.vocabulary import condition
+from heatcheck.report import appendix
+from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.gaps import undefined_scores
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.caveats import caveats
 from heatcheck.studies.triggers.report.facts import (
@@ -50,7 +49,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
     evidence = noted_once(evidence)
     conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in seeds_of(evidence))]
     undefined = undefined_scores(evidence.run, conditions=conditions)
-    files = closing.downloads(evidence, undefined.table)
+    files = appendix.downloads(evidence, undefined.table)
     gallery = trigger_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
@@ -63,8 +62,8 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
         trigger_cost.section(evidence),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),
-        closing.gaps(evidence, undefined, NO_FAILURE if triggers_of(evidence) else NOTHING_DETECTED),
-        closing.record(evidence),
+        appendix.gaps(evidence, undefined, NO_FAILURE if triggers_of(evidence) else NOTHING_DETECTED),
+        appendix.record(evidence),
     )
     return StudyPage(
         templates=__package__,
@@ -109,4 +108,4 @@ def _explained(
 ) -> list[tuple[Matrix, str]]:
     """The tables that exist, each with the sentence that says what it measures."""
     made = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
-    return [(table, plain(evidence.measures[metric]).sentence) for table, metric in made if table]
+    return [(table, evidence.measures[metric].summary) for table, metric in made if table]

@@ -8,7 +8,6 @@ from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord
 from heatcheck.studies.triggers.report.tables import EVERY, TriggerColumn
@@ -19,7 +18,7 @@ RANDOM_BOXES = "random boxes of the same size"
 def overall(evidence: Evidence, metric: str) -> Panel | None:
     """One metric over all triggers, under its own name; None where nothing was estimated."""
     panels = by_trigger(evidence, metric, (EVERY,))
-    return Panel(plain(evidence.measures[metric]).name, panels[0].plot) if panels else None
+    return Panel(evidence.measures[metric].label, panels[0].plot) if panels else None
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord], kind: str = "method") -> list[Panel]:
@@ -28,11 +27,13 @@ def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord
         return []
     made = {trigger: _rows(TriggerColumn(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
     made = {trigger: rows for trigger, rows in made.items() if rows}
-    words = plain(evidence.measures[metric])
+    measure = evidence.measures[metric]
     values = [v for rows in made.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
     limits = limits_around(values)
     return [
-        Panel(t.label, draw(DotPlot(f"{words.name}, {t.label}", words.axis_title, tuple(rows), words.unit, limits)))
+        Panel(
+            t.label, draw(DotPlot(f"{measure.label}, {t.label}", measure.axis_title, tuple(rows), measure.unit, limits))
+        )
         for t, rows in made.items()
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heatcheck.core.records import facts_of
+from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.studies.triggers.report.facts import TriggerRecord

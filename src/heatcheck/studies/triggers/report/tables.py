@@ -10,7 +10,6 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled, with_best
 from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord, grading, triggers_of
 
@@ -43,7 +42,7 @@ class TriggerColumn:
     @property
     def unit(self) -> Unit:
         """The metric's."""
-        return plain(self.seen.measures[self.metric]).unit
+        return self.seen.measures[self.metric].unit
 
     @property
     def higher_is_better(self) -> bool:
@@ -64,7 +63,7 @@ def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord
     if metric not in evidence.measures or not triggers:
         return None
     places = [TriggerColumn(evidence, metric, trigger, trigger.label) for trigger in triggers]
-    return detection_table(plain(evidence.measures[metric]).name, places)
+    return detection_table(evidence.measures[metric].label, places)
 
 
 def dynamic_table(evidence: Evidence) -> Matrix | None:

@@ -11,7 +11,6 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE
-from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report import strip as strips
 from heatcheck.studies.alignment.report.facts import (
     ARMS,
@@ -121,7 +120,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     shown = _shown(evidence, rows)
     models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
-    name = plain(evidence.measures[blame_metric(evidence)]).name
+    name = evidence.measures[blame_metric(evidence)].label
     return {
         "counts": _counts(rows),
         "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],

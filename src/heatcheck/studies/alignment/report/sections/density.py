@@ -11,7 +11,6 @@ from heatcheck.report.charts.axes import Axis, tick_label
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, number
-from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report.facts import ARMS, pipelines
 from heatcheck.studies.alignment.report.scores import METRICS, SHOWN, ImageScores
 from heatcheck.studies.alignment.report.strip import shape
@@ -58,8 +57,8 @@ def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
             if drawn:
                 panels.append(Panel(pipeline.label, _draw(f"{metric} of {pipeline.label}", drawn)))
         if panels:
-            words = plain(evidence.measures[metric])
-            groups.append(PanelGroup(words.name, words.sentence, tuple(panels)))
+            measure = evidence.measures[metric]
+            groups.append(PanelGroup(measure.label, measure.summary, tuple(panels)))
     return groups
 
 

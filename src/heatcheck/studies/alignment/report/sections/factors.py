@@ -9,7 +9,6 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE, number, probability
 from heatcheck.report.published import figure_cell
-from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report import literature
 from heatcheck.studies.alignment.report.facts import methods_of
 
@@ -56,7 +55,7 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
         Column("This run", "clustered by patient"),
         Column("Published", literature.SOURCE),
     )
-    name = f"Coefficients of {plain(evidence.measures[metric]).name.lower()}, aligned minus misaligned"
+    name = f"Coefficients of {evidence.measures[metric].label.lower()}, aligned minus misaligned"
     return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
 
 
@@ -109,5 +108,5 @@ def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estim
 
 def _score(evidence: Evidence, name: str) -> str:
     metric, _, arm = name.partition("_")
-    label = plain(evidence.measures[metric]).name if metric in evidence.measures else metric
+    label = evidence.measures[metric].label if metric in evidence.measures else metric
     return f"{label.lower()}, {SIDES.get(arm, arm)}"

@@ -9,7 +9,6 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE
 from heatcheck.report.published import figure_cell, with_rows
-from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report import literature
 from heatcheck.studies.alignment.report.facts import ARMS, TUNED, BaseRecord, bases, methods_of, trained, tuned_bases
 
@@ -43,7 +42,7 @@ def prediction(evidence: Evidence) -> Mapping[str, object] | None:
         "initialisations": _initialisations(evidence),
         "counts": counts,
         "source": literature.SOURCE,
-        "terms": [(_name(evidence, metric), plain(evidence.measures[metric]).sentence) for _, metric in made],
+        "terms": [(_name(evidence, metric), evidence.measures[metric].summary) for _, metric in made],
     }
 
 
@@ -55,7 +54,7 @@ def information(evidence: Evidence) -> Statistic:
 
 
 def _name(evidence: Evidence, metric: str) -> str:
-    return plain(evidence.measures[metric]).name
+    return evidence.measures[metric].label
 
 
 def _has(evidence: Evidence, statistic: Statistic) -> bool:

@@ -12,7 +12,6 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
-from heatcheck.report.words import plain
 from heatcheck.studies.alignment.report import literature
 from heatcheck.studies.alignment.report.facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
 
@@ -48,7 +47,7 @@ def robustness(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _unit(evidence: Evidence, metric: str) -> Unit:
-    return difference_of(plain(evidence.measures[metric]).unit)
+    return difference_of(evidence.measures[metric].unit)
 
 
 def _panels(evidence: Evidence, metric: str) -> PanelGroup:
@@ -58,10 +57,10 @@ def _panels(evidence: Evidence, metric: str) -> PanelGroup:
         rows.setdefault(pipeline.base.label, []).append(_plot_row(evidence, pipeline, metric))
     marks = [mark for own in rows.values() for row in own for mark in row.marks]
     limits = limits_around([value for mark in marks for value in (mark.value, mark.low, mark.high)])
-    words, unit = plain(evidence.measures[metric]), _unit(evidence, metric)
-    axis = f"{words.name}, aligned minus misaligned"
+    measure, unit = evidence.measures[metric], _unit(evidence, metric)
+    axis = f"{measure.label}, aligned minus misaligned"
     plots = {base: DotPlot(f"{axis}: {base}, by method", axis, tuple(own), unit, limits) for base, own in rows.items()}
-    return PanelGroup(words.name, words.sentence, tuple(Panel(base, draw(plot)) for base, plot in plots.items()))
+    return PanelGroup(measure.label, measure.summary, tuple(Panel(base, draw(plot)) for base, plot in plots.items()))
 
 
 def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
@@ -90,8 +89,8 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
         groups.setdefault(pipeline.base.label, []).append(
             labelled(pipeline.method.label, _cells(evidence, pipeline, metrics, notes))
         )
-    names = [plain(evidence.measures[metric]).name for metric in metrics]
-    pooled = [f"{plain(evidence.measures[m]).name}, all images" for m in metrics if m in MAIN]
+    names = [evidence.measures[metric].label for metric in metrics]
+    pooled = [f"{evidence.measures[m].label}, all images" for m in metrics if m in MAIN]
     columns = (
         *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
         *(Column(name, "R, as published") for name in pooled),
@@ -137,7 +136,7 @@ def _by_finding(evidence: Evidence, metric: str) -> Matrix:
         cells = [cell_of(push(evidence, pipeline, metric, name), unit, notes) for name in names]
         groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    name = f"R by finding: {plain(evidence.measures[metric]).name}"
+    name = f"R by finding: {evidence.measures[metric].label}"
     return Matrix(
         name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
     )
@@ -145,13 +144,13 @@ def _by_finding(evidence: Evidence, metric: str) -> Matrix:
 
 def _scores(evidence: Evidence, metric: str) -> Matrix:
     """The means themselves, network by network, over all findings."""
-    notes, unit = Footnotes(), plain(evidence.measures[metric]).unit
+    notes, unit = Footnotes(), evidence.measures[metric].unit
     groups: dict[str, list[Row]] = {}
     for pipeline in pipelines(evidence, every=True):
         cells = [cell_of(of_arm(evidence, pipeline, arm, ("mean", metric, ALL_FINDINGS)), unit, notes) for arm in ARMS]
         groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
     columns = tuple(Column(label.capitalize()) for label in ARMS.values())
-    name = plain(evidence.measures[metric]).name
+    name = evidence.measures[metric].label
     return Matrix(
         name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
     )

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report import words
-from heatcheck.report.evidence import Entrant, Evidence, RunModel
+from heatcheck.report import glossary
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, with_rows
+from heatcheck.runs.manifest import ModelEntry
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.literature import ARCHITECTURES
 
@@ -36,12 +37,12 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
     mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
     return {
         "models": evidence.models,
-        "speaks_of": words.speaks_of(evidence),
+        "speaks_of": glossary.speaks_of(evidence),
         "selected": _selected(evidence),
         "selection": _selection_table(evidence),
         "validation": validation(evidence),
         "auroc": _by_model(evidence, "auroc", "auroc", ("",)),
-        "auroc_sentence": words.plain(evidence.measures["auroc"]).sentence if "auroc" in evidence.measures else "",
+        "auroc_sentence": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
         "tables": _tables(evidence, methods[:OPEN]),
         "more": _tables(evidence, methods[OPEN:]),
         "n_more": len(methods[OPEN:]),
@@ -58,7 +59,7 @@ def validation(evidence: Evidence) -> str:
     return f"{name}, {int(cases):,} cases" if name and cases else name
 
 
-def architecture_of(model: RunModel) -> str:
+def architecture_of(model: ModelEntry) -> str:
     """The published architecture that the model's name contains; empty when there is none."""
     text = f"{model.architecture} {model.name} {model.label}".lower().replace("-", "").replace("_", "")
     return next((name for name in ARCHITECTURES if name.replace("_", "") in text), "")
@@ -90,7 +91,7 @@ def _by_model(evidence: Evidence, statistic: str, metric: str, methods: Sequence
     if metric not in evidence.measures:
         return None
     labels = {entrant.name: entrant.label for entrant in evidence.methods}
-    notes, plain = Footnotes(), words.plain(evidence.measures[metric])
+    notes, measure = Footnotes(), evidence.measures[metric]
     groups = []
     for method in methods:
         found = {
@@ -98,12 +99,12 @@ def _by_model(evidence: Evidence, statistic: str, metric: str, methods: Sequence
             for model in evidence.models
         }
         found = {model: row for model, row in found.items() if any(row)}
-        rows = [labelled(m.label, [cell_of(e, plain.unit, notes) for e in row]) for m, row in found.items()]
+        rows = [labelled(m.label, [cell_of(e, measure.unit, notes) for e in row]) for m, row in found.items()]
         if rows:
             groups.append((labels.get(method, "The model itself"), _best_marked(rows, list(found.values()))))
     if not groups:
         return None
-    return Matrix(plain.name, _heads(_columns(evidence)), tuple(groups), tuple(notes.reasons), "Model")
+    return Matrix(measure.label, _heads(_columns(evidence)), tuple(groups), tuple(notes.reasons), "Model")
 
 
 def _best_marked(rows: Sequence[Row], found: Sequence[Sequence[Estimate | None]]) -> tuple[Row, ...]:
@@ -156,21 +157,21 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
 
 
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
-    plain, notes = words.plain(view.measures[metric]), Footnotes()
+    measure, notes = view.measures[metric], Footnotes()
     entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
     found = {e: [view.find("model_difference", metric, f, e.name) for f in _columns(view)] for e in entrants}
     rows = [
-        Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(plain.unit), notes) for x in row))
+        Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(measure.unit), notes) for x in row))
         for e, row in found.items()
         if any(row)
     ]
     if not rows:
         return None
-    return Matrix(plain.name, _heads(_columns(view)), (("Methods", tuple(rows)),), tuple(notes.reasons))
+    return Matrix(measure.label, _heads(_columns(view)), (("Methods", tuple(rows)),), tuple(notes.reasons))
 
 
 def _unit_of(evidence: Evidence, metric: str) -> Unit:
-    return words.plain(evidence.measures[metric]).unit
+    return evidence.measures[metric].unit
 
 
 def _turned(row: Estimate) -> Estimate:
@@ -181,7 +182,7 @@ def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed for both."""
     kinds = {model.name: model.kind for model in evidence.models}
     made = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
-    shown = {words.plain(evidence.measures[m]).name: m for m in MEASURES if m in evidence.measures}
+    shown = {evidence.measures[m].label: m for m in MEASURES if m in evidence.measures}
     tables = [_beside(evidence, table, shown[t]) if (t := table.caption) in shown else table for table in made.tables]
     return ModelComparison(made.title, tuple(tables))
 
@@ -210,10 +211,10 @@ def _selected(evidence: Evidence) -> list[str]:
     sentences = {}
     for row, facts in evidence.rows("selected", every_model=True):
         if facts.get("stage") == "pair" and row.metric in evidence.measures:
-            plain = words.plain(evidence.measures[row.metric])
+            measure = evidence.measures[row.metric]
             sentences[row.metric] = (
-                f"{plain.name}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
-                f"pair on the validation data ({number(row.value, plain.unit)} there)."
+                f"{measure.label}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
+                f"pair on the validation data ({number(row.value, measure.unit)} there)."
             )
     return [sentences[metric] for metric in MEASURES if metric in sentences]
 
@@ -231,5 +232,5 @@ def _selection_table(evidence: Evidence) -> Matrix | None:
         for e in evidence.methods
         if any((m, e.name) in chosen for m in measures)
     ]
-    columns = tuple(Column(words.plain(evidence.measures[m]).name) for m in measures)
+    columns = tuple(Column(evidence.measures[m].label) for m in measures)
     return Matrix("Best model of each method on validation data", columns, (("", tuple(rows)),), ()) if rows else None

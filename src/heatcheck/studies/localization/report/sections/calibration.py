@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report import words
 from heatcheck.report.charts import reliability
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
@@ -102,4 +101,4 @@ def _localization(evidence: Evidence) -> Matrix | None:
     if not groups:
         return None
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    return Matrix(words.plain(evidence.measures[METRIC]).name, columns, tuple(groups), tuple(notes.reasons), "Scaling")
+    return Matrix(evidence.measures[METRIC].label, columns, tuple(groups), tuple(notes.reasons), "Scaling")

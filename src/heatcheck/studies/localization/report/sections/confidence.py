@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report import words
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Column, Matrix, by_finding, labelled
@@ -67,7 +66,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     if not rows:
         return None
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    caption = f"{words.plain(evidence.measures[metric]).name} of {entrant.label} on the model\u2019s probability"
+    caption = f"{evidence.measures[metric].label} of {entrant.label} on the model\u2019s probability"
     table = Matrix(caption, columns, (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
     if entrant.name != literature.PIPELINE:
         return table

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.report import words
 from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
@@ -99,7 +98,7 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     together, tests = evidence.together(), len(FEATURES)
     rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in found.items()]
     columns = tuple(Column(feature.label, told) for feature in FEATURES for told in (OURS, THEIRS))
-    name = words.plain(evidence.measures[metric]).name
+    name = evidence.measures[metric].label
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
     return _beside(table, metric, other, list(found)) if literature.shared(evidence.findings) else table
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.report import words
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
@@ -110,8 +109,8 @@ def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
                 ours = evidence.find("mean", metric, finding, entrant.name)
                 theirs = view.find("mean", metric, finding, entrant.name)
                 if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):
-                    plain = words.plain(evidence.measures[metric])
-                    found.append(_disagreement(entrant.label, plain.name, plain.unit, ours, theirs))
+                    measure = evidence.measures[metric]
+                    found.append(_disagreement(entrant.label, measure.label, measure.unit, ours, theirs))
     return found
 
 

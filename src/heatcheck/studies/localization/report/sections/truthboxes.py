@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.report import words
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import GROUPS, Column, Matrix, Row, cell_of
@@ -26,7 +25,7 @@ def _table(evidence: Evidence, findings: Sequence[str]) -> Matrix | None:
     for entrant in (READERS, *evidence.methods, *evidence.floors):
         found = [evidence.find("mean", metric, finding, entrant.name) for finding in findings for metric in MEASURES]
         if any(row and row.metric == "box_iou" for row in found):
-            unit = words.plain(evidence.measures["iou"]).unit
+            unit = evidence.measures["iou"].unit
             rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in found)))
     if not rows:
         return None

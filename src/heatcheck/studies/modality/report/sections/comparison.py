@@ -10,7 +10,6 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
-from heatcheck.report.words import plain
 from heatcheck.studies.modality.report.facts import EVERY, Facts, estimate, shared_of, silent
 from heatcheck.studies.modality.report.sections.ranking import ranking_of
 from heatcheck.studies.modality.report.words import IMPORTANCES, msfi_views
@@ -120,7 +119,7 @@ def _lines(evidence: Evidence) -> list[_MetricLine]:
     for metric in METRICS:
         if metric not in evidence.measures:
             continue
-        name = plain(evidence.measures[metric]).name
+        name = evidence.measures[metric].label
         if metric != "msfi":
             made.append(_MetricLine(metric, name, _plain(evidence, metric)))
             continue
@@ -129,7 +128,7 @@ def _lines(evidence: Evidence) -> list[_MetricLine]:
             aside = f", {IMPORTANCES[str(facts['importance'])]}" if len(views) > 1 else ""
             made.append(_MetricLine(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
     if "rating" in evidence.measures:
-        made.append(_MetricLine("rating", plain(evidence.measures["rating"]).name, _plain(evidence, "rating")))
+        made.append(_MetricLine("rating", evidence.measures["rating"].label, _plain(evidence, "rating")))
     return [line for line in made if any(_has(line, method) for method in evidence.methods)]
 
 
@@ -147,7 +146,7 @@ def _has(line: _MetricLine, entrant: Entrant) -> bool:
 
 
 def _unit(evidence: Evidence, metric: str) -> Unit:
-    unit = plain(evidence.measures[metric]).unit
+    unit = evidence.measures[metric].unit
     return _FEWER.get(unit) or unit.rounded(0)
 
 
@@ -170,7 +169,7 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
         )
     aside = "no sure difference" if ranking and ranking.is_open else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
-    return SquareRow(line.name, plain(measure).sentence, tuple(squares), aside)
+    return SquareRow(line.name, measure.summary, tuple(squares), aside)
 
 
 def _why(evidence: Evidence, line: _MetricLine, entrant: Entrant, row: Estimate | None) -> str:
@@ -211,7 +210,7 @@ def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[E
     for entrant in columns:
         cells = []
         for line in lines:
-            unit = plain(evidence.measures[line.metric]).unit
+            unit = evidence.measures[line.metric].unit
             if line.metric == "mi_correlation" and entrant.name in shared:
                 cells.append(Cell(MISSING, title=ONE_MAP, note=notes.mark(ONE_MAP)))
             elif entrant.kind == "floor" and line.find(entrant.name) is None:

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from heatcheck.report.charts.swarm import Swarm, SwarmRow, draw, legend
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.words import plain
 from heatcheck.studies.modality.report.facts import EVERY, Facts, estimate, folds_of, shared_of, silent
 from heatcheck.studies.modality.report.scores import case_scores
 from heatcheck.studies.modality.report.words import IMPORTANCES, msfi_views
@@ -46,7 +45,7 @@ def _plot(evidence: Evidence, metric: str, facts: Facts, aside: str) -> Distribu
     if metric not in evidence.measures:
         return None
     scores = case_scores(evidence, metric, facts)
-    words, shared = plain(evidence.measures[metric]), shared_of(evidence)
+    measure, shared = evidence.measures[metric], shared_of(evidence)
     rows = [
         SwarmRow(method.label, values,
                  ONE_MAP if metric == "mi_correlation" and method.name in shared else NO_SCORE)
@@ -57,9 +56,9 @@ def _plot(evidence: Evidence, metric: str, facts: Facts, aside: str) -> Distribu
         return None
     rows.sort(key=lambda row: -float(np.mean([value for _, value in row.values])) if row.values else math.inf)
     limits = (-1.0, 1.0) if metric == "mi_correlation" else (0.0, 1.0)
-    name = f"{words.name}, {aside}" if aside else words.name
+    name = f"{measure.label}, {aside}" if aside else measure.label
     plot = Swarm(f"{name} of every case, by method", name, tuple(rows), limits, _floor(evidence, metric, facts))
-    return Distribution(name, words.sentence, draw(plot))
+    return Distribution(name, measure.summary, draw(plot))
 
 
 def _floor(evidence: Evidence, metric: str, facts: Facts) -> tuple[float, str] | None:

@@ -6,7 +6,6 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.numbers import SHARE, SPACE, count, listed, number
-from heatcheck.report.page import description
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import (
     EVERY,
@@ -70,7 +69,7 @@ def networks(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _made(evidence: Evidence) -> str:
     folds = len(folds_of(evidence))
-    model, classes = description(evidence, "model"), listed([*classes_of(evidence)], "or")
+    model, classes = evidence.manifest.model_description, listed([*classes_of(evidence)], "or")
     begins = f"{model}. " if model else ""
     if trained_here(evidence):
         return (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
-from heatcheck.report.words import plain
 from heatcheck.studies.modality.report.facts import needs_images
 from heatcheck.studies.modality.report.judgement import (
     BOTH,
@@ -57,7 +56,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     made = judgements(evidence)
     if not made:
         return None
-    terms = [(plain(evidence.measures[m]).name, plain(evidence.measures[m]).sentence)
+    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
              for m in TERMS if m in evidence.measures]  # fmt: skip
     lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
     return {

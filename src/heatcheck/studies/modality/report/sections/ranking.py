@@ -11,7 +11,6 @@ from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed, probability
 from heatcheck.report.verdict import LEVEL
-from heatcheck.report.words import plain
 
 METRICS = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
 MAIN = 2  # of these are shown at once
@@ -74,7 +73,7 @@ def _shown(evidence: Evidence, metric: str) -> RankingView | None:
     ranking = ranking_of(evidence, metric)
     if ranking is None:
         return None
-    name = plain(evidence.measures[metric]).name
+    name = evidence.measures[metric].label
     if not ranking.ranks or math.isnan(ranking.p_value):
         why = ranking.reason or "no reason recorded"
         return RankingView(name, (f"The test is undefined: {why}.",), None)

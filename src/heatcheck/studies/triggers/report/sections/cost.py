@@ -12,7 +12,6 @@ from heatcheck.report.charts.distributions import draw_seconds, spread_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import brief, duration
 from heatcheck.report.page import Section
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.report.sections.agreement import MEASURES
@@ -88,7 +87,7 @@ def _measure(evidence: Evidence, name: str) -> str:
         return _STEPS[name]
     if name in MEASURES:
         return f"{MEASURES[name].name}, all pairs of methods"
-    return plain(evidence.measures[name]).name if name in evidence.measures else name.replace("_", " ")
+    return evidence.measures[name].label if name in evidence.measures else name.replace("_", " ")
 
 
 def _metric_sentence(evidence: Evidence) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report.facts import triggers_of
 from heatcheck.studies.triggers.report.plots import overall
 from heatcheck.studies.triggers.report.rules import main_rule
@@ -54,7 +53,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     if not triggers_of(evidence):
         return None
     rule = main_rule(evidence)
-    terms = [(plain(evidence.measures[m]).name, plain(evidence.measures[m]).sentence)
+    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
              for m in METRICS if m in evidence.measures]  # fmt: skip
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []
     return {
@@ -84,6 +83,6 @@ def _judged(evidence: Evidence, made: TriggerJudgement) -> TriggerVerdictRow:
 
 def _against(evidence: Evidence, metric: str, entrant: Entrant, *, sure: bool) -> str:
     own, floor = (evidence.value("mean", m, ALL_FINDINGS, entrant.name) for m in (metric, f"{metric}_floor"))
-    unit = plain(evidence.measures[metric]).unit
+    unit = evidence.measures[metric].unit
     unit = unit.rounded(unit.decimals - 1)
     return f"{'yes' if sure else 'not surely'}: {number(own, unit)} against {number(floor, unit)}"

@@ -11,7 +11,6 @@ from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, few, listed, probability
 from heatcheck.report.verdict import LEVEL
-from heatcheck.report.words import plain
 
 METRICS = ("trigger_iou", "recovered")
 
@@ -35,7 +34,7 @@ def _ranking(evidence: Evidence, metric: str) -> RankTest | None:
     test = evidence.find("friedman", metric, ALL_FINDINGS)
     if test is None:
         return None
-    name = plain(evidence.measures[metric]).name
+    name = evidence.measures[metric].label
     if math.isnan(test.value):
         why = test.reason or "no reason recorded"
         return RankTest(name, (f"The test is undefined: {why}.", *_blocks(test)), None)

@@ -12,7 +12,6 @@ from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report.rules import (
     TRIGGERS,
     Preset,
@@ -103,7 +102,7 @@ def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
         f"The {knob.noun}",
         _sentence(metric, knob, columns),
         tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in made.items()),
-        detection_table(f"{plain(evidence.measures[metric]).name} by {knob.noun}, over all {part.noun}", places),
+        detection_table(f"{evidence.measures[metric].label} by {knob.noun}, over all {part.noun}", places),
     )
 
 

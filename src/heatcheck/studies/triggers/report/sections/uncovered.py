@@ -8,7 +8,6 @@ from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.words import plain
 from heatcheck.studies.triggers.report.facts import PAPER_SIZE, TriggerRecord, graded_triggers, triggers_of
 from heatcheck.studies.triggers.report.plots import by_trigger
 from heatcheck.studies.triggers.report.tables import EVERY
@@ -38,10 +37,10 @@ def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
         "bars": bars,
         "size": PAPER_SIZE,
         "published_marks": any("published-mark" in panel.plot for panel in bars),
-        "bar_sentence": plain(evidence.measures[LEFT]).sentence if bars else "",
+        "bar_sentence": evidence.measures[LEFT].summary if bars else "",
         "families": _families(evidence, graded),
         "table": table,
-        "sentence": plain(evidence.measures[SHARE_LEFT]).sentence if table else "",
+        "sentence": evidence.measures[SHARE_LEFT].summary if table else "",
     }
 
 
@@ -69,7 +68,7 @@ def _curve(evidence: Evidence, method: Entrant, members: list[TriggerRecord]) ->
         tuple((float(t.size or 0), evidence.value("mean", metric, t.name, method.name)) for t in members)
         for metric in (SHARE_LEFT, f"{SHARE_LEFT}_floor")
     )
-    unit = plain(evidence.measures[SHARE_LEFT]).unit
+    unit = evidence.measures[SHARE_LEFT].unit
     return Curve(
         f"{method.label}: uncovered share by trigger size", "trigger size (px)", points, floor=floor, unit=unit
     )

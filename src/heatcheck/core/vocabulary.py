@@ -1,0 +1,83 @@
+"""The words that every run's tables are written with: statistics and conditions; a study adds its own statistics."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NewType, TypedDict
+
+Statistic = NewType("Statistic", str)  # what kind of number an estimate is; one word for writer and reader
+
+MEAN = Statistic("mean")
+DIFFERENCE = Statistic("difference")  # of two means over the same cases
+TEST = Statistic("test")  # a difference with its p-value
+CORRELATION = Statistic("correlation")
+AUROC = Statistic("auroc")
+FRIEDMAN = Statistic("friedman")  # χ² of the ranks of all methods
+MEAN_RANK = Statistic("mean_rank")
+RANK_PAIR = Statistic("nemenyi")  # the difference of two mean ranks with its p-value
+CRITICAL_DIFFERENCE = Statistic("critical_difference")  # of two mean ranks
+
+
+class Condition(TypedDict, total=False):
+    """Every fact that a condition may state. A study of another package may add its own with `condition_of`."""
+
+    # which training or part of the data
+    arm: str  # of an alignment study: base, control, align, misalign, or floor and human without a network
+    seed: int
+    fold: int | str  # a number, or "all"
+    through: str  # the method that a network was aligned through
+    pooled: str  # what was averaged over first
+    # which rules or settings
+    preset: str
+    threshold: float | str  # a number, or "tuned"
+    cutoff: float | str  # a number, or "tuned"
+    temperature: str  # "scaled" where probabilities were calibrated first
+    fitted_on: str  # the data a temperature was fitted on
+    stage: str  # of tuning: pair or architecture
+    measure: str  # the performance that an importance is a share of: accuracy, balanced accuracy
+    importance: str
+    weights: str
+    filled: str  # what takes the place of removed pixels
+    ablated: str  # what is removed: a whole modality, or its lesion
+    shown: str  # the modalities that are left
+    # which quantity
+    reader: str
+    feature: str  # of a regression
+    term: str  # of a regression
+    errors: str  # how the standard errors of a regression are computed
+    kind: str
+    left: str
+    right: str
+    versus: str  # the arm or method that is compared with
+    other_model: str
+    modality: str
+    known: str  # the modality that alone is informative
+    bin: int  # of a reliability diagram
+    predicted: float  # the mean probability in a bin
+    before: str  # of blame: the verdict without fine-tuning
+    under: str  # of blame: the verdict from fine-tuning
+    top: int  # 1 where a method is among the best
+    with_metric: str  # what a rating is correlated with
+    within: str  # all cases together, or case by case
+    blocks: int  # of a rank test
+
+
+def condition(**facts: Any) -> str:  # noqa: ANN401 - a JSON value
+    """The facts as canonical JSON, so that equal conditions are equal strings."""
+    return condition_of(facts)
+
+
+def condition_of(facts: Mapping[str, Any]) -> str:
+    """The same for facts that are not all named here."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def facts_of(text: str) -> Mapping[str, Any]:
+    """The facts of a condition; none where it cannot be read."""
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+PLAIN = condition()  # of scores and estimates under the usual circumstances

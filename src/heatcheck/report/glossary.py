@@ -1,0 +1,47 @@
+"""Explanations that several pages share; those of terms come from the glossary."""
+
+from heatcheck.core.glossary import meaning
+from heatcheck.report.evidence import Entrant, Evidence
+
+
+def _sentence(beginning: str, term: str) -> str:
+    text = meaning(term)
+    return f"{beginning} {text[0].lower()}{text[1:]}"
+
+
+INTERVAL = _sentence("An interval is", "interval") + " Where a dot has none, the tables say why."
+FLOOR = _sentence("A floor is", "floor")
+READERS = _sentence("Human readers are", "human readers")
+TEST = (
+    "A method beats a floor when their difference is too large to be chance: p below 0.05 after correcting for the "
+    "number of tests made together (Holm)."
+)
+SMALLER = (
+    "To save time, some methods were given less to work with than usual: fewer samples, steps or segments. Their maps "
+    "are coarser or noisier than they could be."
+)
+CHANGED = "These settings are not what the method has when nothing is said."
+DECREASE = (
+    "How much lower the method scores than the readers, in percent of the readers\u2019 score; it swings wildly where "
+    "that score is near 0."
+)
+
+_FLOORS = {
+    "random": "a random picture",
+    "center_prior": "simply pointing at the centre of the image",
+    "edge": "a plain edge filter",
+    "location_prior": "simply pointing where this finding usually is",
+}
+
+
+def floor_phrase(floor: Entrant) -> str:
+    """What the floor amounts to, to follow the word "beat"."""
+    return _FLOORS.get(floor.name, f"the floor \u201c{floor.label}\u201d")
+
+
+def speaks_of(evidence: Evidence) -> str:
+    """Which of several models the page speaks of, and why that one; nothing where there is only one."""
+    if len(evidence.models) < 2:
+        return ""
+    why = "chosen on the validation data for overlap" if evidence.primary_chosen else "the first one named"
+    return f"{evidence.models[0].label}, {why}"

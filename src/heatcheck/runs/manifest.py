@@ -1,0 +1,150 @@
+"""What run.json says of a run: written by the plan and by the engine, read by the report, declared once.
+
+A study extends `Manifest` in its vocabulary. Every field has a default, so that a run that stopped early, or a part of
+a manifest, can be read; `facts` gives back only what was set.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from heatcheck.core.errors import RunFolderError
+
+
+class Entry(BaseModel):
+    """A part of a manifest. What is null in the file counts as not said."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None}
+
+    def facts(self) -> dict[str, Any]:
+        """What was set, as run.json holds it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class NamedEntry(Entry):
+    """A part with a name for tables and a label for people, which is the name where none is given."""
+
+    name: str
+    label: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labelled(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if isinstance(values, Mapping) and not values.get("label"):
+            return {**values, "label": values.get("name")}
+        return values
+
+
+class SettingEntry(Entry):
+    """A setting of a method that differs from the usual one."""
+
+    name: str
+    value: Any = None
+    usual: Any = None
+
+
+class MethodEntry(NamedEntry):
+    """A method or a floor."""
+
+    family: str = ""
+    kind: Literal["method", "floor"] = "method"
+    note: str = ""
+    summary: str = ""
+    changed: tuple[SettingEntry, ...] = ()
+
+
+class MetricEntry(NamedEntry):
+    """A metric in words for a reader who has never seen a paper."""
+
+    summary: str = ""
+    higher_is_better: bool = True
+    unit: str = "score"
+
+
+class ModelEntry(NamedEntry):
+    """One of the run's models."""
+
+    description: str = ""
+    architecture: str = ""
+    kind: Literal["single", "ensemble"] = "single"
+    members: int = 1
+    weights_hash: str = ""
+    primary: bool = False
+    outputs: tuple[str, ...] = ()
+
+
+class SourceEntry(Entry):
+    """The data of the run."""
+
+    name: str = ""
+    description: str = ""
+    drawn: bool = False  # by heatcheck: no patient's images
+    published_as: str = ""  # the data set of which a paper publishes numbers
+
+
+class Manifest(Entry):
+    """What every run says of itself."""
+
+    # how it was made
+    study: str = ""
+    title: str = ""
+    preset: str = ""
+    status: Literal["running", "complete"] = "running"
+    spec: dict[str, Any] = {}
+    spec_hash: str = ""
+    weights_hash: str | list[str] = ""
+    cases_hash: str = ""
+    seed: int | None = None
+    device: str = ""
+    threads: int | None = None
+    batch_size: int | None = None
+    shard_size: int | None = None
+    limit: int | None = None
+    machine: str = ""
+    versions: dict[str, str] = {}
+    started: str = ""
+    finished: str = ""
+    pseudonymised: bool = False
+    trusted_code: bool = False
+    n_cases: int | None = None
+    n_failed: int | None = None
+    # what was studied
+    findings: tuple[str, ...] = ()
+    methods: tuple[MethodEntry, ...] = ()
+    metrics: tuple[MetricEntry, ...] = ()
+    model: ModelEntry | None = None  # the one whose results come first
+    models: tuple[ModelEntry, ...] = ()
+    source: SourceEntry = SourceEntry()
+    notes: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()  # of the trainings
+
+    @property
+    def source_description(self) -> str:
+        """The data in words, or the source's name."""
+        return self.source.description or self.source.name
+
+    @property
+    def model_description(self) -> str:
+        """The first model in words, or its name."""
+        return (self.model.description or self.model.name) if self.model else ""
+
+
+AnyManifest = TypeVar("AnyManifest", bound=Manifest)
+
+
+def parse_manifest(values: Mapping[str, Any], kind: type[AnyManifest], file: str) -> AnyManifest:
+    """The manifest, checked."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise RunFolderError(f"{file} is damaged: {where}: {first['msg']}; run the study again") from error

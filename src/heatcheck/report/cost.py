@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.appendix import seconds_per_map
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around, tick_label
@@ -96,12 +97,12 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
         _Spot(e, seconds[e.name], row)
         for e in (*evidence.methods, *evidence.floors)
         if seconds.get(e.name, math.nan) > 0
-        and (row := evidence.find("mean", metric, ALL_FINDINGS, e.name))
+        and (row := evidence.find(MEAN, metric, ALL_FINDINGS, e.name))
         and not math.isnan(row.value)
     ]
     if not spots:
         return None
-    human = evidence.value("mean", metric, ALL_FINDINGS, HUMAN)
+    human = evidence.value(MEAN, metric, ALL_FINDINGS, HUMAN)
     measure = evidence.measures[metric]
     ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
     bottom = _TOP + max(_STEP * len(spots), 180)
@@ -118,7 +119,7 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
 
 
 def _told(evidence: Evidence, metric: str, entrant: Entrant) -> str:
-    row = evidence.find("mean", metric, ALL_FINDINGS, entrant.name)
+    row = evidence.find(MEAN, metric, ALL_FINDINGS, entrant.name)
     return number(row.value if row else math.nan, evidence.measures[metric].unit)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, condition, facts_of
+from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, SELECTED, condition, facts_of
 from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry, SettingEntry
@@ -119,7 +119,7 @@ class Evidence:
     @property
     def primary_chosen(self) -> bool:
         """Whether validation data chose the model of which the page speaks."""
-        pairs = [facts for row, facts in self.rows("selected") if row.metric == "iou"]
+        pairs = [facts for row, facts in self.rows(SELECTED) if row.metric == "iou"]
         return any(facts.get("stage") == "pair" for facts in pairs)
 
     def under(self, model: str = "", *, readers: bool = False, **facts: Any) -> "Evidence":  # noqa: ANN401 - a JSON value

@@ -6,6 +6,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import (
+    DIFFERENCE,
+    MEAN,
+    MODEL_DIFFERENCE,
+    PERCENT_DECREASE,
+    RATIO,
+    SLOPE,
+    SPEARMAN,
+    TEST,
+    TUNED_CUTOFF,
+    TUNED_THRESHOLD,
+)
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
 from heatcheck.report.numbers import (
@@ -23,7 +35,7 @@ from heatcheck.report.numbers import (
 from heatcheck.report.verdict import LEVEL
 
 GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
-_SIGNED = {"difference", "test", "model_difference", "slope", "spearman"}
+_SIGNED = {DIFFERENCE, TEST, MODEL_DIFFERENCE, SLOPE, SPEARMAN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +99,14 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
         return None
     unit = _unit(evidence, statistic, metric)
     notes = Footnotes()
-    together = evidence.together() if statistic == "slope" else {}
+    together = evidence.together() if statistic == SLOPE else {}
     rows = [
         Row(e, tuple(cell_of(estimate, unit, notes, together) for estimate in row))
         for e, row in _ranked(found, evidence, metric)
     ]
     heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
-    better = statistic != "percent_decrease" and evidence.measures[metric].higher_is_better
-    rows = with_best(rows, found, highest=better) if statistic in {"mean", "ratio"} else rows
+    better = statistic != PERCENT_DECREASE and evidence.measures[metric].higher_is_better
+    rows = with_best(rows, found, highest=better) if statistic in {MEAN, RATIO} else rows
     return Matrix(evidence.measures[metric].label, heads, grouped(rows), tuple(notes.reasons))
 
 
@@ -114,18 +126,18 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
 
 
 def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
-    return evidence.find("test", metric, ALL_FINDINGS, method.name, floor.name)
+    return evidence.find(TEST, metric, ALL_FINDINGS, method.name, floor.name)
 
 
 def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
-    if statistic == "percent_decrease":
+    if statistic == PERCENT_DECREASE:
         return PERCENT
-    if statistic in {"slope", "spearman"}:
+    if statistic in {SLOPE, SPEARMAN}:
         return SCORE
-    if statistic.startswith("tuned"):
+    if statistic in {TUNED_THRESHOLD, TUNED_CUTOFF}:
         return SCORE.rounded(2)
     unit = evidence.measures[metric].unit
-    return difference_of(unit) if statistic in {"difference", "test"} else unit
+    return difference_of(unit) if statistic in {DIFFERENCE, TEST} else unit
 
 
 def labelled(label: str, cells: Iterable[Cell], *, kind: str = "", note: str = "") -> Row:
@@ -162,9 +174,9 @@ def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) ->
 
 
 def _outcome(estimate: Estimate) -> str:
-    if estimate.statistic in {"model_difference", "slope"} and not math.isnan(estimate.p_adjusted):
+    if estimate.statistic in {MODEL_DIFFERENCE, SLOPE} and not math.isnan(estimate.p_adjusted):
         return f"{'sure' if estimate.p_adjusted < LEVEL else 'not sure'}, {probability(estimate.p_adjusted)}"
-    if estimate.statistic != "test" or math.isnan(estimate.p_adjusted):
+    if estimate.statistic != TEST or math.isnan(estimate.p_adjusted):
         return ""
     beats = estimate.p_adjusted < LEVEL and estimate.value > 0
     loses = estimate.value < 0 and estimate.p_adjusted < LEVEL
@@ -176,7 +188,7 @@ def _correction(estimate: Estimate, together: Mapping[str, int]) -> str:
     """Why a slope whose interval leaves 0 out is not sure: it is one of many."""
     fits = together.get(estimate.family, 0)
     beyond = estimate.low > 0 or estimate.high < 0
-    if estimate.statistic != "slope" or fits < 2 or not beyond or not estimate.p_adjusted >= LEVEL:
+    if estimate.statistic != SLOPE or fits < 2 or not beyond or not estimate.p_adjusted >= LEVEL:
         return ""
     return f" after correction for {fits:,} fits"
 
@@ -192,7 +204,7 @@ def _ranked(
     """Highest first by the mean over all findings; the groups are split afterwards."""
 
     def place(item: tuple[Entrant, list[Estimate | None]]) -> float:
-        value = evidence.value("mean", metric, ALL_FINDINGS, item[0].name)
+        value = evidence.value(MEAN, metric, ALL_FINDINGS, item[0].name)
         return math.inf if math.isnan(value) else -value
 
     return sorted(found.items(), key=place)

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import RELIABILITY
 from heatcheck.report.charts import svg
 from heatcheck.report.charts.axes import Axis, grid_below, tick_label
 from heatcheck.report.evidence import Evidence
@@ -30,7 +31,7 @@ class Bin:
 def bins_by_finding(evidence: Evidence, *, scaled: bool = False) -> dict[str, list[Bin]]:
     """Each finding's bins in the order of the stated probability, before or after temperature scaling."""
     found: dict[str, list[Bin]] = {}
-    for row, facts in evidence.rows("reliability"):
+    for row, facts in evidence.rows(RELIABILITY):
         made = _bin(row, facts) if (facts.get("temperature") == "scaled") == scaled else None
         if made:
             found.setdefault(row.finding, []).append(made)

@@ -1,21 +1,39 @@
-"""Writes docs/reference.md, the tables of all that a spec can name, from the registries: `python docs/reference.py`."""
+"""Writes docs/reference.md from the registries and docs/glossary.md from the glossary: `python docs/reference.py`."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from heatcheck.cli.list_parts import Kind, rows_of
+from heatcheck.core.glossary import GLOSSARY
 
-PAGE = Path(__file__).parent / "reference.md"
-HEAD = """# Everything a spec can name
+HERE = Path(__file__).parent
+REFERENCE = """# Everything a spec can name
 
 Written from the registries by `python docs/reference.py`; `heatcheck list KIND` prints the same.
 """
+GLOSSARY_HEAD = """# Glossary
+
+One word per idea, in the code, the reports and these pages.
+Written from `core/glossary.py` by `python docs/reference.py`.
+
+| word | meaning | instead of |
+|---|---|---|
+"""
 
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *(line for kind in Kind for line in _section(kind))])
+def pages() -> dict[Path, str]:
+    """The text of every page that is written from the code."""
+    return {HERE / "reference.md": _reference(), HERE / "glossary.md": _glossary()}
+
+
+def _reference() -> str:
+    return "\n".join([REFERENCE, *(line for kind in Kind for line in _section(kind))])
+
+
+def _glossary() -> str:
+    terms = sorted(GLOSSARY.values(), key=lambda term: term.name)
+    rows = (f"| **{term.name}** | {term.meaning} | {', '.join(term.instead_of)} |" for term in terms)
+    return GLOSSARY_HEAD + "\n".join(rows) + "\n"
 
 
 def _section(kind: Kind) -> Iterator[str]:
@@ -30,4 +48,5 @@ def _section(kind: Kind) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(PAGE.write_text(page(), encoding="utf-8") == 0)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

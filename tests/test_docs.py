@@ -29,9 +29,9 @@ def load(path):
     return module
 
 
-def test_the_reference_is_written_from_the_registries():
-    reference = load(ROOT / "docs" / "reference.py")
-    assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), "run `python docs/reference.py`"
+def test_reference_and_glossary_are_written_from_the_code():
+    for path, text in load(ROOT / "docs" / "reference.py").pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run `python docs/reference.py`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

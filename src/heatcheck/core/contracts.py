@@ -12,11 +12,11 @@ from heatcheck.core.tensors import Images, Logits, Targets
 
 
 class Source(Protocol):
-    """Data, one case at a time: the index is cheap, pixels are read when asked for."""
+    """Data, one case at a time: the index is cheap, pixels are read when they are needed."""
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The findings its labels and masks speak of."""
+        """The findings that its labels and masks are about."""
 
     @property
     def truth_kind(self) -> TruthKind:
@@ -36,9 +36,9 @@ class Source(Protocol):
 
 
 class ModalSource(Source, Protocol):
-    """A source whose images have one channel a modality, and whose findings are classes, of which a case has one.
+    """A source whose images have one channel per modality, and whose findings are classes that exclude one another.
 
-    The truth of its cases is keyed by modality: where the lesion is seen in each.
+    The truth of its cases is keyed by modality: where the lesion is visible in each.
     """
 
     @property

@@ -5,16 +5,16 @@ HeatcheckError
 │   ├── SpecError         a study description that cannot be carried out
 │   ├── UnknownNameError  a name no registry holds
 │   ├── ModelError        weights or a classifier that do not fit
-│   │   └── UntrainedError a fit that came to nothing
+│   │   └── UntrainedError a training that gave no usable weights
 │   │       └── DivergedError  its loss is no longer a number
 │   └── RunFolderError    an output folder that must not be written
 └── CaseError             one case that cannot be used: recorded, and the run goes on
-    └── ConstantChannelError  one of its channels has nothing to be scaled by
+    └── ConstantChannelError  one of its channels has no spread to be scaled by
 """
 
 
 class HeatcheckWarning(UserWarning):
-    """Something that the user should know of, and that stops nothing; the command says it in one line."""
+    """Something the user should know, though the work goes on; the command prints it in one line."""
 
 
 class HeatcheckError(Exception):
@@ -38,7 +38,7 @@ class ModelError(InputError):
 
 
 class UntrainedError(ModelError):
-    """A fit came to nothing."""
+    """A training gave no usable weights."""
 
 
 class DivergedError(UntrainedError):
@@ -58,11 +58,11 @@ class CaseError(HeatcheckError):
 
 
 class ConstantChannelError(CaseError):
-    """A channel of one case has nothing to be scaled by; `channel` is its place."""
+    """A channel of one case has no spread to be scaled by; `channel` is its index."""
 
     def __init__(self, channel: int, name: str) -> None:
         super().__init__(
-            f"{name} is constant: its pixels other than 0 do not differ, so that it cannot be scaled by them; "
+            f"{name} is constant: its pixels other than 0 all have the same value, so that it cannot be normalised; "
             "check the file",
             stage="prepare",
         )
@@ -70,6 +70,6 @@ class ConstantChannelError(CaseError):
 
 
 def briefly(error: BaseException) -> str:
-    """What a library says, which may be pages, as a part of one line."""
+    """A library's message, which may be pages long, shortened to fit into one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:300]}…"

@@ -119,15 +119,15 @@ def mask_to_grid(
         nearest = np.floor(pixel + ROUNDING).astype(np.intp)
         inside = (nearest >= 0) & (nearest < pixels)
         taken = chosen.take(nearest.clip(0, pixels - 1), axis)
-        across = [-1 if at == axis else 1 for at in range(mask.ndim)]
+        across = [-1 if other == axis else 1 for other in range(mask.ndim)]
         chosen = taken & inside.reshape(across)
     if chosen.any():
         return np.asarray(chosen)
     middle = np.argwhere(mask)[int(mask.sum()) // 2]
     edges = zip(middle, placement.origin, placement.scale, placement.model_shape, grid, strict=True)
-    place = tuple(
+    position = tuple(
         min(size - 1, int((origin + (at + 0.5) * scale) * size / model)) for at, origin, scale, model, size in edges
     )
     kept = np.zeros(grid, bool)
-    kept[place] = True
+    kept[position] = True
     return kept

@@ -36,8 +36,8 @@ class Display:
         lengths = (*shape, 1)[:3]
         back = np.zeros((4, 4))
         back[3, 3] = 1
-        for place, (axis, flip) in enumerate(zip(self.axes, self.flips, strict=True)):
-            back[axis, place] = -1 if flip else 1
+        for index, (axis, flip) in enumerate(zip(self.axes, self.flips, strict=True)):
+            back[axis, index] = -1 if flip else 1
             back[axis, 3] = lengths[axis] - 1 if flip else 0
         return np.asarray(affine, np.float64) @ back
 
@@ -51,7 +51,7 @@ def radiological(affine: Affine | None, shape: tuple[int, ...]) -> Display:
     if affine is None or np.isnan(stored := io_orientation(affine)).any():
         return Display((0, 1, 2) if len(shape) == 3 else (2, 0, 1))
     turn = ornt_transform(stored, _TO_LEFT_BACK_UP)
-    axis = {int(patient): place for place, patient in enumerate(turn[:, 0])}
+    axis = {int(patient): index for index, patient in enumerate(turn[:, 0])}
     flip = {int(patient): bool(way < 0) for patient, way in turn}
     length = {patient: (*shape, 1)[axis[patient]] for patient in axis}
     plane, sides, wanted, upside_down = "axial", "patient's right on the left", (_UP, _BACK, _LEFT), False

@@ -34,8 +34,8 @@ def text_without_paths(text: str, shown: Callable[[str], str] = last_name) -> st
     if _WHOLE.fullmatch(text) and _looks_like_one_path(text):
         return shown(text)
     text = text.replace(str(Path.home()) + "/", "/~/")  # a home folder may hold spaces
-    text = _QUOTED.sub(lambda found: found["quote"] + shown(found["path"]) + found["quote"], text)
-    return _LOOSE.sub(lambda found: shown(found[0]), text)
+    text = _QUOTED.sub(lambda match: match["quote"] + shown(match["path"]) + match["quote"], text)
+    return _LOOSE.sub(lambda match: shown(match[0]), text)
 
 
 def _looks_like_one_path(text: str) -> bool:

@@ -15,18 +15,18 @@ _OWN = Path(__file__).parents[1] / "studies"
 
 def study_packages() -> list[str]:
     """The packages that hold a study: heatcheck's own by name, then the others."""
-    own = [f"{GROUP}.{module.name}" for module in iter_modules([str(_OWN)]) if module.ispkg]
+    ours = [f"{GROUP}.{module.name}" for module in iter_modules([str(_OWN)]) if module.ispkg]
     named = {entry.module.removesuffix(".study") for entry in entry_points(group=GROUP)}
-    return [*own, *sorted(named - set(own))]
+    return [*ours, *sorted(named - set(ours))]
 
 
 def specs_folder(package: str) -> Path | None:
     """The folder of the specs that a study ships; None where it has none, or where the package cannot be found."""
     try:
-        found = find_spec(package)
+        spec = find_spec(package)
     except Exception:  # noqa: BLE001 - the package around a study of somebody else is imported, and may do anything
         return None
-    if found is None or not found.submodule_search_locations:
+    if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(found.submodule_search_locations[0]) / "specs"
+    folder = Path(spec.submodule_search_locations[0]) / "specs"
     return folder if folder.is_dir() else None

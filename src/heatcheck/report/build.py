@@ -59,9 +59,9 @@ def _templates(package: str) -> jinja2.Environment:
     """The templates that all studies share, and the study's own, which lie in its package."""
     if not package:
         return TEMPLATES
-    own = jinja2.PrefixLoader({"study": jinja2.PackageLoader(package)})
+    of_study = jinja2.PrefixLoader({"study": jinja2.PackageLoader(package)})
     shared = TEMPLATES.loader
-    return TEMPLATES.overlay(loader=jinja2.ChoiceLoader([*([shared] if shared else []), own]))
+    return TEMPLATES.overlay(loader=jinja2.ChoiceLoader([*([shared] if shared else []), of_study]))
 
 
 def _asset(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Several runs in one folder: a page that says what each came to and leads to its report."""
+"""The contents page of several runs in one folder: the verdict of each, with a link to its report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

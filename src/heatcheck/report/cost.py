@@ -80,13 +80,13 @@ def costs(evidence: Evidence, metrics: Sequence[str]) -> list[Cost]:
     seconds = seconds_by_method(evidence)
     families = list(dict.fromkeys(e.family for e in (*evidence.methods, *evidence.floors)))
 
-    def place(entrant: Entrant) -> tuple[bool, int, float]:
+    def order(entrant: Entrant) -> tuple[bool, int, float]:
         taken = seconds.get(entrant.name, math.nan)
         return entrant.kind == "floor", families.index(entrant.family), math.inf if math.isnan(taken) else taken
 
-    entrants = sorted((*evidence.methods, *evidence.floors), key=place)
+    entrants = sorted((*evidence.methods, *evidence.floors), key=order)
     return [
-        Cost(e, brief(seconds.get(e.name, math.nan)), tuple(_told(evidence, m, e) for m in metrics)) for e in entrants
+        Cost(e, brief(seconds.get(e.name, math.nan)), tuple(_score(evidence, m, e) for m in metrics)) for e in entrants
     ]
 
 
@@ -118,7 +118,7 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     return svg.picture((WIDTH, bottom + 42), title, sentences, parts)
 
 
-def _told(evidence: Evidence, metric: str, entrant: Entrant) -> str:
+def _score(evidence: Evidence, metric: str, entrant: Entrant) -> str:
     row = evidence.find(MEAN, metric, ALL_FINDINGS, entrant.name)
     return number(row.value if row else math.nan, evidence.measures[metric].unit)
 
@@ -148,11 +148,11 @@ def _grid(across: SecondsAxis, up: Axis, unit: Unit) -> list[Markup]:
 def _human_line(value: float, up: Axis, unit: Unit) -> list[Markup]:
     if math.isnan(value):
         return []
-    told = f"Human readers {number(value, unit)}"
+    text = f"Human readers {number(value, unit)}"
     y = up.at(value)
     return [
-        svg.group(told, svg.line(_LEFT, y, _RIGHT, y, "human-line")),
-        svg.words(_LEFT + 4, y - 4 if y > _TOP + 12 else y + 13, told, "human-name"),
+        svg.group(text, svg.line(_LEFT, y, _RIGHT, y, "human-line")),
+        svg.words(_LEFT + 4, y - 4 if y > _TOP + 12 else y + 13, text, "human-name"),
     ]
 
 
@@ -177,8 +177,8 @@ def _shape(x: float, y: float, colour: str, *, floor: bool) -> Markup:
 
 def _sentence(spot: _Spot, unit: Unit) -> str:
     between = interval(spot.score.low, spot.score.high, unit)
-    told = f"{number(spot.score.value, unit)}" + (f" ({between})" if between else "")
-    return f"{spot.entrant.label}: {brief(spot.seconds)} per map, {told}"
+    text = f"{number(spot.score.value, unit)}" + (f" ({between})" if between else "")
+    return f"{spot.entrant.label}: {brief(spot.seconds)} per map, {text}"
 
 
 def machine(evidence: Evidence) -> str:

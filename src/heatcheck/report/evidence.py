@@ -1,4 +1,4 @@
-"""What a run says, ready to be asked: its methods, findings and metrics by name, its estimates by key."""
+"""A run, indexed for the report: its methods, findings and metrics by name, its estimates by key."""
 
 import math
 from collections import Counter
@@ -113,7 +113,7 @@ class Evidence:
 
     @property
     def primary(self) -> str:
-        """The name of the model of which the page speaks."""
+        """The name of the model that the page describes."""
         return self.models[0].name
 
     @property
@@ -123,15 +123,15 @@ class Evidence:
         return any(facts.get("stage") == "pair" for facts in pairs)
 
     def under(self, model: str = "", *, readers: bool = False, **facts: Any) -> "Evidence":  # noqa: ANN401 - a JSON value
-        """The same run seen through another model or under another condition.
+        """The same run with the estimates of another model or another condition.
 
-        With `readers` the plain scores of the human readers and the AUROC are lent to it where it has none.
+        With `readers`, the human readers' scores and the AUROC are taken from the plain estimates where it has none.
         """
         name = model or self.primary
-        made = self.slices.get((name, condition(**facts)), {})
-        lent = self.slices.get((name, PLAIN), {}) if readers else {}
-        lent = {key: row for key, row in lent.items() if key[0] in _NOT_OURS and key[3] in {HUMAN, ""}}
-        return replace(self, estimates={**lent, **made})
+        estimates = self.slices.get((name, condition(**facts)), {})
+        plain = self.slices.get((name, PLAIN), {}) if readers else {}
+        shared = {key: row for key, row in plain.items() if key[0] in _NOT_OURS and key[3] in {HUMAN, ""}}
+        return replace(self, estimates={**shared, **estimates})
 
     def rows(self, statistic: str, *, every_model: bool = False) -> list[tuple[Estimate, Mapping[str, Any]]]:
         """The statistic's estimates under every condition, each with the facts of its condition."""
@@ -149,13 +149,13 @@ class Evidence:
         return Counter(row.family for row in rows if row.family and not math.isnan(row.p_adjusted))
 
     def find(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> Estimate | None:
-        """The estimate, or None when the run did not make it."""
+        """The estimate, or None when the run has none."""
         return self.estimates.get((statistic, metric, finding, method, other))
 
     def value(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> float:
-        """The estimate's value; NaN when it is undefined or was not made."""
-        found = self.find(statistic, metric, finding, method, other)
-        return found.value if found else math.nan
+        """The estimate's value; NaN when it is undefined or missing."""
+        estimate = self.find(statistic, metric, finding, method, other)
+        return estimate.value if estimate else math.nan
 
     @property
     def has_readers(self) -> bool:
@@ -164,14 +164,14 @@ class Evidence:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run is complete."""
         return self.manifest.status == "complete"
 
     def measures_of(self, statistic: str) -> list[str]:
-        """The metrics this statistic was made for, in the run's order."""
-        made = {key[1]: None for key in self.estimates if key[0] == statistic}
+        """The metrics that have this statistic, in the run's order."""
+        names = {key[1]: None for key in self.estimates if key[0] == statistic}
         known = list(self.measures)
-        return sorted(made, key=lambda name: (known.index(name) if name in known else len(known), name))
+        return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def evidence_of(run: Run) -> Evidence:
@@ -210,11 +210,11 @@ def _models(manifest: Manifest, rows: list[Estimate]) -> tuple[ModelEntry, ...]:
 def _sliced(rows: list[Estimate], models: tuple[ModelEntry, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
     """The rows by model and condition; what belongs to no listed model belongs to the primary one."""
     names = {model.name for model in models}
-    found: dict[tuple[str, str], dict[Key, Estimate]] = {}
+    slices: dict[tuple[str, str], dict[Key, Estimate]] = {}
     for row in rows:
-        part = found.setdefault((row.model if row.model in names else models[0].name, row.condition), {})
+        part = slices.setdefault((row.model if row.model in names else models[0].name, row.condition), {})
         part.setdefault((row.statistic, row.metric, row.finding, row.method, row.other_method), row)
-    return found
+    return slices
 
 
 def _entrants(manifest: Manifest, rows: list[Estimate]) -> list[Entrant]:

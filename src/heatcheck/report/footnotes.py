@@ -1,4 +1,4 @@
-"""Reasons below a table: each is said once, however many cells it explains."""
+"""Footnotes of a table: each reason is given once, however many cells it explains."""
 
 import math
 from dataclasses import dataclass, field

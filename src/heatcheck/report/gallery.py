@@ -59,18 +59,18 @@ class Gallery(Generic[AnyCard]):
 
 
 def gallery_of(
-    evidence: Evidence, record: type[Entry], made: Callable[[Entry, Path], AnyCard], budget: int
+    evidence: Evidence, record: type[Entry], make_card: Callable[[Entry, Path], AnyCard], budget: int
 ) -> Gallery[AnyCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them.
 
-    `record` is the study's, and `made` also gets the folder of the pictures.
+    `record` is the study's, and `make_card` also gets the folder of the pictures.
     """
     folder, items = evidence.run.path / "gallery", items_of(evidence.run.gallery)
     cards: list[AnyCard] = []
     broken = used = 0
     for item in items:
         try:
-            card = made(read_entry(record, item), folder)
+            card = make_card(read_entry(record, item), folder)
         except BROKEN:
             broken += 1
             continue

@@ -93,20 +93,20 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
         for name in (ALL_FINDINGS, *evidence.findings)
     }
     columns = [name for name, estimates in every.items() if any(estimates)]
-    found = {e: [every[name][i] for name in columns] for i, e in enumerate(entrants)}
-    found = {entrant: row for entrant, row in found.items() if any(row)}
-    if not found:
+    estimates = {e: [every[name][i] for name in columns] for i, e in enumerate(entrants)}
+    estimates = {entrant: row for entrant, row in estimates.items() if any(row)}
+    if not estimates:
         return None
     unit = _unit(evidence, statistic, metric)
     notes = Footnotes()
     together = evidence.together() if statistic == SLOPE else {}
     rows = [
         Row(e, tuple(cell_of(estimate, unit, notes, together) for estimate in row))
-        for e, row in _ranked(found, evidence, metric)
+        for e, row in _ranked(estimates, evidence, metric)
     ]
-    heads = tuple(Column(name, _cases(found.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
+    heads = tuple(Column(name, _cases(estimates.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
     better = statistic != PERCENT_DECREASE and evidence.measures[metric].higher_is_better
-    rows = with_best(rows, found, highest=better) if statistic in {MEAN, RATIO} else rows
+    rows = with_best(rows, estimates, highest=better) if statistic in {MEAN, RATIO} else rows
     return Matrix(evidence.measures[metric].label, heads, grouped(rows), tuple(notes.reasons))
 
 
@@ -154,13 +154,13 @@ def cell_of(
     reason, signed = explained(estimate), estimate.statistic in _SIGNED
     if math.isnan(estimate.value):
         return Cell(MISSING, title=reason, note=notes.mark(reason))
-    told = [count(estimate.n_cases, "case")] if estimate.n_cases else []
-    told += [count(estimate.n_patients, "patient")] if estimate.n_patients else []
-    told += [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
+    counts = [count(estimate.n_cases, "case")] if estimate.n_cases else []
+    counts += [count(estimate.n_patients, "patient")] if estimate.n_patients else []
+    counts += [f"{estimate.n_undefined:,} undefined"] if estimate.n_undefined else []
     return Cell(
         number(estimate.value, unit, signed=signed),
         interval_or_dash(estimate, unit, signed=signed),
-        title="; ".join(filter(None, [", ".join(told), reason])),
+        title="; ".join(filter(None, [", ".join(counts), reason])),
         note=notes.mark(reason),
         outcome=_outcome(estimate) + _correction(estimate, together),
     )
@@ -199,29 +199,29 @@ def _cases(rows: Iterable[list[Estimate | None]], column: int) -> str:
 
 
 def _ranked(
-    found: dict[Entrant, list[Estimate | None]], evidence: Evidence, metric: str
+    estimates: dict[Entrant, list[Estimate | None]], evidence: Evidence, metric: str
 ) -> list[tuple[Entrant, list[Estimate | None]]]:
     """Highest first by the mean over all findings; the groups are split afterwards."""
 
-    def place(item: tuple[Entrant, list[Estimate | None]]) -> float:
+    def order(item: tuple[Entrant, list[Estimate | None]]) -> float:
         value = evidence.value(MEAN, metric, ALL_FINDINGS, item[0].name)
         return math.inf if math.isnan(value) else -value
 
-    return sorted(found.items(), key=place)
+    return sorted(estimates.items(), key=order)
 
 
-def with_best(rows: list[Row], found: dict[Entrant, list[Estimate | None]], *, highest: bool) -> list[Row]:
+def with_best(rows: list[Row], estimates: dict[Entrant, list[Estimate | None]], *, highest: bool) -> list[Row]:
     """The rows with each column's best method in strong type, when there is more than one to choose from."""
-    methods = [entrant for entrant in found if entrant.kind == "method"]
+    methods = [entrant for entrant in estimates if entrant.kind == "method"]
     if len(methods) < 2:
         return rows
     best: dict[int, float] = {}
     for i in range(len(rows[0].cells)):
-        values = [e.value for m in methods if (e := found[m][i]) and not math.isnan(e.value)]
+        values = [e.value for m in methods if (e := estimates[m][i]) and not math.isnan(e.value)]
         if values:
             best[i] = max(values) if highest else min(values)
     return [
-        replace(row, cells=tuple(_strong(cell, found[row.entrant][i], best.get(i)) for i, cell in enumerate(row.cells)))
+        replace(row, cells=tuple(_strong(c, estimates[row.entrant][i], best.get(i)) for i, c in enumerate(row.cells)))
         if row.entrant.kind == "method"
         else row
         for row in rows

@@ -109,10 +109,10 @@ def brief(seconds: float) -> str:
 
 def duration(seconds: float) -> str:
     """A length of time in the two largest units that matter."""
-    whole = round(seconds)
-    if whole < 60:
+    rounded = round(seconds)
+    if rounded < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(whole, 60)
+    minutes, rest = divmod(rounded, 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"

@@ -11,7 +11,7 @@ from PIL import Image
 
 IMAGE_SIDE = 512
 MAP_SIDE = 160
-_LEVELS = 64  # more is not seen through the image, and packs worse
+_LEVELS = 64  # more cannot be distinguished over the image and compresses worse
 # Dark violet over red to pale yellow: brightness rises all the way, so it reads without colour vision too.
 RAMP = ((20, 11, 53), (101, 21, 110), (188, 55, 84), (237, 105, 37), (252, 194, 60), (252, 255, 164))
 
@@ -66,9 +66,9 @@ class SliceStrip:
         factor = min(1.0, self.side / max(width, strip.height))
         size = (max(1, round(width * factor)), max(1, round(strip.height * factor)))
         sheet = Image.new("L", (size[0] * len(self.kept), size[1]))
-        for place, number in enumerate(self.kept):
+        for index, number in enumerate(self.kept):
             part = strip.crop((number * width, 0, (number + 1) * width, strip.height))
-            sheet.paste(part.resize(size, filtered) if factor < 1 else part, (place * size[0], 0))
+            sheet.paste(part.resize(size, filtered) if factor < 1 else part, (index * size[0], 0))
         return sheet
 
 
@@ -98,10 +98,10 @@ def _loaded(folder: Path, name: str) -> Image.Image:
 
 
 def _palette(levels: int) -> tuple[bytes, bytes]:
-    place = np.linspace(0, 1, levels)
+    heat = np.linspace(0, 1, levels)
     stops = np.linspace(0, 1, len(RAMP))
-    colours = np.stack([np.interp(place, stops, channel) for channel in zip(*RAMP, strict=True)], axis=1)
-    alphas = 255 * np.clip((place - 0.12) * 1.7, 0, 1)
+    colours = np.stack([np.interp(heat, stops, channel) for channel in zip(*RAMP, strict=True)], axis=1)
+    alphas = 255 * np.clip((heat - 0.12) * 1.7, 0, 1)
     return colours.round().astype(np.uint8).tobytes(), alphas.round().astype(np.uint8).tobytes()
 
 

@@ -35,12 +35,12 @@ def with_rows(table: Matrix, rows: list[Row], notes: Footnotes, source: str) -> 
 
 def figure_cell(figure: Figure | None, unit: Unit, notes: Footnotes, *, signed: bool = False) -> Cell:
     """A published number as a cell; its misprint, if any, is a footnote."""
-    found = figure or _NO_FIGURE
-    if math.isnan(found.value):
+    figure = figure or _NO_FIGURE
+    if math.isnan(figure.value):
         return Cell(MISSING, title=_ABSENT)
-    bounds = interval(found.low, found.high, replace(unit, sign=""), signed=signed)
-    text = number(found.value, unit, signed=signed) + "*" * found.stars
-    return Cell(text, bounds, title=found.note, note=notes.mark(found.note))
+    bounds = interval(figure.low, figure.high, replace(unit, sign=""), signed=signed)
+    text = number(figure.value, unit, signed=signed) + "*" * figure.stars
+    return Cell(text, bounds, title=figure.note, note=notes.mark(figure.note))
 
 
 def has_published_rows(content: object) -> bool:

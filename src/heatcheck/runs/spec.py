@@ -48,16 +48,16 @@ class Spec:
 def shipped_specs() -> dict[str, Path]:
     """The descriptions of studies and trainings that are installed, by name."""
     folders = [_TRAININGS, *filter(None, map(specs_folder, study_packages()))]
-    found: dict[str, Path] = {}
+    specs: dict[str, Path] = {}
     for path in (path for folder in folders for path in folder.glob("*.yaml")):
-        found.setdefault(path.stem, path)  # heatcheck's own come first, and nobody replaces them
-    return dict(sorted(found.items()))
+        specs.setdefault(path.stem, path)  # heatcheck's own come first, and nobody replaces them
+    return dict(sorted(specs.items()))
 
 
 def read_spec(name: str, seed: int | None = None) -> Spec:
-    """The description in a YAML file, or the shipped one of that name; `seed` replaces its own.
+    """The description in a YAML file, or the shipped one of that name; `seed` replaces its seed.
 
-    Paths start where the file lies; those of a shipped one start in the current folder, since nothing lies beside it.
+    Relative paths start at the file, those of a shipped spec in the current folder.
     """
     path = _find(name)
     try:
@@ -97,8 +97,8 @@ def _find(name: str) -> Path:
     if path.is_file():
         return path
     if path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
-        beside = [file.name for file in path.parent.glob("*.y*ml")]
-        near = suggest(path.name, [*beside, *shipped])
+        neighbours = [file.name for file in path.parent.glob("*.y*ml")]
+        near = suggest(path.name, [*neighbours, *shipped])
         raise SpecError(f"{name}: no such file; {near} (`heatcheck init {path.name}` writes one to start from)")
     raise SpecError(f"no spec named {name!r}; {suggest(name, shipped)}")
 
@@ -113,16 +113,16 @@ def checked(model: type[Model], values: object, where: str, also: tuple[str, ...
 
 def _first_problem(error: ValidationError, model: type[BaseModel], also: tuple[str, ...]) -> str:
     # an unknown key is most likely the misspelt one that another error calls missing
-    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+    problem = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     keys = [str(part) for part in problem["loc"]]
-    place = ".".join(keys)
+    key = ".".join(keys)
     if problem["type"] == "extra_forbidden":
         known = [*_fields_at(model, keys[:-1]), *(also if len(keys) == 1 else ())]
-        return f"unknown key {place!r}; {suggest(keys[-1], known)}"
+        return f"unknown key {key!r}; {suggest(keys[-1], known)}"
     if problem["type"] == "missing":
-        return f"{place!r} is missing; add it"
+        return f"{key!r} is missing; add it"
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{place!r}: {message}, got {problem['input']!r}" if place else message
+    return f"{key!r}: {message}, got {problem['input']!r}" if key else message
 
 
 def _fields_at(model: type[BaseModel], keys: list[str]) -> list[str]:

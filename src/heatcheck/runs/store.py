@@ -30,7 +30,7 @@ from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
 from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
 
 SCHEMA_VERSION = 2
-HIDDEN = "(hidden)"  # in place of an absolute path, which may tell whose the data are
+HIDDEN = "(hidden)"  # instead of an absolute path, which may say whose data these are
 SHARD_TABLES = (
     "predictions",
     "cases",
@@ -47,7 +47,7 @@ def _as_it_is(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)  # without slots: a table is kept once it was read
 class Run:
-    """A finished or unfinished run as the report sees it; a table is read when it is first asked for.
+    """A finished or unfinished run as the report reads it; a table is read when it is first needed.
 
     Until its shards are joined, a table holds the rows of the shards that are finished.
     """
@@ -118,7 +118,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def locked(cls, path: Path, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator["RunFolder"]:
-        """The folder, made if it is new, with every other writer kept out.
+        """The folder, created if it is new, locked against other writers.
 
         `identity` must be equal when a run is taken up again (spec, weights, cases); `facts` are recorded once
         (versions, batch size, threads) and reused. Where the identity says `pseudonymised`, run.json holds no absolute
@@ -187,19 +187,21 @@ class RunFolder:
             write_table(self._part(shard, name), TABLES[name], getattr(tables, name))
 
     def write_maps(self, name: str, maps: Mapping[str, Map]) -> None:
-        """Store maps as `maps.keep` made them: for looking at, never for scores."""
+        """Store maps for display, as `maps.keep` returns them; scores never come from these files."""
         with replaced(self.path / "maps" / f"{name}.safetensors") as temporary:
             # save_file would leave the file readable by its owner only
-            whole = {key: np.ascontiguousarray(value) for key, value in maps.items()}  # safetensors ignores strides
-            temporary.write_bytes(save(whole))
+            contiguous = {
+                key: np.ascontiguousarray(value) for key, value in maps.items()
+            }  # safetensors ignores strides
+            temporary.write_bytes(save(contiguous))
 
     def read_maps(self, names: Collection[str]) -> dict[str, Map]:
         """Those of the named maps that are stored here, of whichever shard."""
-        found: dict[str, Map] = {}
+        maps_by_name: dict[str, Map] = {}
         for file in sorted((self.path / "maps").glob("*.safetensors")):
             with safe_open(file, framework="numpy") as stored:
-                found |= {name: stored.get_tensor(name) for name in stored.keys() if name in names}  # noqa: SIM118 - no dict
-        return found
+                maps_by_name |= {name: stored.get_tensor(name) for name in stored.keys() if name in names}  # noqa: SIM118 - no dict
+        return maps_by_name
 
     def within(self, name: str) -> "RunFolder":
         """The folder of one stage of the run, with tables of its own; this one where the name is empty."""

@@ -15,7 +15,7 @@ class Scale(Protocol):
     """An axis of any kind."""
 
     def at(self, value: float) -> float:
-        """The value's place."""
+        """The value's position."""
 
     def ticks(self) -> list[float]:
         """The values that mark the way."""
@@ -23,7 +23,7 @@ class Scale(Protocol):
     def label(self, tick: float, unit: Unit) -> str:
         """What stands at a tick."""
 
-    def told(self, value: float, unit: Unit) -> str:
+    def text(self, value: float, unit: Unit) -> str:
         """A value in words."""
 
 
@@ -37,7 +37,7 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """The value's place; values outside the axis stop at its ends."""
+        """The value's position; values outside the axis stop at its ends."""
         if not self.high > self.low:
             return (self.start + self.end) / 2
         inside = min(max(value, self.low), self.high)
@@ -55,7 +55,7 @@ class Axis:
         """The tick's number; the unit's sign stands at the axis' title."""
         return tick_label(tick, unit)
 
-    def told(self, value: float, unit: Unit) -> str:
+    def text(self, value: float, unit: Unit) -> str:
         """The value in its unit."""
         return number(value, unit)
 
@@ -77,7 +77,7 @@ class SecondsAxis:
         return cls(low, max(high, low + 1), start, end)
 
     def at(self, value: float) -> float:
-        """The place of a length of time; what lies outside the axis stops at its ends."""
+        """The position of a length of time; what lies outside the axis stops at its ends."""
         inside = min(max(math.log10(value), self.low), self.high) if value > 0 else self.low
         return self.start + (inside - self.low) / (self.high - self.low) * (self.end - self.start)
 
@@ -95,7 +95,7 @@ class SecondsAxis:
                 return f"{10.0 ** (power - exponent):g}{SPACE}{sign}"
         return ""
 
-    def told(self, value: float, unit: Unit) -> str:  # noqa: ARG002 - seconds have their own units
+    def text(self, value: float, unit: Unit) -> str:  # noqa: ARG002 - seconds have their own units
         """The length of time."""
         return brief(value)
 

@@ -39,10 +39,10 @@ def draw(curve: Curve, up: tuple[float, float]) -> Markup:
     for x, y in shown:
         chosen = x == curve.chosen
         mark = svg.circle(across.at(x), height.at(y), 2.2, "point method")
-        told = f"{curve.axis} {x:g}: {number(y, curve.unit)}" + (", chosen" if chosen else "")
-        parts.append(svg.group(told, _cross(across.at(x), height.at(y)) if chosen else mark))
+        text = f"{curve.axis} {x:g}: {number(y, curve.unit)}" + (", chosen" if chosen else "")
+        parts.append(svg.group(text, _cross(across.at(x), height.at(y)) if chosen else mark))
     parts.append(svg.words((_LEFT + _RIGHT) / 2, _HEIGHT - 4, curve.axis, "axis-title", "middle"))
-    return svg.picture((_WIDTH, _HEIGHT), curve.title, _told(curve), parts)
+    return svg.picture((_WIDTH, _HEIGHT), curve.title, _alt_text(curve), parts)
 
 
 def limits(curves: Sequence[Curve]) -> list[float]:
@@ -59,8 +59,8 @@ def _grid(across: Axis, height: Axis, tried: Sequence[float], unit: Unit) -> lis
 
 def _floor(curve: Curve, across: Axis, height: Axis) -> list[Markup]:
     shown = [(across.at(x), height.at(y)) for x, y in curve.floor if not math.isnan(y)]
-    told = "; ".join(f"{x:g}: {number(y, curve.unit)}" for x, y in curve.floor)
-    return [svg.group(f"random boxes of the same size: {told}", svg.path(shown, "floor-line"))] if shown else []
+    text = "; ".join(f"{x:g}: {number(y, curve.unit)}" for x, y in curve.floor)
+    return [svg.group(f"random boxes of the same size: {text}", svg.path(shown, "floor-line"))] if shown else []
 
 
 def _cross(x: float, y: float) -> Markup:
@@ -68,6 +68,6 @@ def _cross(x: float, y: float) -> Markup:
     return svg.tag("g", *strokes)
 
 
-def _told(curve: Curve) -> str:
+def _alt_text(curve: Curve) -> str:
     values = "; ".join(f"{x:g}: {number(y, curve.unit)}" for x, y in curve.points)
     return f"{curve.axis} and score: {values}." + ("" if math.isnan(curve.chosen) else f" Chosen: {curve.chosen:g}.")

@@ -51,8 +51,8 @@ def _drawn(name: str, title: str, spreads: Sequence[Quantiles], unit: Unit, axis
     for i, spread in enumerate(spreads):
         parts += _row(spread, axis, 6 + _STEP * i, unit)
     parts.append(svg.words(_WIDTH / 2, bottom + 33, title, "axis-title", "middle"))
-    told = " ".join(f"{spread.label}: {_told(spread, axis, unit)}." for spread in spreads)
-    return svg.picture((_WIDTH, bottom + 42), name, told, parts)
+    text = " ".join(f"{spread.label}: {_alt_text(spread, axis, unit)}." for spread in spreads)
+    return svg.picture((_WIDTH, bottom + 42), name, text, parts)
 
 
 def _row(spread: Quantiles, axis: Scale, top: float, unit: Unit) -> list[Markup]:
@@ -62,9 +62,9 @@ def _row(spread: Quantiles, axis: Scale, top: float, unit: Unit) -> list[Markup]
     marks = (svg.line(low, y, high, y, "reach"), box, svg.line(middle, y - 6, middle, y + 6, "median"))
     aside = svg.words(_WIDTH - _MARGIN, top + 11, f"n {spread.cases:,}", "aside", "end")
     label = svg.words(_MARGIN, top + 11, svg.shortened(spread.label, 34), "row-label")
-    return [svg.group(f"{spread.label}: {_told(spread, axis, unit)}", label, *marks), aside]
+    return [svg.group(f"{spread.label}: {_alt_text(spread, axis, unit)}", label, *marks), aside]
 
 
-def _told(spread: Quantiles, axis: Scale, unit: Unit) -> str:
+def _alt_text(spread: Quantiles, axis: Scale, unit: Unit) -> str:
     names: Mapping[str, float] = dict(zip(("5 %", "25 %", "median", "75 %", "95 %"), spread.quantiles, strict=True))
-    return ", ".join(f"{name} {axis.told(value, unit)}" for name, value in names.items())
+    return ", ".join(f"{name} {axis.text(value, unit)}" for name, value in names.items())

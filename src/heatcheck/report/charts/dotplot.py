@@ -69,10 +69,10 @@ def description(plot: DotPlot) -> str:
 
 
 def _spoken(marks: Sequence[Mark], unit: Unit) -> str:
-    return "; ".join(_told(mark, unit) for mark in marks) or "nothing to show"
+    return "; ".join(_alt_text(mark, unit) for mark in marks) or "nothing to show"
 
 
-def _told(mark: Mark, unit: Unit) -> str:
+def _alt_text(mark: Mark, unit: Unit) -> str:
     if math.isnan(mark.value):
         return f"{mark.label} undefined"
     between = interval(mark.low, mark.high, unit)
@@ -95,13 +95,13 @@ def _row(row: PlotRow, axis: Axis, top: float, unit: Unit) -> list[Markup]:
     others = [mark for mark in shown if mark not in pointed]
     parts += [_tick(mark, axis, middle, unit) for mark in others if mark.kind == "floor"]
     parts += [_point(mark, axis, middle + y, unit) for mark, y in zip(pointed, offsets, strict=True)]
-    beside = middle + (offsets[-1] if pointed else 0.0)
-    return parts + [_cross(mark, axis, beside, unit) for mark in others if mark.kind == "published"]
+    last_offset = middle + (offsets[-1] if pointed else 0.0)
+    return parts + [_cross(mark, axis, last_offset, unit) for mark in others if mark.kind == "published"]
 
 
 def _tick(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
     x = axis.at(mark.value)
-    return svg.group(_told(mark, unit), svg.line(x, y - 8, x, y + 8, "floor-tick"))
+    return svg.group(_alt_text(mark, unit), svg.line(x, y - 8, x, y + 8, "floor-tick"))
 
 
 def _cross(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
@@ -110,7 +110,7 @@ def _cross(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
         svg.line(x - 4, y - 4, x + 4, y + 4, "published-mark"),
         svg.line(x - 4, y + 4, x + 4, y - 4, "published-mark"),
     )
-    return svg.group(_told(mark, unit), *strokes)
+    return svg.group(_alt_text(mark, unit), *strokes)
 
 
 def _point(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
@@ -124,7 +124,7 @@ def _point(mark: Mark, axis: Axis, y: float, unit: Unit) -> Markup:
         "picture": svg.square(x, y, 3.6, "point family-floor"),
     }
     shape = shapes.get(mark.kind) or svg.circle(x, y, 4.2, "point method")
-    return svg.group(_told(mark, unit), *([_bar(mark, axis, y), *parts] if mark.kind == "bar" else [*parts, shape]))
+    return svg.group(_alt_text(mark, unit), *([_bar(mark, axis, y), *parts] if mark.kind == "bar" else [*parts, shape]))
 
 
 def _bar(mark: Mark, axis: Axis, y: float) -> Markup:

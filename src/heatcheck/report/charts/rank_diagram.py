@@ -1,4 +1,4 @@
-"""Mean ranks on one axis, with a bar beside all that do not surely differ: Demšar's diagram, read downwards."""
+"""Mean ranks on one axis, with a bar beside methods that do not clearly differ: Demšar's diagram, read downwards."""
 
 import math
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class RankDiagram:
-    """Methods with their mean ranks, and the difference that two of them need to differ surely.
+    """Methods with their mean ranks, and the difference above which two of them clearly differ.
 
-    Where that is not known, NaN, `groups` are the first and last place of each run of methods that do not differ.
+    Where that is unknown (NaN), `groups` gives the first and last position of each run of methods that do not differ.
     """
 
     title: str
@@ -40,16 +40,16 @@ class RankDiagram:
 
 
 def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
-    """First and last of each longest run of sorted ranks within which none differs surely from another."""
+    """First and last of each longest run of sorted ranks within which none clearly differs from another."""
     alike = ([i for i, rank in enumerate(ranks) if rank - first < critical] for first in ranks)
-    ends = [max(places, default=start) for start, places in enumerate(alike)]  # no two are alike by a difference of 0
+    ends = [max(others, default=start) for start, others in enumerate(alike)]  # no two are alike by a difference of 0
     runs = [(start, end) for start, end in enumerate(ends) if end > start]
     return [run for i, run in enumerate(runs) if i == 0 or run[1] > runs[i - 1][1]]
 
 
-def beside(groups: Sequence[tuple[int, int]]) -> list[int]:
+def lanes_of(groups: Sequence[tuple[int, int]]) -> list[int]:
     """The column of each group's bar, such that as few columns are used as bars overlap."""
-    ends: list[int] = []  # the last place in each column
+    ends: list[int] = []  # the last position in each column
     lanes = []
     for first, last in groups:
         lane = next((i for i, end in enumerate(ends) if end < first), len(ends))
@@ -63,7 +63,7 @@ def draw(diagram: RankDiagram) -> Markup:
     ranked = sorted(diagram.methods, key=lambda each: each.rank)
     known = not math.isnan(diagram.critical)
     groups = joined([each.rank for each in ranked], diagram.critical) if known else list(diagram.groups)
-    lanes = beside(groups)
+    lanes = lanes_of(groups)
     right = _WIDTH - 16 - _GROUPS * (max(lanes, default=-1) + 1)
     axis = Axis(1, max(len(ranked), 2), _LEFT + 4, right)
     top = _TOP if known else _TOP - _ABOVE
@@ -71,17 +71,17 @@ def draw(diagram: RankDiagram) -> Markup:
     parts = _grid(axis, len(ranked), (top, bottom)) + (_critical(diagram.critical, axis) if known else [])
     for i, each in enumerate(ranked):
         y = top + _STEP * i
-        told = f"{each.label}: mean rank {number(each.rank, RANK)}"
+        text = f"{each.label}: mean rank {number(each.rank, RANK)}"
         label = svg.words(_LEFT, y + 11, svg.shortened(each.label, 30), "row-label")
         rank = svg.words(right, y + 11, number(each.rank, RANK), "aside", "end")
-        parts.append(svg.group(told, label, rank, svg.circle(axis.at(each.rank), y + 20, 4.2, "point method")))
+        parts.append(svg.group(text, label, rank, svg.circle(axis.at(each.rank), y + 20, 4.2, "point method")))
     for (first, last), lane in zip(groups, lanes, strict=True):
         x = right + 14 + _GROUPS * lane
         names = ", ".join(each.label for each in ranked[first : last + 1])
         stroke = svg.line(x, top + _STEP * first + 6, x, top + _STEP * last + 24, "alike")
         parts.append(svg.group(f"no sure difference: {names}", stroke))
     parts.append(svg.words((_LEFT + right) / 2, bottom + 30, "mean rank (1 is best)", "axis-title", "middle"))
-    return svg.picture((_WIDTH, bottom + 38), diagram.title, _told(ranked, groups, diagram.critical), parts)
+    return svg.picture((_WIDTH, bottom + 38), diagram.title, _alt_text(ranked, groups, diagram.critical), parts)
 
 
 def _grid(axis: Axis, methods: int, ends: tuple[float, float]) -> list[Markup]:
@@ -95,18 +95,18 @@ def _grid(axis: Axis, methods: int, ends: tuple[float, float]) -> list[Markup]:
 def _critical(critical: float, axis: Axis) -> list[Markup]:
     """The difference that is needed, drawn to scale above the axis."""
     start, end = axis.at(1), axis.at(min(1 + critical, axis.high))
-    told = f"critical difference {number(critical, RANK)}"
+    text = f"critical difference {number(critical, RANK)}"
     ends = [svg.line(x, 22, x, 32, "critical") for x in (start, end)]
-    return [svg.words(_LEFT, 14, told, "aside"), svg.group(told, svg.line(start, 27, end, 27, "critical"), *ends)]
+    return [svg.words(_LEFT, 14, text, "aside"), svg.group(text, svg.line(start, 27, end, 27, "critical"), *ends)]
 
 
-def _told(ranked: Sequence[Ranked], groups: Sequence[tuple[int, int]], critical: float) -> str:
-    places = "; ".join(f"{each.label} {number(each.rank, RANK)}" for each in ranked)
+def _alt_text(ranked: Sequence[Ranked], groups: Sequence[tuple[int, int]], critical: float) -> str:
+    ranks = "; ".join(f"{each.label} {number(each.rank, RANK)}" for each in ranked)
     alike = " ".join(
         f"No sure difference: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
     )
     if math.isnan(critical):
-        return f"Mean ranks: {places}. {alike}".strip()
+        return f"Mean ranks: {ranks}. {alike}".strip()
     apart = [f"{a.label} and {b.label}" for a, b in pairwise(ranked) if b.rank - a.rank >= critical]
     gaps = f" Surely apart: {'; '.join(apart)}." if apart else ""
-    return f"Mean ranks: {places}. Critical difference {number(critical, RANK)}. {alike}{gaps}".strip()
+    return f"Mean ranks: {ranks}. Critical difference {number(critical, RANK)}. {alike}{gaps}".strip()

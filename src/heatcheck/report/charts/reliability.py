@@ -30,12 +30,12 @@ class Bin:
 
 def bins_by_finding(evidence: Evidence, *, scaled: bool = False) -> dict[str, list[Bin]]:
     """Each finding's bins in the order of the stated probability, before or after temperature scaling."""
-    found: dict[str, list[Bin]] = {}
+    bins_by_finding: dict[str, list[Bin]] = {}
     for row, facts in evidence.rows(RELIABILITY):
-        made = _bin(row, facts) if (facts.get("temperature") == "scaled") == scaled else None
-        if made:
-            found.setdefault(row.finding, []).append(made)
-    return {finding: sorted(bins, key=lambda b: b.predicted) for finding, bins in found.items()}
+        bin_ = _bin(row, facts) if (facts.get("temperature") == "scaled") == scaled else None
+        if bin_:
+            bins_by_finding.setdefault(row.finding, []).append(bin_)
+    return {finding: sorted(bins, key=lambda b: b.predicted) for finding, bins in bins_by_finding.items()}
 
 
 def _bin(row: Estimate, facts: Mapping[str, Any]) -> Bin | None:
@@ -54,23 +54,23 @@ def draw(finding: str, bins: Sequence[Bin], after: Sequence[Bin] = ()) -> Markup
     parts.append(svg.line(across.at(0), up.at(0), across.at(1), up.at(1), "ideal"))
     most = max((b.cases for b in (*bins, *after)), default=0) or 1
     for shown, kind in ((bins, ""), (after, "after")):
-        places = [(across.at(b.predicted), up.at(b.observed)) for b in shown]
-        if places:
-            parts.append(svg.path(places, f"curve {kind}".strip()))
-        for b, (x, y) in zip(shown, places, strict=True):
+        positions = [(across.at(b.predicted), up.at(b.observed)) for b in shown]
+        if positions:
+            parts.append(svg.path(positions, f"curve {kind}".strip()))
+        for b, (x, y) in zip(shown, positions, strict=True):
             parts.append(_dot(b, x, y, 2.5 + 6.5 * math.sqrt(b.cases / most), kind))
     parts += _titles()
-    words = " ".join(f"{_told(b)}." for b in bins)
+    words = " ".join(f"{_alt_text(b)}." for b in bins)
     if after:
-        words += " After scaling: " + " ".join(f"{_told(b)}." for b in after)
+        words += " After scaling: " + " ".join(f"{_alt_text(b)}." for b in after)
     size = (_LEFT + _SIDE + 12, _TOP + _SIDE + 42)
     return svg.picture(size, f"Reliability curve, {finding}", words, parts)
 
 
 def _dot(b: Bin, x: float, y: float, radius: float, kind: str) -> Markup:
     if kind:
-        return svg.group(f"after scaling: {_told(b)}", svg.diamond(x, y, radius, "point after"))
-    return svg.group(_told(b), svg.circle(x, y, radius, "point method soft"))
+        return svg.group(f"after scaling: {_alt_text(b)}", svg.diamond(x, y, radius, "point after"))
+    return svg.group(_alt_text(b), svg.circle(x, y, radius, "point method soft"))
 
 
 def _rows(across: Axis, up: Axis, unit: Unit) -> list[Markup]:
@@ -91,5 +91,5 @@ def _titles() -> list[Markup]:
     return [turned, stated]
 
 
-def _told(b: Bin) -> str:
+def _alt_text(b: Bin) -> str:
     return f"stated {b.predicted:.0%}, present in {b.observed:.0%} of {count(b.cases, 'case')}"

@@ -58,9 +58,9 @@ def square(x: float, y: float, half: float, class_: str) -> Markup:
                 class_, closed=True)  # fmt: skip
 
 
-def dots(places: Iterable[tuple[float, float]], class_: str) -> Markup:
+def dots(positions: Iterable[tuple[float, float]], class_: str) -> Markup:
     """Many dots as one path of strokes without length: a tenth of the bytes of as many circles."""
-    return tag("path", d="".join(f"M{x:.1f} {y:.1f}h0" for x, y in places), class_=class_)
+    return tag("path", d="".join(f"M{x:.1f} {y:.1f}h0" for x, y in positions), class_=class_)
 
 
 def group(title: str, *children: Markup) -> Markup:

@@ -51,8 +51,8 @@ def draw(plot: Swarm) -> Markup:
     for i, row in enumerate(plot.rows):
         parts += _row(row, axis, _TOP + _STEP * i, plot.unit, dot)
     parts.append(svg.words(WIDTH / 2, bottom + 33, plot.axis_title, "axis-title", "middle"))
-    told = " ".join(f"{row.label}: {_told(row, plot.unit)}." for row in plot.rows)
-    return svg.picture((WIDTH, bottom + 42), plot.title, told, parts)
+    text = " ".join(f"{row.label}: {_alt_text(row, plot.unit)}." for row in plot.rows)
+    return svg.picture((WIDTH, bottom + 42), plot.title, text, parts)
 
 
 def colour(group: int) -> str:
@@ -62,10 +62,10 @@ def colour(group: int) -> str:
 
 def _floor(floor: tuple[float, str], axis: Axis, bottom: float, unit: Unit) -> list[Markup]:
     value, name = floor
-    x, told = axis.at(value), f"{name} {number(value, unit)}" if value else name
+    x, text = axis.at(value), f"{name} {number(value, unit)}" if value else name
     anchor = "start" if x < WIDTH / 2 else "end"
     line = svg.line(x, _TOP - 6, x, bottom, "floor-line")
-    return [svg.group(told, line), svg.words(x + (3 if anchor == "start" else -3), _TOP - 9, told, "tick", anchor)]
+    return [svg.group(text, line), svg.words(x + (3 if anchor == "start" else -3), _TOP - 9, text, "tick", anchor)]
 
 
 def _row(row: SwarmRow, axis: Axis, top: float, unit: Unit, dot: float) -> list[Markup]:
@@ -85,40 +85,41 @@ def _row(row: SwarmRow, axis: Axis, top: float, unit: Unit, dot: float) -> list[
     aside = svg.words(
         WIDTH - _MARGIN, top + 11, f"{number(float(np.mean(values)), unit)}, n {len(values):,}", "aside", "end"
     )
-    return [svg.group(f"{row.label}: {_told(row, unit)}", label, box), *_dots(row, axis, middle, dot), *marks, aside]
+    titled = svg.group(f"{row.label}: {_alt_text(row, unit)}", label, box)
+    return [titled, *_dots(row, axis, middle, dot), *marks, aside]
 
 
 def _dots(row: SwarmRow, axis: Axis, middle: float, dot: float) -> list[Markup]:
     """The dots of each group, pushed up and down so that as few as possible hide each other."""
-    places: dict[int, list[tuple[float, float]]] = {}
+    positions: dict[int, list[tuple[float, float]]] = {}
     for group, x, y in stacked([(group, axis.at(value)) for group, value in row.values], dot):
-        places.setdefault(group, []).append((x, middle + y))
+        positions.setdefault(group, []).append((x, middle + y))
     return [
         svg.tag(
             "g",
-            svg.dots(places[group], f"dots {colour(group)}"),
+            svg.dots(positions[group], f"dots {colour(group)}"),
             class_="swarm",
             style=f"stroke-width: {dot - 0.2:.1f}",
         )
-        for group in sorted(places)
+        for group in sorted(positions)
     ]
 
 
 def stacked(placed: Sequence[tuple[int, float]], dot: float) -> list[tuple[int, float, float]]:
-    """Group, place along the axis and distance from it: what would lie on one another is stacked to both sides."""
+    """Group, position along the axis and distance from it; dots that would overlap are stacked to both sides."""
     bins: dict[int, list[tuple[float, int]]] = {}
     for group, x in placed:
         bins.setdefault(round(x / dot), []).append((x, group))
-    found = []
+    dots = []
     for members in bins.values():
         step = min(dot, _BAND / len(members))
         ordered = sorted(members, key=lambda member: member[1])
         start = -step * (len(ordered) - 1) / 2
-        found += [(group, x, start + step * i) for i, (x, group) in enumerate(ordered)]
-    return found
+        dots += [(group, x, start + step * i) for i, (x, group) in enumerate(ordered)]
+    return dots
 
 
-def _told(row: SwarmRow, unit: Unit) -> str:
+def _alt_text(row: SwarmRow, unit: Unit) -> str:
     if not row.values:
         return row.instead
     values = [value for _, value in row.values]

@@ -124,5 +124,5 @@ def _in_words(values: Map, heat: Map, top: float) -> str:
         return "nothing in the image speaks for it"
     peak = np.unravel_index(int(np.argmax(values)), values.shape)
     axes = ("slice", "row", "column")[-len(peak) :]
-    place = ", ".join(f"{axis} {at + 1} of {size}" for axis, at, size in zip(axes, peak, values.shape, strict=True))
-    return f"hottest at {place}; {100 * float((heat >= 0.5).mean()):.0f} % of the image is at least half as hot"
+    position = ", ".join(f"{axis} {i + 1} of {size}" for axis, i, size in zip(axes, peak, values.shape, strict=True))
+    return f"hottest at {position}; {100 * float((heat >= 0.5).mean()):.0f} % of the image is at least half as hot"

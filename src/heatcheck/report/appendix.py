@@ -34,9 +34,8 @@ class UndefinedScores:
 def undefined_scores(run: Run, model: str = "", conditions: Sequence[str] = (PLAIN,)) -> UndefinedScores:
     """The run's undefined scores under these conditions, counted without holding them.
 
-    A reader's own scores stand under a condition of their own and count in the readers' mean. With a model, only its
-    scores and the readers'. What the run does not list as a metric, such as counts of pixels that rates are made of,
-    is no score to miss.
+    With a model, only its scores and the readers' mean are counted. Values that the run does not list as metrics, such
+    as the pixel counts behind rates, are left out.
     """
     metrics = [entry.name for entry in run.manifest_as(Manifest).metrics]
     counted: Counter[tuple[str, str, str, bool]] = Counter()
@@ -74,7 +73,7 @@ def failed_cases(run: Run) -> pd.DataFrame:
 
 
 def is_network(cases: pd.DataFrame) -> "pd.Series[bool]":
-    """Which rows are of a network whose training failed, and of no patient's image."""
+    """Which rows record a failed training instead of a patient's image."""
     return (cases["stage"] == "training") & (cases["patient"] == "")
 
 
@@ -91,9 +90,9 @@ def seconds_per_map(run: Run) -> pd.DataFrame:
 def gaps(
     evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model: bool = False, treated: str = LEFT_OUT
 ) -> Section:
-    """Cases that failed and scores that are undefined, how means treat these, and a hint which of them are no failure.
+    """Failed cases and undefined scores, how means treat them, and a hint which of them are not failures.
 
-    The scores are those of the primary model unless they are of `every_model`.
+    The scores are those of the primary model, or of `every_model`.
     """
     one_of_several = len(evidence.models) > 1 and not every_model
     failed, undefined = failed_cases(evidence.run), scores.table
@@ -118,7 +117,7 @@ def gaps(
 
 
 def _joined(undefined: pd.DataFrame, evidence: Evidence) -> list[dict[str, object]]:
-    """The rows in their order; those that differ in nothing but the method are one."""
+    """The rows in their order; rows that differ only in the method are joined."""
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     together: dict[tuple[object, ...], list[str]] = {}
     for row in _rows(undefined):
@@ -138,7 +137,7 @@ def _named(methods: Sequence[str], labels: Mapping[str, str]) -> str:
 
 
 def record(evidence: Evidence) -> Section:
-    """The run's own account of itself, its methods and their times."""
+    """How the run was made: settings, versions, methods and their times."""
     speed = {row["method"]: row["seconds_per_map"] for row in _rows(seconds_per_map(evidence.run))}
     content = {
         "record": record_of(evidence),
@@ -150,7 +149,7 @@ def record(evidence: Evidence) -> Section:
 
 
 def downloads(evidence: Evidence, undefined: pd.DataFrame) -> tuple[Download, ...]:
-    """The run's tables that hold a row."""
+    """The run's tables as downloads; empty ones are left out."""
     run = evidence.run
     tables = (
         ("estimates.csv", "every number of this report with its interval, counts and reasons", run.estimates),

@@ -25,7 +25,7 @@ TEMPLATES = jinja2.Environment(
 
 
 def write_report(run_dir: Path, page_of: Callable[[Evidence], StudyPage]) -> Path:
-    """The report's path, after it was written into the run folder from what lies there."""
+    """Write the report of a run folder and return its path."""
     evidence = evidence_of(read_run(run_dir))
     page = page_of(evidence)
     target = Path(run_dir) / "report.html"
@@ -56,7 +56,7 @@ def render(evidence: Evidence, page: StudyPage) -> str:
 
 @functools.cache  # a new environment would compile every template anew, which takes as long as half a page
 def _templates(package: str) -> jinja2.Environment:
-    """The templates that all studies share, and the study's own, which lie in its package."""
+    """The templates that all studies share, and those of the study's package."""
     if not package:
         return TEMPLATES
     of_study = jinja2.PrefixLoader({"study": jinja2.PackageLoader(package)})

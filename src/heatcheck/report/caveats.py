@@ -5,7 +5,7 @@ from heatcheck.report.numbers import count, few
 
 
 def failed(evidence: Evidence) -> str:
-    """How many cases took no part."""
+    """How many cases failed."""
     lost = int((evidence.run.cases["status"] == "failed").sum())
     if not lost:
         return ""
@@ -14,7 +14,7 @@ def failed(evidence: Evidence) -> str:
 
 
 def smaller_settings(evidence: Evidence) -> str:
-    """How many methods were cut short: they might do better with their usual settings."""
+    """How many methods ran with smaller settings than usual and might do better otherwise."""
     cut = [method.label for method in evidence.methods if method.saves_time]
     if not cut:
         return ""

@@ -25,7 +25,7 @@ class Entry:
 
 
 def write_contents(folder: Path, runs: Sequence[str], title: str, page_of: Callable[[Evidence], StudyPage]) -> Path:
-    """The page's path, after it was written into the folder whose subfolders hold the runs."""
+    """Write the contents page of a folder of runs and return its path."""
     entries = [_entry(folder, name, page_of) for name in runs]
     target = folder / FILE
     with replaced(target) as temporary:

@@ -1,4 +1,4 @@
-"""What a map costs and what it is worth: seconds per map against the score, one named point a method."""
+"""The cost of a map against its score: seconds per map, one named point per method."""
 
 import math
 from collections.abc import Sequence
@@ -40,9 +40,9 @@ class _Spot:
 
 
 def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> Section | None:
-    """What maps cost and what they score; None where the run neither took times nor changed a setting.
+    """What maps cost and what they score; None for a run without times or changed settings.
 
-    `of` is what a map is a map of.
+    `of` names what one map shows.
     """
     entrants = (*evidence.methods, *evidence.floors)
     if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
@@ -64,7 +64,7 @@ def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> 
 
 
 def family_classes(evidence: Evidence) -> dict[str, str]:
-    """A colour's class for every family, in the order of the run; floors have their own."""
+    """The CSS class of each family's colour, in the order of the run; floors share one."""
     families = dict.fromkeys(e.family for e in evidence.methods)
     return {family: f"family{i % _COLOURS}" for i, family in enumerate(families)}
 

@@ -22,7 +22,7 @@ def in_words(changed: Sequence[SettingEntry]) -> tuple[str, ...]:
 
 
 def is_smaller(changed: Sequence[SettingEntry]) -> bool:
-    """Whether some number is below the usual one: what is done to save time."""
+    """Whether some number is below the usual one, which saves time."""
     return any(a < b for each in changed for _, a, b in _numbers("", each.value, each.usual))
 
 
@@ -94,7 +94,7 @@ class Measure:
 class Evidence:
     """A run, indexed; it holds no absolute path.
 
-    `estimates` are those of one model under one condition: at first the primary model's plain ones.
+    `estimates` holds one model under one condition, at first the primary model under the usual one.
     """
 
     run: Run
@@ -208,7 +208,7 @@ def _models(manifest: Manifest, rows: list[Estimate]) -> tuple[ModelEntry, ...]:
 
 
 def _sliced(rows: list[Estimate], models: tuple[ModelEntry, ...]) -> dict[tuple[str, str], dict[Key, Estimate]]:
-    """The rows by model and condition; what belongs to no listed model belongs to the primary one."""
+    """The rows by model and condition; rows of no listed model count as the primary model's."""
     names = {model.name for model in models}
     slices: dict[tuple[str, str], dict[Key, Estimate]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Galleries, a case with a picture for each method or network: what those of all studies share."""
+"""What the galleries of all studies share: one card per case, with a picture for each method or network."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +14,15 @@ from heatcheck.runs.gallery import Entry, items_of, read_entry
 
 
 class Card(Protocol):
-    """A case as a page shows it; a reader can choose it by two things."""
+    """A case on the page, which can be filtered by finding and by group."""
 
     @property
     def finding(self) -> str:
-        """What it shows."""
+        """The finding it shows, for the filter."""
 
     @property
     def group(self) -> str:
-        """The other thing by which it can be chosen; may be empty."""
+        """The group it belongs to, for the filter; may be empty."""
 
     @property
     def weight(self) -> int:
@@ -35,7 +35,7 @@ BROKEN = (PictureError, KeyError, TypeError, ValueError)  # the card of an entry
 
 
 def ramp() -> str:
-    """The colours of the maps from cold to hot, over dark tissue, as CSS has them."""
+    """The colours of the maps from cold to hot over dark tissue, as a CSS gradient."""
     return ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in RAMP)
 
 
@@ -49,19 +49,19 @@ class Gallery(Generic[AnyCard]):
 
     @property
     def findings(self) -> list[str]:
-        """What the cards show, in their order."""
+        """The findings of the cards, in their order."""
         return list(dict.fromkeys(card.finding for card in self.cards))
 
     @property
     def groups(self) -> list[str]:
-        """The other thing by which cards can be chosen, in their order."""
+        """The groups of the cards, in their order."""
         return list(dict.fromkeys(card.group for card in self.cards if card.group))
 
 
 def gallery_of(
     evidence: Evidence, record: type[Entry], make_card: Callable[[Entry, Path], AnyCard], budget: int
 ) -> Gallery[AnyCard]:
-    """As many cards as fit into `budget` bytes, in the order the study chose them.
+    """As many cards as fit into `budget` bytes, in the order that the study chose.
 
     `record` is the study's, and `make_card` also gets the folder of the pictures.
     """
@@ -104,17 +104,17 @@ def entries_of(evidence: Evidence, record: type[Entry]) -> list[Entry]:
 
 
 def by_name(maps: Iterable[AnyMap], name_of: Callable[[AnyMap], str], names: Sequence[str]) -> list[AnyMap]:
-    """The maps in the order of the names; those of no name last."""
+    """The maps in the order of these names; the others follow."""
     return sorted(maps, key=lambda each: names.index(name_of(each)) if name_of(each) in names else len(names))
 
 
 def orientation(plane: str, sides: str) -> str:
-    """How a picture lies in the patient, in words; nothing where neither is known."""
+    """The plane and sides of a picture in words, as far as they are known."""
     return ", ".join(filter(None, (plane, sides))).replace("'", "\u2019")
 
 
 def number_or_dash(value: float | None, unit: Unit) -> str:
-    """The number in its unit; a dash where the index does not know it."""
+    """The number in its unit; a dash where it is unknown."""
     return number(math.nan if value is None else float(value), unit)
 
 

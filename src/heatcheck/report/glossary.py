@@ -35,7 +35,7 @@ _FLOORS = {
 
 
 def floor_phrase(floor: Entrant) -> str:
-    """What the floor amounts to, to follow the word "beat"."""
+    """The floor in plain words, to follow the verb "beat"."""
     return _FLOORS.get(floor.name, f"the floor \u201c{floor.label}\u201d")
 
 

@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A method's cells."""
+    """One row of a table."""
 
     entrant: Entrant
     cells: tuple[Cell, ...]
@@ -85,7 +85,7 @@ class Matrix:
 def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = "") -> Matrix | None:
     """Entrants against findings for one statistic of one metric; None when the run has no such estimate.
 
-    A row or a column for which the run made no estimate at all is left out.
+    Rows and columns without any estimate are left out.
     """
     entrants = [READERS, *evidence.methods, *evidence.floors]
     every = {
@@ -111,7 +111,7 @@ def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = 
 
 
 def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
-    """Methods against floors over all findings, each cell with its test; None when no test was made."""
+    """Methods against floors over all findings, each cell with its test; None without tests."""
     floors = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
     if not floors:
         return None
@@ -141,7 +141,7 @@ def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
 
 
 def labelled(label: str, cells: Iterable[Cell], *, kind: str = "", note: str = "") -> Row:
-    """A row that is no method's, such as a finding's or a model's."""
+    """A row that stands for a finding or a model instead of a method."""
     return Row(Entrant(label, label, kind, note=note), tuple(cells))
 
 
@@ -167,7 +167,7 @@ def cell_of(
 
 
 def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) -> str:
-    """The interval without the unit's sign; a dash when it is missing for a reason, nothing when none was asked for."""
+    """The interval without the unit's sign; a dash when it is missing for a reason, empty when none is expected."""
     if lacks_interval(estimate):
         return MISSING if estimate.reason else ""
     return interval(estimate.low, estimate.high, replace(unit, sign=""), signed=signed)
@@ -185,7 +185,7 @@ def _outcome(estimate: Estimate) -> str:
 
 
 def _correction(estimate: Estimate, together: Mapping[str, int]) -> str:
-    """Why a slope whose interval leaves 0 out is not sure: it is one of many."""
+    """Why a slope is not clear although its interval excludes 0: it is one of many tests."""
     fits = together.get(estimate.family, 0)
     beyond = estimate.low > 0 or estimate.high < 0
     if estimate.statistic != SLOPE or fits < 2 or not beyond or not estimate.p_adjusted >= LEVEL:

@@ -1,4 +1,4 @@
-"""The page all studies share: what a study hands over, and the facts that stand in the header and the footer."""
+"""The page that all studies share: its sections, and the facts in its header and footer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from heatcheck.runs.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the page: its anchor, its names, the template that draws it and what that template is given.
+    """One part of the page: its anchor, its names, its template and the template's content.
 
-    A template of the study's own is called "study/NAME.html", one that all studies share "NAME.html".
+    "study/NAME.html" is a template of the study's package, "NAME.html" one that all studies share.
     """
 
     anchor: str
@@ -29,7 +29,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class StudyPage:
-    """What a study's module makes of the evidence."""
+    """Everything on a study's page."""
 
     kicker: str
     verdict: Verdict
@@ -54,7 +54,7 @@ class Record:
 
 
 def record_of(evidence: Evidence) -> Record:
-    """The run's own account of itself."""
+    """How the run was made."""
     manifest = evidence.manifest
     return Record(
         facts=_facts(manifest),

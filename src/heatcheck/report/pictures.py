@@ -58,7 +58,7 @@ class SliceStrip:
         return _coloured(np.asarray(self._cut(folder, name, Image.Resampling.BOX)), self.levels)
 
     def _cut(self, folder: Path, name: str, filtered: Image.Resampling) -> Image.Image:
-        """Each slice is scaled by itself, so that none bleeds into its neighbour."""
+        """Slices are scaled one by one so that none bleeds into its neighbour."""
         strip = _loaded(folder, name).convert("L")
         width = strip.width // self.slices
         if width * self.slices != strip.width:
@@ -135,14 +135,14 @@ def frame_for(shape: Sequence[float]) -> Frame:
 
 
 def path_data(contours: Sequence[Contour], frame: Frame) -> str:
-    """The contours as one path; points that change nothing the eye could see are left out."""
+    """The contours as one path; points whose absence cannot be seen are left out."""
     return "".join(_closed(simplified([frame.place(point) for point in contour])) for contour in contours)
 
 
 def simplified(points: Sequence[tuple[float, float]], tolerance: float = 0.6) -> list[tuple[float, float]]:
-    """The fewest of the points such that none of the others lies further than the tolerance from their line.
+    """The contour with fewer points, all others within the tolerance of its line (Douglas and Peucker).
 
-    Douglas and Peucker's way, with a stack instead of recursion because a contour may have thousands of points.
+    A stack replaces recursion because a contour may have thousands of points.
     """
     if len(points) < 4:
         return list(points)

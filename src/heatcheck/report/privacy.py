@@ -1,4 +1,4 @@
-"""A report that travels carries no absolute path."""
+"""Reports contain no absolute paths, because they are passed on."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ _TEXT_COLUMNS = ("case", "reason", "family", "stage")
 
 
 def run_without_paths(run: Run) -> Run:
-    """The run with every absolute path in its words cut down to the last name, in tables when they are read."""
+    """The run with every absolute path shortened to its last name, in tables when they are read."""
     return replace(
         run,
         manifest=without_paths(run.manifest),

@@ -1,4 +1,4 @@
-"""Published figures beside our own: rows of their own, marked as such, with footnotes where the print is wrong."""
+"""Published figures beside ours: separate, marked rows, with footnotes on misprints."""
 
 import math
 from collections.abc import Mapping

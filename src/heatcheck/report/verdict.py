@@ -8,7 +8,7 @@ FEW_PATIENTS = 30
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Two sentences, or three, which then stand apart."""
+    """Two or three sentences."""
 
     first: str
     second: str
@@ -16,5 +16,5 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """All in one line."""
+        """The sentences as one line."""
         return " ".join(filter(None, (self.first, self.second, self.third)))

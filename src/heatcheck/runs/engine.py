@@ -1,4 +1,4 @@
-"""Carries out a run's shards on this machine; what was finished earlier is not done again."""
+"""Runs the shards of a run on this machine; finished ones are not repeated."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from heatcheck.runs.store import RunFolder
 def run_shards(
     folder: RunFolder, shards: int, work: Callable[[int], ShardTables], done: Callable[[int, ShardTables], None]
 ) -> None:
-    """Work off every shard the folder does not hold yet; `done` hears of each when it is on disk."""
+    """Run every shard that the folder does not hold yet; `done` is called for each when it is on disk."""
     for shard in range(shards):
         if folder.has_shard(shard):
             continue

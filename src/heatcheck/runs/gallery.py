@@ -1,4 +1,4 @@
-"""The index of a run's gallery: entries are written and read by the same record, which is the study's.
+"""The index of a run's gallery: entries are written and read as the study's own record.
 
 A field whose default is None is left out of the file where it is None. Any other field is always written.
 """

@@ -13,7 +13,7 @@ from heatcheck.core.errors import RunFolderError
 
 
 class Entry(BaseModel):
-    """A part of a manifest. What is null in the file counts as not said."""
+    """A part of a manifest. A null in the file counts as absent."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -91,7 +91,7 @@ class SourceEntry(Entry):
 
 
 class Manifest(Entry):
-    """What every run says of itself."""
+    """The part of run.json that all studies share."""
 
     # how it was made
     study: str = ""
@@ -141,7 +141,7 @@ AnyManifest = TypeVar("AnyManifest", bound=Manifest)
 
 
 def parse_manifest(values: Mapping[str, Any], kind: type[AnyManifest], file: str) -> AnyManifest:
-    """The manifest, checked."""
+    """The values as a manifest of this kind, or one sentence on what is wrong."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:

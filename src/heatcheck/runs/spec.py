@@ -1,4 +1,4 @@
-"""A study's description: a YAML file whose common part is checked here and whose own part the study checks."""
+"""Specs: YAML files whose common part is checked here, and whose other part the study checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TRAININGS = Path(__file__).parents[1] / "fitting" / "specs"
 
 
 class Envelope(BaseModel):
-    """What every study's description may say."""
+    """What every spec may say."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,7 +33,7 @@ class Envelope(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A parsed description: the common part, the study's own part, and where relative paths start."""
+    """A parsed spec: the common part, the study's part, and where relative paths start."""
 
     name: str
     envelope: Envelope
@@ -41,12 +41,12 @@ class Spec:
     folder: Path
 
     def checked_body(self, model: type[Model]) -> Model:
-        """The study's own part, checked against its model."""
+        """The study's part, checked against its model."""
         return checked(model, self.body, self.name, also=tuple(Envelope.model_fields))
 
 
 def shipped_specs() -> dict[str, Path]:
-    """The descriptions of studies and trainings that are installed, by name."""
+    """The installed specs of studies and trainings, by name."""
     folders = [_TRAININGS, *filter(None, map(specs_folder, study_packages()))]
     specs: dict[str, Path] = {}
     for path in (path for folder in folders for path in folder.glob("*.yaml")):
@@ -55,7 +55,7 @@ def shipped_specs() -> dict[str, Path]:
 
 
 def read_spec(name: str, seed: int | None = None) -> Spec:
-    """The description in a YAML file, or the shipped one of that name; `seed` replaces its seed.
+    """The spec in a YAML file, or the shipped one of that name; `seed` replaces its seed.
 
     Relative paths start at the file, those of a shipped spec in the current folder.
     """
@@ -81,7 +81,7 @@ class _Loader(yaml.SafeLoader):
     """YAML without code, and without keys that are given twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; the last of two equal keys would win without a word."""
+        """The mapping; refuses a key that is given twice, of which the last would win silently."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for number, key in enumerate(keys):
             if key in keys[:number]:

@@ -81,7 +81,7 @@ class Run:
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """What became of every case."""
+        """The status of every case."""
         return self._table("cases")
 
     @cached_property
@@ -120,9 +120,9 @@ class RunFolder:
     def locked(cls, path: Path, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator["RunFolder"]:
         """The folder, created if it is new, locked against other writers.
 
-        `identity` must be equal when a run is taken up again (spec, weights, cases); `facts` are recorded once
-        (versions, batch size, threads) and reused. Where the identity says `pseudonymised`, run.json holds no absolute
-        path; the hashes in it still tell other data apart.
+        `identity` (spec, weights, cases) must be equal when a run is resumed; `facts` (versions, batch size, threads)
+        are recorded once and reused. Where the identity says `pseudonymised`, run.json holds no absolute path; its
+        hashes still distinguish other data.
         """
         require_usable(path)
         try:
@@ -156,12 +156,12 @@ class RunFolder:
 
     @property
     def manifest_path(self) -> Path:
-        """Where the run's description lies."""
+        """The path of run.json."""
         return self.path / "run.json"
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """The run's description as it was recorded."""
+        """run.json as it was recorded."""
         return read_manifest(self.path)
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
@@ -169,7 +169,7 @@ class RunFolder:
             temporary.write_text(json.dumps(_written(manifest), indent=1, sort_keys=True) + "\n")
 
     def record(self, **facts: Any) -> None:  # noqa: ANN401 - any JSON value
-        """Add or change facts of the run's description."""
+        """Add or change facts in run.json."""
         self._write_manifest({**self.manifest, **facts})
 
     def _part(self, shard: int, table: str) -> Path:
@@ -196,7 +196,7 @@ class RunFolder:
             temporary.write_bytes(save(contiguous))
 
     def read_maps(self, names: Collection[str]) -> dict[str, Map]:
-        """Those of the named maps that are stored here, of whichever shard."""
+        """The named maps that are stored here, from any shard."""
         maps_by_name: dict[str, Map] = {}
         for file in sorted((self.path / "maps").glob("*.safetensors")):
             with safe_open(file, framework="numpy") as stored:
@@ -204,21 +204,21 @@ class RunFolder:
         return maps_by_name
 
     def within(self, name: str) -> "RunFolder":
-        """The folder of one stage of the run, with tables of its own; this one where the name is empty."""
+        """The folder of one stage of the run, which has its own tables; this folder where the name is empty."""
         if not name:
             return self
         (self.path / name / "parts").mkdir(parents=True, exist_ok=True)
         return RunFolder(self.path / name)
 
     def join_shards(self, shards: int) -> None:
-        """Make the run's tables from its parts, which follow each other: model by model, in the order of the cases."""
+        """Join the parts into the run's tables: model by model, in the order of the cases."""
         for name in SHARD_TABLES:
             parts = [self._part(i, name) for i in range(shards)]
             join_tables(parts, self.path / f"{name}.parquet", TABLES[name])
-        self._one_row_a_case()
+        self._join_cases_of_models()
 
-    def _one_row_a_case(self) -> None:
-        """Several models meet a case several times: it is recorded once, and as failed if any of them failed."""
+    def _join_cases_of_models(self) -> None:
+        """Keep one record per case, which several models may have read; it failed if it failed with any of them."""
         target = self.path / "cases.parquet"
         table = pq.read_table(target)
         cases = table.select(["case", "status"]).to_pandas()
@@ -238,7 +238,7 @@ class RunFolder:
         return [Estimate(**row) for row in pq.read_table(self.path / "estimates.parquet").to_pylist()]
 
     def read_table(self, name: str) -> pd.DataFrame:
-        """One of the run's tables, as far as it is there."""
+        """One of the run's tables; empty where it does not exist."""
         return _read_table(self.path, name)
 
     def write_picture(self, name: str, grey: np.ndarray) -> None:
@@ -247,13 +247,13 @@ class RunFolder:
             Image.fromarray(grey).save(temporary, format="PNG")
 
     def write_gallery(self, index: Mapping[str, Any]) -> None:
-        """Store the index of the gallery whose pictures lie beside it."""
+        """Store the index of the gallery."""
         with replaced(self.path / "gallery" / "index.json") as temporary:
             temporary.write_text(json.dumps(index, sort_keys=True) + "\n")
 
 
 def read_manifest(path: Path) -> Mapping[str, Any]:
-    """The description of the run in this folder."""
+    """run.json of this folder."""
     file = path / "run.json"
     if not file.is_file():
         near = (
@@ -274,7 +274,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
 
 
 def read_run(path: Path | str) -> Run:
-    """The run in this folder, with every table as far as it is there."""
+    """The run in this folder, finished or not."""
     path = Path(path)
     manifest = read_manifest(path)
     index = path / "gallery" / "index.json"
@@ -305,7 +305,7 @@ def _part(path: Path, shard: int, table: str) -> Path:
 
 
 def _written(description: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's description as run.json holds it: of a run under pseudonyms without absolute paths."""
+    """The manifest as it is written; a pseudonymised run's holds no absolute path."""
     plain = json.loads(json.dumps(description, default=str))
     return dict(without_paths(plain, lambda _: HIDDEN) if plain.get("pseudonymised") else plain)
 
@@ -328,7 +328,7 @@ _held: set[TextIO] = set()  # the lock files of this process
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep every other writer out of the folder while the block runs."""
+    """Lock the folder against other writers while the block runs."""
     with (path / ".lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -40,7 +40,7 @@ def to_table(record: type, rows: Sequence[Any]) -> Any:  # noqa: ANN401 - pyarro
 
 
 def write_table(path: Path, record: type, rows: Sequence[Any]) -> None:
-    """Write the records under a temporary name and rename when whole."""
+    """Write the records under a temporary name and rename the complete file."""
     with replaced(path) as temporary:
         pq.write_table(to_table(record, rows), temporary, compression="zstd")
 
@@ -59,7 +59,7 @@ def join_tables(parts: Sequence[Path], target: Path, record: type) -> None:
 
 
 def _groups(parts: Sequence[Path]) -> Iterator[list[Path]]:
-    """The parts, as many together as hold about so many rows as a row group should."""
+    """The parts, grouped into about one row group each."""
     group: list[Path] = []
     rows = 0
     for part in parts:

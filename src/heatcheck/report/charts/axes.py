@@ -1,4 +1,4 @@
-"""Axes: where a value lies on the page and which round numbers mark the way."""
+"""Axes: the position of a value on the page, and round numbers as ticks."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ class Scale(Protocol):
         """The value's position."""
 
     def ticks(self) -> list[float]:
-        """The values that mark the way."""
+        """The values of the ticks."""
 
     def label(self, tick: float, unit: Unit) -> str:
-        """What stands at a tick."""
+        """The text at a tick."""
 
     def text(self, value: float, unit: Unit) -> str:
         """A value in words."""
@@ -108,7 +108,7 @@ def round_step(length: float, wanted: int) -> float:
 
 
 def limits_around(values: Iterable[float], *, ceiling: float = 1.0) -> tuple[float, float]:
-    """Round limits that hold 0 and every number, and stop at `ceiling` where none passes it; never of no width."""
+    """Round limits that hold 0 and every number, and stop at `ceiling` where none passes it; never an empty range."""
     defined = [value for value in values if math.isfinite(value)]
     low, high = min([0.0, *defined]), max([0.0, *defined])
     if high == low:

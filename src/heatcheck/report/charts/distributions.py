@@ -1,4 +1,4 @@
-"""How values are spread: a row a finding or a method, with median, middle half and the range of nine in ten."""
+"""How values are spread: one row per finding or method, with median, middle half and the range of nine in ten."""
 
 import math
 from collections.abc import Mapping, Sequence

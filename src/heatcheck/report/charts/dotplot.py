@@ -1,4 +1,4 @@
-"""Dot-and-interval plots: one row a finding or a method, shapes and not only colours tell the marks apart."""
+"""Dot-and-interval plots: one row per finding or method; marks differ in shape as well as colour."""
 
 import math
 from collections.abc import Sequence

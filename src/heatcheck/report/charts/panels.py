@@ -15,7 +15,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class PanelGroup:
-    """The plots of one measure, drawn on one scale."""
+    """The plots of one metric, drawn on one scale."""
 
     name: str
     sentence: str

@@ -29,7 +29,7 @@ class SwarmRow:
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """A plot before it is drawn; `floor` is a value that all should beat, with its name."""
+    """A plot before it is drawn; `floor` is the value that every method should beat, with its name."""
 
     title: str
     axis_title: str
@@ -56,7 +56,7 @@ def draw(plot: Swarm) -> Markup:
 
 
 def colour(group: int) -> str:
-    """The colour's class of a group, counted from 1."""
+    """The CSS class of a group's colour; groups are counted from 1."""
     return f"family{(group - 1) % _COLOURS}"
 
 
@@ -130,5 +130,5 @@ def _alt_text(row: SwarmRow, unit: Unit) -> str:
 
 
 def legend(groups: Sequence[int], name: str) -> Mapping[str, str]:
-    """The colour's class of every group by its words."""
+    """The CSS class of every group's colour, by the group's name."""
     return {f"{name} {group}": colour(group) for group in groups}

@@ -26,7 +26,7 @@ font-weight:400}
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One target's map of one image, with what stands below it."""
+    """One target's map of one image, with its caption."""
 
     title: str
     facts: tuple[str, ...]
@@ -36,7 +36,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class ImageTiles:
-    """One image: bare, then a tile a target."""
+    """One image: without a map, then one tile per target."""
 
     name: str
     bare: Image.Image

@@ -1,4 +1,4 @@
-"""Maps laid over their image: a grey picture, a colour scale that fades to nothing, and what it says in words."""
+"""Maps laid over their image: a grey picture, a colour scale that fades to nothing, and its description for screen readers."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ Colours = UInt8[np.ndarray, "row column rgb"]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A picture of one map, and the same in a sentence."""
+    """A picture of one map and its description."""
 
     picture: Image.Image
     words: str
@@ -47,7 +47,7 @@ def draw(image: Map, values: Map, affine: np.ndarray | None = None) -> Drawn:
 
 
 def bare(image: Map, affine: np.ndarray | None = None) -> Image.Image:
-    """The image alone, as it lies under its maps; of a volume, the slice in the middle."""
+    """The image without a map; of a volume, the middle slice."""
     if image.ndim == 2 and affine is None:
         return _sized(_rgb(_grey(image)), (1.0, 1.0))
     anatomy = Volume.oriented(_grey(image), affine)
@@ -119,7 +119,7 @@ def _tiled(rows: list[list[Image.Image]]) -> Image.Image:
 
 
 def _in_words(values: Map, heat: Map, top: float) -> str:
-    """Where the map is hot, for whoever cannot see the picture."""
+    """Where the map is hot, for screen readers."""
     if top == 0:
         return "nothing in the image speaks for it"
     peak = np.unravel_index(int(np.argmax(values)), values.shape)

@@ -1,4 +1,4 @@
-"""Maps laid over their image: a grey picture, a colour scale that fades to nothing, and its description for screen readers."""
+"""Maps laid over their image: a grey picture, a colour scale that fades to nothing, and a description in words."""
 
 from dataclasses import dataclass
 

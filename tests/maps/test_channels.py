@@ -6,7 +6,7 @@ from heatcheck.maps.channels import CHANNEL_RULES, absolute_mean, positive_mean
 SIGNED = torch.tensor([3.0, -1.0, -4.0]).reshape(1, 1, 3, 1, 1)
 
 
-def test_positive_mean_counts_evidence_against_the_finding_as_nothing():
+def test_positive_mean_counts_evidence_against_the_finding_as_zero():
     assert positive_mean(SIGNED).item() == 1.0
 
 

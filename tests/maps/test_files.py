@@ -12,15 +12,15 @@ def reloaded(path, values, affine):
     return nibabel.load(path)
 
 
-def test_map_comes_back_on_its_affine_to_a_thirty_thousandth(tmp_path):
+def test_a_map_survives_writing_and_reading_to_a_thirty_thousandth(tmp_path):
     values = np.random.default_rng(1).random((5, 6, 7), dtype=np.float32)
     values[0, 0, 0], values[0, 0, 1] = 0, 1
     file = reloaded(tmp_path / "map.nii.gz", values, OBLIQUE)
-    back = file.get_fdata()
+    restored = file.get_fdata()
     assert file.affine == pytest.approx(OBLIQUE, abs=1e-5)
-    assert np.abs(back - values).max() < 2e-5
-    assert back[0, 0, 0] == 0
-    assert back[0, 0, 1] == pytest.approx(1, abs=1e-6)
+    assert np.abs(restored - values).max() < 2e-5
+    assert restored[0, 0, 0] == 0
+    assert restored[0, 0, 1] == pytest.approx(1, abs=1e-6)
 
 
 def test_viewers_that_read_either_affine_agree(tmp_path):
@@ -31,7 +31,7 @@ def test_viewers_that_read_either_affine_agree(tmp_path):
         assert affine == pytest.approx(upright, abs=1e-5)
 
 
-def test_picture_gets_a_third_axis(tmp_path):
+def test_a_2d_map_gets_a_third_axis(tmp_path):
     file = reloaded(tmp_path / "map.nii.gz", np.eye(3, 4, dtype=np.float32), None)
     assert file.shape == (3, 4, 1)
     assert np.array_equal(np.round(file.get_fdata()[..., 0], 4), np.eye(3, 4))
@@ -43,6 +43,6 @@ def test_same_map_is_the_same_file():
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan])
-def test_values_that_are_no_shares_are_refused(value):
-    with pytest.raises(ValueError, match="a share lies between 0 and 1"):
+def test_values_outside_zero_to_one_are_refused(value):
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
         share_nifti_bytes(np.full((2, 2, 2), value, np.float32), None)

@@ -1,4 +1,4 @@
-"""Maps of several modalities are brought to [0, 1] together."""
+"""The maps of all modalities are scaled to [0, 1] together."""
 
 import numpy as np
 import pytest
@@ -26,22 +26,22 @@ def test_map_worked_by_hand():
 @given(maps_with_heads())
 def test_result_lies_between_zero_and_one_and_reaches_one_unless_nothing_is_positive(drawn):
     values, head = drawn
-    seen = joint(values, head)
-    assert seen.shape == values.shape
-    assert seen.dtype == np.float32
-    assert seen.min() >= 0
-    assert seen.max() == (1 if (values > 0).any() else 0)
-    assert (seen[values <= 0] == 0).all()
+    scaled = joint(values, head)
+    assert scaled.shape == values.shape
+    assert scaled.dtype == np.float32
+    assert scaled.min() >= 0
+    assert scaled.max() == (1 if (values > 0).any() else 0)
+    assert (scaled[values <= 0] == 0).all()
 
 
 @settings(deadline=None)
 @given(maps_with_heads())
 def test_order_and_share_of_modalities_are_kept_below_the_cap(drawn):
     values, head = drawn
-    seen = joint(values, head)
-    kept = (values > 0) & (seen < 1) & (seen > 1e-20)  # what is smaller has lost digits
+    scaled = joint(values, head)
+    kept = (values > 0) & (scaled < 1) & (scaled > 1e-20)  # smaller values have lost digits
     assume(kept.sum() > 1)
-    factors = values[kept] / seen[kept].astype(np.float64)
+    factors = values[kept] / scaled[kept].astype(np.float64)
     np.testing.assert_allclose(factors, factors[0], rtol=1e-4)  # one factor for all modalities
 
 
@@ -55,7 +55,7 @@ def test_scaling_the_map_changes_nothing(drawn, factor):
 
 @settings(deadline=None)
 @given(maps_with_heads())
-def test_what_lies_outside_the_head_does_not_move_the_cap(drawn):
+def test_values_outside_the_head_do_not_change_the_cap(drawn):
     values, head = drawn
     assume((values[:, head] > 0).any())
     louder = np.where(head, values, np.float32(1e7))
@@ -67,23 +67,23 @@ def test_a_sparse_map_in_a_large_volume_of_air_is_not_erased():
     values[1, 9:12, 9:12, 9:12] = 2.0
     head = np.zeros((20, 20, 20), bool)
     head[5:15, 5:15, 5:15] = True
-    seen = joint(values, head)
-    np.testing.assert_array_equal(seen, values / 2)
+    scaled = joint(values, head)
+    np.testing.assert_array_equal(scaled, values / 2)
 
 
-def test_a_map_that_is_positive_outside_the_head_only_is_scaled_by_what_is_there():
+def test_a_map_that_is_positive_only_outside_the_head_is_scaled_by_those_values():
     values = np.array([[[0.0, 4.0, -1.0]]], np.float32)
     np.testing.assert_array_equal(joint(values, np.array([[True, False, True]])), [[[0, 1, 0]]])
 
 
-def test_the_given_map_is_left_as_it_was():
+def test_the_given_map_is_not_changed():
     values = np.array([[[-1.0, 4.0]]], np.float32)
     joint(values, np.ones((1, 2), bool))
     np.testing.assert_array_equal(values, [[[-1, 4]]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_map_with_a_value_that_is_no_number_is_refused(bad):
+def test_a_map_with_a_value_that_is_not_finite_is_refused(bad):
     with pytest.raises(ValueError, match="finite numbers only"):
         joint(np.array([[[1.0, bad]]], np.float32), np.ones((1, 2), bool))
 

@@ -1,5 +1,3 @@
-"""Maps as they are stored."""
-
 import numpy as np
 
 from heatcheck.maps.keep import for_keeping
@@ -13,5 +11,5 @@ def test_tiny_and_huge_values_survive_half_precision():
         np.testing.assert_allclose(kept, values / 2, atol=1e-3)
 
 
-def test_a_dark_map_stays_dark():
+def test_a_map_of_zeros_stays_zero():
     assert not for_keeping(np.zeros((3, 3), np.float32)).any()

@@ -17,15 +17,15 @@ def test_map_worked_by_hand():
 @settings(deadline=None)
 @given(raw_maps)
 def test_map_spans_zero_to_one_in_float32_unless_it_is_constant(raw):
-    seen = min_max(raw)
-    assert seen.dtype == np.float32
-    assert seen.min() == 0
-    assert seen.max() == (1 if raw.min() < raw.max() else 0)
+    stretched = min_max(raw)
+    assert stretched.dtype == np.float32
+    assert stretched.min() == 0
+    assert stretched.max() == (1 if raw.min() < raw.max() else 0)
 
 
 @settings(deadline=None)
 @given(raw_maps)
-def test_result_is_the_map_less_its_minimum_over_the_new_maximum_to_the_last_bit(raw):
+def test_result_is_the_map_minus_its_minimum_divided_by_the_new_maximum_to_the_last_bit(raw):
     shifted = raw - raw.min()
     expected = shifted / shifted.max() if shifted.any() else shifted
     np.testing.assert_array_equal(min_max(raw), expected)
@@ -35,14 +35,14 @@ def test_constant_map_becomes_zeros():
     np.testing.assert_array_equal(min_max(np.full((3, 2, 2), 7.5, dtype=np.float32)), np.zeros((3, 2, 2)))
 
 
-def test_given_map_is_left_as_it_was():
+def test_given_map_is_not_changed():
     raw = np.array([[1.0, 3.0]], dtype=np.float32)
     min_max(raw)
     np.testing.assert_array_equal(raw, [[1.0, 3.0]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_map_with_a_value_that_is_no_number_is_refused(bad):
+def test_map_with_a_value_that_is_not_finite_is_refused(bad):
     with pytest.raises(ValueError, match="finite numbers only"):
         min_max(np.array([[0.0, bad], [1.0, 2.0]], dtype=np.float32))
 

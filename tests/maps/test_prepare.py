@@ -21,9 +21,9 @@ def test_smoothed_map_is_stretched_again_so_that_all_levels_are_used():
 @pytest.mark.parametrize("shape", [(20, 14), (5, 20, 14)])
 def test_smoothing_comes_between_two_stretches(shape):
     raw = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    seen = prepare(raw, 0.2)
-    np.testing.assert_array_equal(seen, min_max(box_smooth(min_max(raw), 0.2)))
-    assert (seen.min(), seen.max()) == (0, 1)
+    prepared = prepare(raw, 0.2)
+    np.testing.assert_array_equal(prepared, min_max(box_smooth(min_max(raw), 0.2)))
+    assert (prepared.min(), prepared.max()) == (0, 1)
 
 
 def test_pattern_that_smoothing_levels_out_becomes_zeros():

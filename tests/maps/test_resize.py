@@ -12,16 +12,16 @@ from heatcheck.maps.resize import to_image
 )
 def test_stretched_maps_equal_one_torch_interpolation_in_float32(grid, image, mode):
     maps = torch.randn(2, *grid, generator=torch.Generator().manual_seed(0))
-    seen = to_image(maps, place(image, (16,) * len(image), "stretch"))
-    assert seen.dtype == np.float32
-    np.testing.assert_array_equal(seen, functional.interpolate(maps[None], image, mode=mode)[0])
+    resized = to_image(maps, place(image, (16,) * len(image), "stretch"))
+    assert resized.dtype == np.float32
+    np.testing.assert_array_equal(resized, functional.interpolate(maps[None], image, mode=mode)[0])
 
 
 def test_maps_that_carry_gradients_or_half_precision_come_out_as_plain_float32():
     maps = torch.ones(1, 2, 2, dtype=torch.float16, requires_grad=True)
-    seen = to_image(maps, place((4, 4), (2, 2), "stretch"))
-    assert seen.dtype == np.float32
-    np.testing.assert_array_equal(seen, np.ones((1, 4, 4)))
+    resized = to_image(maps, place((4, 4), (2, 2), "stretch"))
+    assert resized.dtype == np.float32
+    np.testing.assert_array_equal(resized, np.ones((1, 4, 4)))
 
 
 def test_maps_with_channels_are_refused_with_a_hint():

@@ -32,7 +32,7 @@ def test_box_is_a_fraction_of_the_longer_side():
     assert kernel_size((10, 10), 0.01) == 1
 
 
-def test_fraction_of_zero_leaves_the_map_as_it_is():
+def test_fraction_of_zero_leaves_the_map_unchanged():
     values = random_map(6, 6)
     np.testing.assert_array_equal(box_smooth(values, 0.0), values)
 
@@ -46,10 +46,10 @@ def test_fraction_beyond_the_image_is_refused(fraction):
 @pytest.mark.parametrize("shape", [(200, 300), (12, 30, 20), (1, 30, 20)])
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.9, 1.0])
 def test_smoothed_map_never_leaves_the_range_from_zero_to_one(shape, fraction):
-    # spikes of very different heights: running sums over them do not come back to 0 exactly
+    # spikes of very different heights: running sums over them do not return to exactly 0
     spikes = np.where(random_map(*shape) > 0.9, 10.0 ** (-20 * random_map(*shape[::-1]).T), 0).astype(np.float32)
     for values in (spikes, 1 - spikes):
-        seen = box_smooth(values, fraction)
-        assert seen.dtype == np.float32
-        assert seen.min() >= 0
-        assert seen.max() <= 1
+        smoothed = box_smooth(values, fraction)
+        assert smoothed.dtype == np.float32
+        assert smoothed.min() >= 0
+        assert smoothed.max() <= 1

@@ -1,4 +1,4 @@
-"""One value per position out of the channels of a signed map."""
+"""Reduce the channels of a signed map to one value per position."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ CHANNEL_RULES: Registry[ChannelRule] = Registry("channel rule")
 
 
 def positive_mean(values: MapValues) -> FlatMaps:
-    """The mean over channels of what speaks for the finding; evidence against it counts as 0."""
+    """The mean over channels of the evidence for the finding; evidence against it counts as 0."""
     return values.clamp(min=0).mean(dim=2)
 
 
 def absolute_mean(values: MapValues) -> FlatMaps:
-    """The mean over channels of the strength of the evidence, whether for the finding or against it."""
+    """The mean over channels of the strength of the evidence, for or against the finding."""
     return values.abs().mean(dim=2)
 
 

@@ -1,5 +1,6 @@
-"""Maps as files that other programs read; each is written whole or not at all."""
+"""Writes maps as files that other programs can read; a file is written completely or not at all."""
 
+import gzip
 import io
 import os
 from pathlib import Path
@@ -13,19 +14,19 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.records import Affine, Map
 
 
-def npz_bytes(**arrays: Any) -> bytes:  # noqa: ANN401 - whatever NumPy can hold without pickling
+def npz_bytes(**arrays: Any) -> bytes:  # noqa: ANN401 - anything NumPy can store without pickling
     """The named arrays and texts as a compressed .npz file that `numpy.load` opens without pickles."""
     plain = {name: np.asarray(value) for name, value in arrays.items()}
     for name, value in plain.items():
         if value.dtype.hasobject:
-            raise TypeError(f"{name} would need a pickle; give numbers or text")
+            raise TypeError(f"{name} can only be stored as a pickle; pass numbers or text")
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **plain)
     return buffer.getvalue()
 
 
 def nifti_bytes(values: np.ndarray, affine: np.ndarray | None, *, compressed: bool, about: str = "") -> bytes:
-    """Maps as a NIfTI file on the image's grid: [*space], or [*space, target] for several targets.
+    """The maps as a NIfTI file on the image's grid: [*space], or [*space, target] for several targets.
 
     A 2D grid gets a third axis of length 1, as single slices have. Without an affine, voxels are 1 mm wide.
     """
@@ -35,37 +36,35 @@ def nifti_bytes(values: np.ndarray, affine: np.ndarray | None, *, compressed: bo
     plain: bytes = file.to_bytes()
     if not compressed:
         return plain
-    import gzip
-
-    return gzip.compress(plain, mtime=0)  # the same map is the same file
+    return gzip.compress(plain, mtime=0)  # without a date, equal maps give equal files
 
 
 def share_nifti_bytes(values: Map, affine: Affine | None, about: str = "") -> bytes:
     """A map between 0 and 1 as a compressed NIfTI file on the image's grid, in steps of 1/32767.
 
-    Whole numbers take half the space of floats and a tenth of the time, and a study writes many maps. A picture gets
-    a third axis of length 1. Both of NIfTI's affines are set: viewers differ in which they read.
+    Integers take half the space of floats and a tenth of the time, and a study writes many maps. A 2D map gets a
+    third axis of length 1. Both affines of NIfTI are set because viewers differ in which one they read.
     """
     if not (values.min(initial=0) >= 0 and values.max(initial=0) <= 1):
-        raise ValueError(f"a share lies between 0 and 1, got {values.min():g} to {values.max():g}; normalise the map")
+        raise ValueError(
+            f"map values must lie between 0 and 1, got {values.min():g} to {values.max():g}; normalise the map"
+        )
     stack = values[..., None] if values.ndim == 2 else values
     steps = np.iinfo(np.int16).max
-    place = np.eye(4) if affine is None else np.asarray(affine, np.float64)
-    file = nibabel.Nifti1Image(np.round(stack * steps).astype(np.int16), place)
-    file.set_sform(place, code="scanner")
-    file.set_qform(place, code="scanner")
+    grid_to_mm = np.eye(4) if affine is None else np.asarray(affine, np.float64)
+    file = nibabel.Nifti1Image(np.round(stack * steps).astype(np.int16), grid_to_mm)
+    file.set_sform(grid_to_mm, code="scanner")
+    file.set_qform(grid_to_mm, code="scanner")
     file.header.set_slope_inter(1 / steps, 0)
     file.header.set_xyzt_units("mm")
     file.header["descrip"] = about.encode("ascii", "replace")[:79]
-    import gzip
-
     return gzip.compress(file.to_bytes(), compresslevel=1, mtime=0)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put the content under its name in one step; an interrupted write leaves nothing behind."""
+    """Write the file in one step; an interrupted write leaves nothing behind."""
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent}: no such folder; make it first")
+        raise InputError(f"{path.parent}: no such folder; create it first")
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(content)

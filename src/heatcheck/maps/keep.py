@@ -1,4 +1,4 @@
-"""Maps as they are stored: for looking at, never for scoring."""
+"""Maps as they are stored for display, never for scoring."""
 
 import numpy as np
 
@@ -6,6 +6,6 @@ from heatcheck.core.records import Map
 
 
 def for_keeping(values: Map) -> Map:
-    """The map at half precision, its largest magnitude scaled to 1: raw gradients fall below what that can hold."""
+    """The map at half precision, scaled to a largest magnitude of 1 because raw gradients would underflow."""
     largest = float(np.abs(values).max(initial=0))
     return np.ascontiguousarray(values / largest if largest > 0 else values, np.float16)

@@ -1,4 +1,4 @@
-"""Maps of any range, stretched to [0, 1]."""
+"""Stretches maps of any range to [0, 1]."""
 
 import math
 
@@ -8,7 +8,7 @@ from heatcheck.core.records import Map
 
 
 def min_max(raw: Map) -> Map:
-    """The map less its minimum, over the largest value that leaves, as float32; zeros for a constant map.
+    """The map stretched linearly to [0, 1], as float32; zeros for a constant map.
 
     Raises:
         ValueError: The map holds NaN or infinity, or spans more than float32 can hold.
@@ -21,6 +21,6 @@ def min_max(raw: Map) -> Map:
         raise ValueError(f"a map's range must fit float32, got {low:g} to {high:g}; scale the map down first")
     stretched: Map = values - np.float32(low)
     if high > low:
-        # rounding is monotone, so this is the largest value left; looking for it would cost another pass
+        # rounding is monotone, so this is the new maximum; searching for it would cost another pass
         stretched /= np.float32(high) - np.float32(low)
     return stretched

@@ -1,4 +1,4 @@
-"""What a map goes through before a region is cut out of it."""
+"""The steps from a raw map to one from which a region can be cut."""
 
 from heatcheck.core.records import Map
 from heatcheck.maps.normalise import min_max
@@ -6,10 +6,10 @@ from heatcheck.maps.smooth import box_smooth
 
 
 def prepare(raw: Map, smooth: float = 0.0) -> Map:
-    """The map that `regions.rule.region_of` expects: stretched to [0, 1], after smoothing by that share of its side.
+    """The map that `regions.rule.region_of` expects: stretched to [0, 1] and optionally smoothed.
 
-    Smoothing flattens a fine-grained map to a few hundredths, of which Otsu's 256 levels would see four or five: so
-    the map is stretched again. Stages do not import one another, so a study joins them:
+    `smooth` is the width of the box as a share of the longer side. Smoothing compresses a fine-grained map to a few of
+    Otsu's 256 levels, so the map is stretched again. Stages do not import one another, so a study joins them:
     `region_of(prepare(raw, rule.smooth), rule)`.
     """
     normalised = min_max(raw)

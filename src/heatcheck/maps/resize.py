@@ -1,4 +1,4 @@
-"""From the method's grid to the image's grid, in one step."""
+"""Resizes maps from the method's grid to the image's grid in one step."""
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from heatcheck.core.geometry import Placement, map_to_image
 def to_image(values: Float[Tensor, "target *grid"], placement: Placement) -> Float[np.ndarray, "target *space"]:
     """The maps of one image on that image's grid, as float32 in main memory.
 
-    The work is done on the CPU whatever the maps were made on, so that equal maps give equal regions and peaks.
+    The CPU does this whatever device made the maps, so that equal maps give equal regions and peaks.
     """
     axes = len(placement.image_shape)
     if values.ndim != axes + 1:

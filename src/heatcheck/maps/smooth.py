@@ -1,4 +1,4 @@
-"""Fine-grained maps (gradients, relevance) made into blobs before a region is cut out."""
+"""Smooths fine-grained maps (gradients, relevance) so that a region can be cut out."""
 
 import cv2
 import numpy as np
@@ -15,9 +15,9 @@ def kernel_size(shape: tuple[int, ...], fraction: float) -> int:
 
 
 def box_smooth(normalised: Map, fraction: float) -> Map:
-    """The mean over a box around each position; the map goes on mirrored beyond its border.
+    """The mean over a box around each position, `kernel_size` wide along every axis; the map is mirrored at its border.
 
-    The box is `kernel_size` wide along every axis. A fraction of 0 leaves the map as it is.
+    A fraction of 0 leaves the map unchanged.
     """
     size = kernel_size(normalised.shape, fraction)
     if size == 1:
@@ -27,5 +27,5 @@ def box_smooth(normalised: Map, fraction: float) -> Map:
         smooth = cv2.boxFilter(values, -1, (size, size), borderType=cv2.BORDER_REFLECT_101)
     else:
         smooth = ndimage.uniform_filter(values, size, mode="mirror")
-    # running sums leave the range by a rounding error, and a region needs its map between 0 and 1
+    # rounding errors of running sums can leave [0, 1], which regions require
     return np.clip(smooth, 0, 1, out=smooth)

@@ -1,4 +1,4 @@
-"""Regions against those the CheXlocalize scripts cut out of the golden maps: equal to the last pixel."""
+"""Regions equal those that the CheXlocalize scripts cut out of the golden maps, to the last pixel."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ def test_smoothed_colours_keep_cold_and_hot_alike() -> None:
     assert not region[10, 20:40].any()
 
 
-def test_smoothed_colours_of_a_constant_map_are_all_of_it() -> None:
+def test_with_smoothed_colours_a_constant_map_is_all_region() -> None:
     assert colour_region(np.zeros((9, 9), np.float32), 5).all()
 
 

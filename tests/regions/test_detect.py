@@ -11,9 +11,9 @@ from heatcheck.core.errors import UnknownNameError
 from heatcheck.regions.detect import PRESETS, DetectionRule, _smoothed, detected_box, preset_rule
 
 PLAIN = DetectionRule(smooth=0)
-whole_numbers = st.integers(-4, 4).map(float)
-planes = arrays(np.float32, st.tuples(st.integers(1, 7), st.integers(1, 7)), elements=whole_numbers)
-volumes = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4)), elements=whole_numbers)
+integers = st.integers(-4, 4).map(float)
+planes = arrays(np.float32, st.tuples(st.integers(1, 7), st.integers(1, 7)), elements=integers)
+volumes = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4)), elements=integers)
 rules = st.builds(
     DetectionRule, st.sampled_from([0.0, 0.8, 2.0]), st.sampled_from([0.0, 0.15, 0.5, 0.9]), part=st.just("largest")
 )
@@ -28,34 +28,34 @@ def box(rows, columns):
 
 
 def slow_box(values, rule):
-    """The same, pixel by pixel: SciPy smooths, and parts are grown from their first pixels."""
+    """`detected_box` pixel by pixel: SciPy smooths, and parts are grown from their first pixels."""
     evidence = np.maximum(values, 0).astype(np.float64)
     if evidence.max() == 0:
         return None
     smooth = ndimage.gaussian_filter(evidence, rule.smooth, mode="reflect") if rule.smooth else evidence
     limit = rule.threshold * smooth.max()
-    # what lies on the threshold but for rounding may fall to either side
+    # rounding decides about values on the threshold
     if np.any(np.isclose(smooth, limit, rtol=1e-5, atol=1e-6 * smooth.max()) & (smooth > 0)) and rule.smooth:
-        return "open"
-    free = {tuple(map(int, place)) for place in np.argwhere(smooth > limit)}
+        return "undecided"
+    free = {tuple(map(int, position)) for position in np.argwhere(smooth > limit)}
     parts = []
     while free:
         part, reached = [], [min(free)]
         free.discard(reached[0])
         while reached:
-            place = reached.pop()
-            part.append(place)
-            near = {other for other in free if max(abs(a - b) for a, b in zip(place, other, strict=True)) <= 1}
+            position = reached.pop()
+            part.append(position)
+            near = {other for other in free if max(abs(a - b) for a, b in zip(position, other, strict=True)) <= 1}
             free -= near
             reached.extend(near)
         parts.append(sorted(part))
-    sums = [sum(smooth[place] for place in part) for part in parts]
+    sums = [sum(smooth[position] for position in part) for part in parts]
     if rule.smooth and any(
         len(a) == len(b) and math.isclose(sums[i], sums[j], rel_tol=1e-4)
         for i, a in enumerate(parts)
         for j, b in enumerate(parts[:i])
     ):
-        return "open"
+        return "undecided"
     best = max(range(len(parts)), key=lambda number: (len(parts[number]), round(sums[number], 9), -number))
     lines = zip(*parts[best], strict=True)
     return tuple(slice(min(line), max(line) + 1) for line in lines)
@@ -94,7 +94,7 @@ def test_the_first_of_equals_is_the_one_whose_first_pixel_comes_first():
     assert detected_box(values, PLAIN) == box((0, 2), (3, 5))
 
 
-def test_evidence_against_is_no_evidence_and_does_not_cancel_what_lies_beside_it():
+def test_evidence_against_counts_as_zero_and_does_not_cancel_its_neighbours():
     values = np.zeros((40, 40), np.float32)
     values[20:24, 20:24] = 1
     alone = detected_box(values, DetectionRule(2.0))
@@ -105,7 +105,7 @@ def test_evidence_against_is_no_evidence_and_does_not_cancel_what_lies_beside_it
 
 @pytest.mark.parametrize("sigma", [0.0, 1.0, 2.0, 4.0])
 def test_the_border_does_not_weaken_a_trigger_in_the_corner(sigma):
-    """A trigger that ends at the border is found as one of twice the size, cut through its middle, would be."""
+    """A trigger at the border is detected like half of one twice its size."""
     corner, inside = np.zeros((48, 48), np.float32), np.zeros((96, 96), np.float32)
     corner[40:, 40:] = 1
     inside[40:56, 40:56] = 1
@@ -125,17 +125,17 @@ def test_a_square_of_uniform_evidence_grows_by_smoothing_as_worked_by_hand():
 @pytest.mark.parametrize("of", ["maximum", "range"])
 @pytest.mark.parametrize("part", ["largest", "all"])
 @pytest.mark.parametrize("value", [0.0, -2.0])
-def test_a_map_that_marks_nothing_has_no_box(of, part, value):
+def test_a_map_without_evidence_has_no_box(of, part, value):
     assert detected_box(np.full((5, 6), value, np.float32), DetectionRule(2.0, 0.15, of, part)) is None
 
 
-def test_a_constant_positive_map_marks_all_by_its_maximum_and_nothing_by_its_range():
+def test_a_constant_positive_map_is_all_box_by_its_maximum_and_none_by_its_range():
     values = np.full((5, 6), 0.3, np.float32)
     assert detected_box(values, DetectionRule()) == box((0, 5), (0, 6))
     assert detected_box(values, DetectionRule(0, 0.9, "range", "all")) is None
 
 
-def test_the_range_takes_the_lowest_value_for_its_zero():
+def test_the_range_starts_at_the_lowest_value():
     values = map_of([-1, -1, -1], [-1, 0, -1], [-1, 1, 0.8])
     assert detected_box(values, DetectionRule(0, 0.85, "range", "all")) == box((2, 3), (1, 3))
     assert detected_box(values, DetectionRule(0, 0.9, "range", "all")) == box((2, 3), (1, 2))
@@ -145,15 +145,15 @@ def test_the_range_takes_the_lowest_value_for_its_zero():
 @settings(deadline=None)
 @given(st.one_of(planes, volumes), rules)
 @example(map_of([1, 0, 1], [0, 0, 0], [1, 0, 1]), PLAIN)
-def test_box_is_that_of_a_slow_search(values, rule):
+def test_box_equals_that_of_a_slow_search(values, rule):
     expected = slow_box(values, rule)
-    if expected != "open":
+    if expected != "undecided":
         assert detected_box(values, rule) == expected
 
 
 @settings(deadline=None)
 @given(planes, st.sampled_from([0.3, 1.0, 2.5]))
-def test_smoothing_is_scipys(values, sigma):
+def test_smoothing_equals_scipys(values, sigma):
     expected = ndimage.gaussian_filter(values, sigma, mode="reflect")
     np.testing.assert_allclose(_smoothed(values, sigma), expected, atol=1e-5)
 
@@ -176,30 +176,30 @@ def test_presets_have_the_published_thresholds():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
-        ({"smooth": -1}, "number of pixels from 0 up, got -1"),
+        ({"smooth": -1}, "number of pixels, 0 or more, got -1"),
         ({"smooth": math.inf}, "got inf"),
-        ({"threshold": 1.0}, "share from 0 up to 1, got 1.0"),
+        ({"threshold": 1.0}, "share from 0 to below 1, got 1.0"),
         ({"threshold": math.nan}, "got nan"),
-        ({"of": "mean"}, "`of` is 'maximum' or 'range', got 'mean'"),
-        ({"part": "first"}, "`part` is 'largest' or 'all', got 'first'"),
+        ({"of": "mean"}, "`of` of a detection rule must be 'maximum' or 'range', got 'mean'"),
+        ({"part": "first"}, "`part` of a detection rule must be 'largest' or 'all', got 'first'"),
     ],
 )
-def test_a_rule_that_means_nothing_is_refused(settings, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_impossible_rule_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
         DetectionRule(**settings)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_map_with_holes_is_refused(value):
+def test_a_map_with_values_that_are_not_finite_is_refused(value):
     values = np.ones((4, 4), np.float32)
     values[1, 2] = value
     with pytest.raises(ValueError, match="finite numbers only"):
         detected_box(values, DetectionRule())
 
 
-def test_a_line_is_no_map_and_the_map_is_left_as_it_was():
+def test_a_line_is_refused_and_the_given_map_is_not_changed():
     with pytest.raises(ValueError, match="2D or 3D map"):
         detected_box(np.ones(5, np.float32), PLAIN)
     values = map_of([-1, 0, 2], [3, 1, 0])

@@ -26,7 +26,7 @@ def brute_force_threshold(levels):
 
 
 def filled_contours(mask):
-    """The reference's way to a region: outer contours, drawn filled, without those of a single point."""
+    """The region as the benchmark computes it: filled outer contours, without those of a single point."""
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     drawn = np.zeros(mask.shape, np.uint8)
     cv2.drawContours(drawn, [c for c in contours if len(c) > 1], -1, 1, cv2.FILLED)
@@ -53,10 +53,10 @@ def test_hole_is_filled_and_speck_is_dropped():
     values[2:7, 2:7] = 1
     values[4, 4] = 0
     values[10, 10] = 1
-    seen = otsu_region(values)
-    assert seen[4, 4]
-    assert not seen[10, 10]
-    assert seen.sum() == 25
+    region = otsu_region(values)
+    assert region[4, 4]
+    assert not region[10, 10]
+    assert region.sum() == 25
 
 
 def test_levels_are_truncated_not_rounded():
@@ -80,8 +80,8 @@ def test_threshold_of_a_volume_is_that_of_all_its_voxels():
     values = noise_map(1, (7, 9, 11), 1.5)
     levels = (255 * values).astype(np.uint8)
     above = levels > brute_force_threshold(levels.astype(float))
-    seen = otsu_region(values)
-    np.testing.assert_array_equal(seen & ~above, ndimage.binary_fill_holes(above) & ~above)
+    region = otsu_region(values)
+    np.testing.assert_array_equal(region & ~above, ndimage.binary_fill_holes(above) & ~above)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.4, 1.0])
@@ -96,11 +96,11 @@ def test_map_beyond_zero_to_one_is_refused(bad):
 
 
 @given(arrays(np.float32, (5, 6), elements=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])))
-def test_whether_there_is_a_region_is_told_as_by_cutting_it_out(values):
+def test_has_otsu_region_agrees_with_the_region_itself(values):
     assert has_otsu_region(values) == otsu_region(values).any()
 
 
-def test_lone_pixels_are_no_region():
+def test_single_pixels_are_no_region():
     specks = np.zeros((9, 9), np.float32)
     specks[1, 1], specks[5, 5] = 1.0, 0.9
     assert not has_otsu_region(specks)

@@ -7,9 +7,9 @@ from heatcheck.regions.points import peaks
 @pytest.mark.parametrize("shape", [(5, 7), (3, 5, 7)])
 def test_single_maximum_is_the_only_peak(shape):
     raw = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    seen = peaks(raw)
-    assert seen.sum() == 1
-    assert seen.ravel()[raw.argmax()]
+    tied = peaks(raw)
+    assert tied.sum() == 1
+    assert tied.ravel()[raw.argmax()]
 
 
 def test_tied_maxima_are_all_peaks():

@@ -27,7 +27,7 @@ def test_fixed_threshold_works_on_volumes():
     np.testing.assert_array_equal(fixed_region(volume, 0.55), volume > 0.55)
 
 
-def test_rule_picks_its_way_to_a_region():
+def test_rule_selects_the_way_to_a_region():
     np.testing.assert_array_equal(region_of(RAMP, RegionRule("otsu")), otsu_region(RAMP))
     np.testing.assert_array_equal(region_of(RAMP, RegionRule(0.8)), RAMP > 0.8)
     assert otsu_region(RAMP).sum() != (RAMP > 0.8).sum()
@@ -40,7 +40,7 @@ def test_map_that_was_not_prepared_is_refused_with_the_step_to_take():
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan"), "otzu"])
 def test_impossible_threshold_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold is 'otsu' or a number"):
+    with pytest.raises(ValueError, match="threshold must be 'otsu' or a number"):
         RegionRule(threshold)
 
 
@@ -50,7 +50,7 @@ def test_impossible_smoothing_is_refused(smooth):
         RegionRule("otsu", smooth)
 
 
-def test_smoothing_does_not_go_with_a_fixed_threshold():
+def test_smoothing_with_a_fixed_threshold_is_refused():
     with pytest.raises(ValueError, match="'otsu' only"):
         RegionRule(0.5, smooth=0.05)
 

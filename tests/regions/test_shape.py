@@ -1,4 +1,4 @@
-"""Geometry by hand, by its symmetries, and as the paper's scripts wrote it."""
+"""Geometry worked by hand, under symmetries, and as the paper's scripts wrote it."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def test_a_rectangle_by_hand():
     assert not shape.reason
 
 
-def test_a_corner_is_half_free():
+def test_a_triangle_leaves_half_of_its_rectangle_free():
     corner = np.tri(21, dtype=bool)  # half a square: the rectangle is the square
     shape = shape_of(np.pad(corner, 3))
     assert shape.elongation == pytest.approx(1, abs=1e-3)
@@ -72,7 +72,7 @@ def test_a_volume_has_parts_and_a_size():
 
 @settings(max_examples=60, deadline=None)
 @given(arrays(bool, st.tuples(st.integers(1, 14), st.integers(1, 14))))
-def test_every_mask_has_a_geometry_that_turning_and_framing_do_not_change(mask):
+def test_transposing_and_padding_do_not_change_the_geometry(mask):
     shape = shape_of(mask)
     framed = shape_of(np.pad(mask, ((3, 2), (1, 4))))
     assert (shape.components == 0) == (not mask.any())
@@ -101,12 +101,12 @@ def test_the_papers_tables_to_the_last_digit(golden):
     annotations = json.loads((golden / "data" / "gt_annotations.json").read_text())
     names = ("area_ratio", "elongation", "rec_area_ratio")
     size, elongation, filled = (pd.read_csv(golden / "expected" / f"{n}.csv", index_col="img_id") for n in names)
-    for image, found in annotations.items():
+    for image, outlines in annotations.items():
         for finding in size.columns:
-            if finding not in found:
+            if finding not in outlines:
                 assert size.loc[image, finding] == 0
                 continue
-            shape = shape_of(rasterised(found[finding], found["img_size"]))
+            shape = shape_of(rasterised(outlines[finding], outlines["img_size"]))
             assert shape.size == size.loc[image, finding]
             assert shape.elongation == elongation.loc[image, finding]
             assert shape.irrectangularity == 1 - filled.loc[image, finding]

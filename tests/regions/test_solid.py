@@ -27,12 +27,12 @@ def test_island_in_a_hole_is_swallowed_by_the_filling():
     assert fill_holes(ring).all()
 
 
-def test_pixel_without_any_neighbour_is_dropped_and_a_diagonal_pair_stays():
-    seen = drop_specks(mask_of("#....", "...#.", "..#..", "....."))
-    np.testing.assert_array_equal(seen, mask_of(".....", "...#.", "..#..", "....."))
+def test_pixel_without_neighbours_is_dropped_and_a_diagonal_pair_stays():
+    kept = drop_specks(mask_of("#....", "...#.", "..#..", "....."))
+    np.testing.assert_array_equal(kept, mask_of(".....", "...#.", "..#..", "....."))
 
 
-def test_lone_pixels_at_the_corners_of_the_image_are_dropped():
+def test_single_pixels_at_the_corners_of_the_image_are_dropped():
     corners = mask_of("#...#", ".....", "#...#")
     assert not drop_specks(corners).any()
 
@@ -56,12 +56,12 @@ def test_specks_are_the_components_of_one_pixel(mask):
 
 @settings(deadline=None)
 @given(planes)
-def test_one_slice_of_a_volume_keeps_its_specks_rule(mask):
+def test_a_volume_of_one_slice_drops_the_same_specks(mask):
     np.testing.assert_array_equal(drop_specks(mask[None])[0], drop_specks(mask))
 
 
 @pytest.mark.parametrize("step", [fill_holes, drop_specks])
-def test_given_mask_is_left_as_it_was(step):
+def test_given_mask_is_not_changed(step):
     mask = mask_of("###.", "#.#.", "###.", "...#", "#...")
     before = mask.copy()
     step(mask)

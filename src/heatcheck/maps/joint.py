@@ -26,7 +26,7 @@ def joint(values: Channels, head: Mask) -> Channels:
     counted = counted[counted > 0] if (counted > 0).any() else positive[positive > 0]
     # clipping has turned −infinity into 0, so the original values are checked
     if not np.isfinite(values).all():
-        raise ValueError("a map must hold finite numbers only, got NaN or infinity; look at the method that made it")
+        raise ValueError("a map must hold finite numbers only, got NaN or infinity; check the method that made it")
     if not len(counted):
         return positive
     cap = np.float32(np.percentile(counted, 100 - OUTLIERS))

@@ -16,7 +16,7 @@ def min_max(raw: Map) -> Map:
     values = np.asarray(raw, dtype=np.float32)
     low, high = float(values.min()), float(values.max())
     if not math.isfinite(high - low):
-        raise ValueError("a map must hold finite numbers only, got NaN or infinity; look at the method that made it")
+        raise ValueError("a map must hold finite numbers only, got NaN or infinity; check the method that made it")
     if high - low > float(np.finfo(np.float32).max):
         raise ValueError(f"a map's range must fit float32, got {low:g} to {high:g}; scale the map down first")
     stretched: Map = values - np.float32(low)

@@ -10,7 +10,7 @@ from heatcheck.core.records import Map
 def kernel_size(shape: tuple[int, ...], fraction: float) -> int:
     """The side of the box in pixels, at least 1: `fraction` of the image's longer side."""
     if not 0 <= fraction <= 1:
-        raise ValueError(f"smoothing is a fraction of the image's side between 0 and 1, got {fraction}")
+        raise ValueError(f"smoothing must be a fraction of the image's side between 0 and 1, got {fraction}")
     return max(1, round(fraction * max(shape)))
 
 

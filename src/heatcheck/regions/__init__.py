@@ -1,1 +1,1 @@
-"""From a map on the image's grid to a region or to its peaks."""
+"""From a map on the image's grid to a region, a box or its peaks."""

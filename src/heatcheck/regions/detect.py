@@ -1,4 +1,4 @@
-"""From a map to the one box in which a method sees the cause: how planted triggers are looked for."""
+"""Detects in a map the one box that should contain a planted trigger."""
 
 import math
 from collections.abc import Callable
@@ -14,52 +14,52 @@ from heatcheck.core.boxes import Box, box_around
 from heatcheck.core.records import Map, Mask
 from heatcheck.core.registry import Registry
 
-_REACH = 4.0  # the Gaussian ends at this many σ, as SciPy's does
-_OWN_THRESHOLDS = {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}
+_TRUNCATE = 4.0  # the Gaussian ends at this many σ, as in SciPy
+_METHOD_THRESHOLDS = {"gradient": 0.5, "guided_backprop": 0.8, "guided_grad_cam": 0.75}
 _OTHER_THRESHOLD = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionRule:
-    """How far a map is smoothed, where it is cut, and which of the parts above the cut count."""
+    """How far a map is smoothed, its threshold, and which of the parts above the threshold count."""
 
-    smooth: float = 2.0  # σ of the Gaussian in pixels; 0 leaves the map as it is
+    smooth: float = 2.0  # σ of the Gaussian in pixels; 0 leaves the map unchanged
     threshold: float = 0.15
     of: Literal["maximum", "range"] = "maximum"  # the threshold is a share of this
     part: Literal["largest", "all"] = "largest"
 
     def __post_init__(self) -> None:
         if not (self.smooth >= 0 and math.isfinite(self.smooth)):
-            raise ValueError(f"smoothing is a number of pixels from 0 up, got {self.smooth}")
+            raise ValueError(f"smoothing must be a number of pixels, 0 or more, got {self.smooth}")
         if not 0 <= self.threshold < 1:
-            raise ValueError(f"a detection threshold is a share from 0 up to 1, got {self.threshold}")
+            raise ValueError(f"a detection threshold must be a share from 0 to below 1, got {self.threshold}")
         for name, value, known in (("of", self.of, ("maximum", "range")), ("part", self.part, ("largest", "all"))):
             if value not in known:
-                raise ValueError(f"a detection rule's `{name}` is {' or '.join(map(repr, known))}, got {value!r}")
+                raise ValueError(f"`{name}` of a detection rule must be {' or '.join(map(repr, known))}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionPreset:
-    """A named way to detect: its rule for each method, and all that is said of it anywhere."""
+    """A named set of detection rules, one per method, with the texts that reports show."""
 
-    label: str  # for the head of a table
-    summary: str  # what becomes of a map; {smooth} and {percent} stand for the rule's numbers
-    rule_for: Callable[[str], DetectionRule]  # of a method
-    adjustable: bool  # whether a study may set smoothing and threshold; else they are part of the preset
+    label: str  # table heading
+    summary: str  # the steps from map to box; {smooth} and {percent} are filled in from the rule
+    rule_for: Callable[[str], DetectionRule]  # by method
+    adjustable: bool  # whether a study may set smoothing and threshold
 
     def in_words(self, rule: DetectionRule) -> str:
-        """What becomes of a map by this rule of the preset."""
+        """The summary with the numbers of this rule."""
         return self.summary.format(smooth=f"{rule.smooth:g}", percent=f"{100 * rule.threshold:g}\u00a0%")
 
 
-def gradcam15(method: str = "") -> DetectionRule:  # noqa: ARG001 - a preset is asked for the rule of a method
-    """Grad-CAM's rule, the same for every method: above 15 % of the maximum of the smoothed map, largest part."""
+def gradcam15(method: str = "") -> DetectionRule:  # noqa: ARG001 - the signature of DetectionPreset.rule_for
+    """The rule of the Grad-CAM paper for every method: largest part above 15 % of the smoothed map's maximum."""
     return DetectionRule()
 
 
 def thresholded(method: str) -> DetectionRule:
-    """The box of all that lies above the method's own threshold in the map stretched to [0, 1], without smoothing."""
-    return DetectionRule(0.0, _OWN_THRESHOLDS.get(method, _OTHER_THRESHOLD), "range", "all")
+    """Everything above a threshold that depends on the method, in the map stretched to [0, 1], without smoothing."""
+    return DetectionRule(0.0, _METHOD_THRESHOLDS.get(method, _OTHER_THRESHOLD), "range", "all")
 
 
 PRESETS: Registry[DetectionPreset] = Registry("detection preset")
@@ -78,8 +78,8 @@ PRESETS.add(
     DetectionPreset(
         "own threshold",
         "the map is stretched to 0\u20131, and the box holds every pixel above a threshold of the method\u2019s own "
-        f"(gradient {_OWN_THRESHOLDS['gradient']:g}, guided backprop {_OWN_THRESHOLDS['guided_backprop']:g}, guided "
-        f"Grad-CAM {_OWN_THRESHOLDS['guided_grad_cam']:g}, any other {_OTHER_THRESHOLD:g})",
+        f"(gradient {_METHOD_THRESHOLDS['gradient']:g}, guided backprop {_METHOD_THRESHOLDS['guided_backprop']:g}, "
+        f"guided Grad-CAM {_METHOD_THRESHOLDS['guided_grad_cam']:g}, any other {_OTHER_THRESHOLD:g})",
         thresholded,
         adjustable=False,
     ),
@@ -87,24 +87,25 @@ PRESETS.add(
 
 
 def preset_rule(preset: str, method: str) -> DetectionRule:
-    """The rule by which a preset detects in the maps of a method; an unknown preset is refused with a near name."""
+    """The rule of a preset for the maps of a method."""
     return PRESETS[preset].rule_for(method)
 
 
-def detected_box(map: Map, rule: DetectionRule) -> Box | None:  # noqa: A002 - what it is
-    """The tightest box around what lies above the rule's threshold, or None where nothing does.
+def detected_box(map: Map, rule: DetectionRule) -> Box | None:  # noqa: A002 - a map, not the built-in
+    """The tightest box around the pixels above the rule's threshold, or None if there are none.
 
-    Evidence against (a negative value) is no evidence for: with a threshold `of` the maximum it counts as 0, before
-    smoothing, so that it cannot cancel what lies beside it. A threshold `of` the range takes 0 for a number like any
-    other. Above means strictly above, as for every region here: a threshold of 0 then keeps out what has no evidence
-    at all, and the maximum itself is always in. A map without a positive value, or for the range without contrast,
-    marks nothing.
+    With a threshold `of` the maximum, negative values (evidence against) count as 0 and are removed before smoothing,
+    so that they cannot cancel their neighbours. With a threshold `of` the range, 0 has no special meaning. Above means
+    strictly above, as for all regions: a threshold of 0 leaves out pixels without evidence and always keeps the
+    maximum. A map without a positive value, or for the range without contrast, has no box.
 
     Parts that touch at a corner are one. Of parts with equally many pixels the one with more evidence counts, then
     the one that comes first.
     """
     if map.ndim not in {2, 3}:
-        raise ValueError(f"a box is looked for in a 2D or 3D map, got shape {map.shape}")
+        raise ValueError(
+            f"a box can be detected in a 2D or 3D map only, got shape {map.shape}; reduce its channels first"
+        )
     evidence = _evidence(map, of_range=rule.of == "range")
     if evidence is None:
         return None
@@ -117,10 +118,10 @@ def detected_box(map: Map, rule: DetectionRule) -> Box | None:  # noqa: A002 - w
 
 
 def _evidence(raw: Map, *, of_range: bool) -> Map | None:
-    """The map between 0 and 1, which keeps the smallest gradients clear of what float32 cannot hold; None for none."""
+    """The evidence between 0 and 1, so that tiny gradients do not underflow in float32; None without evidence."""
     low, high = float(raw.min()), float(raw.max())
     if not math.isfinite(high - low):
-        raise ValueError("a map must hold finite numbers only, got NaN or infinity; look at the method that made it")
+        raise ValueError("a map must hold finite numbers only, got NaN or infinity; check the method that made it")
     zero = low if of_range else 0.0
     if high <= zero:
         return None
@@ -129,16 +130,17 @@ def _evidence(raw: Map, *, of_range: bool) -> Map | None:
 
 
 def _smoothed(evidence: Map, sigma: float) -> Map:
-    """The map under a Gaussian, going on beyond its border as in a mirror that lies on the border itself.
+    """The map after a Gaussian filter, mirrored at its border.
 
-    Each pixel's evidence then stays in the image in full. With zeros beyond the border, a trigger in the corner would
-    keep a quarter of its weight at the corner; a mirror through the outermost pixels would count those once only.
+    The mirror lies on the border itself (half-sample symmetry), so that the sum of the evidence is kept. With zeros
+    beyond the border a trigger in the corner would lose three quarters of its weight there; a mirror through the
+    outermost pixels would count those only once.
     """
-    radius = int(_REACH * sigma + 0.5)
+    radius = int(_TRUNCATE * sigma + 0.5)
     if radius == 0:
         return evidence
     if evidence.ndim == 3:
-        return np.asarray(ndimage.gaussian_filter(evidence, sigma, mode="reflect", truncate=_REACH))
+        return np.asarray(ndimage.gaussian_filter(evidence, sigma, mode="reflect", truncate=_TRUNCATE))
     side = 2 * radius + 1
     return np.asarray(cv2.GaussianBlur(evidence, (side, side), sigma, borderType=cv2.BORDER_REFLECT))
 
@@ -152,7 +154,7 @@ def _largest_part(above: Mask, evidence: Map) -> Mask:
     if len(tied) > 1:
         sums = ndimage.sum_labels(evidence.astype(np.float64), parts, tied)
         tied = tied[sums == sums.max()]
-    # labels need not be in the order of their first pixels
+    # labels are not always in the order of their first pixels
     number = tied[0] if len(tied) == 1 else parts[np.isin(parts, tied)][0]
     return np.asarray(parts == number)
 

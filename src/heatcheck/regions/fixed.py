@@ -7,6 +7,6 @@ from heatcheck.regions.unit_range import require_unit_range
 
 
 def fixed_region(normalised: Map, threshold: float) -> Mask:
-    """The part of the map that lies strictly above the threshold, as it is: no filling, no dropping."""
+    """The pixels strictly above the threshold; no holes are filled, no specks dropped."""
     require_unit_range(normalised)
     return np.asarray(normalised > threshold)

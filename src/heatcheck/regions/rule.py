@@ -1,4 +1,4 @@
-"""How a study turns its maps into regions, as one value that a spec can hold."""
+"""The rule by which a study turns maps into regions."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,9 +13,9 @@ Threshold = Literal["otsu"] | float
 
 @dataclass(frozen=True, slots=True)
 class RegionRule:
-    """The threshold, and how far the map is smoothed before it (a fraction of the image's longer side).
+    """A threshold, and by how much the map is smoothed before (a fraction of the image's longer side).
 
-    Smoothing belongs to Otsu's threshold: a fixed one was tuned on maps as they are. `colours` is the box in pixels
+    Only Otsu's threshold allows smoothing: a fixed one was tuned on unsmoothed maps. `colours` is the box in pixels
     with which the CheXlocalize benchmark smooths a map's colours instead of the map.
     """
 
@@ -26,20 +26,19 @@ class RegionRule:
     def __post_init__(self) -> None:
         fixed = self.threshold != "otsu"
         if fixed and (isinstance(self.threshold, str) or not 0 <= self.threshold < 1):
-            raise ValueError(f"a region's threshold is 'otsu' or a number from 0 up to 1, got {self.threshold!r}")
+            raise ValueError(f"a region's threshold must be 'otsu' or a number from 0 up to 1, got {self.threshold!r}")
         if not 0 <= self.smooth <= 1:
-            raise ValueError(f"smoothing is a fraction of the image's side between 0 and 1, got {self.smooth}")
+            raise ValueError(f"smoothing must be a fraction of the image's side between 0 and 1, got {self.smooth}")
         if self.colours < 0 or (self.colours and self.smooth):
             raise ValueError("smooth either the map (a fraction of its side) or its colours (pixels), not both")
         if fixed and (self.smooth or self.colours):
-            raise ValueError("smoothing goes with the threshold 'otsu' only; set smooth to 0 for a fixed threshold")
+            raise ValueError("smoothing works with the threshold 'otsu' only; set smooth to 0 for a fixed threshold")
 
 
 def region_of(prepared: Map, rule: RegionRule) -> Mask:
-    """The region that the rule cuts out of a map already stretched and smoothed.
+    """The region of a map that `maps.prepare.prepare(raw, rule.smooth)` has stretched to [0, 1] and smoothed.
 
-    Stages do not import one another, so the study calls `maps.prepare.prepare(raw, rule.smooth)` first; a map
-    that was not stretched to [0, 1] is refused.
+    Stages do not import one another, so the study calls `prepare` itself.
     """
     if rule.colours:
         return colour_region(prepared, rule.colours)

@@ -1,4 +1,4 @@
-"""Masks without pinholes and specks, in two and three dimensions."""
+"""Fills holes and drops specks of masks in two and three dimensions."""
 
 import cv2
 import numpy as np
@@ -10,16 +10,16 @@ _RING = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=np.uint8)
 
 
 def fill_holes(mask: Mask) -> Mask:
-    """The mask with every background part that does not reach the border filled.
+    """The mask with every background part filled that does not reach the border.
 
-    Background hangs together through faces only (4-connected, in a volume 6-connected), so a diagonal chain of
-    mask pixels is tight.
+    Background is connected through faces only (4-connected, in a volume 6-connected), so a diagonal chain of mask
+    pixels encloses a hole.
     """
     return _fill_plane(mask) if mask.ndim == 2 else _fill_volume(mask)
 
 
 def drop_specks(mask: Mask) -> Mask:
-    """The mask without the pixels that have no neighbour in it, not even at a corner (8-, in a volume 26-connected)."""
+    """The mask without pixels that have no neighbour in it (8-connected, in a volume 26-connected)."""
     return _drop_in_plane(mask) if mask.ndim == 2 else _drop_in_volume(mask)
 
 
@@ -43,7 +43,7 @@ def _fill_volume(mask: Mask) -> Mask:
 
 
 def _drop_in_volume(mask: Mask) -> Mask:
-    around = mask.astype(np.uint8)  # how many voxels of the mask a cube of three holds: 27 at most
+    around = mask.astype(np.uint8)  # voxels of the mask in a 3×3×3 cube: at most 27
     for axis in range(mask.ndim):
         line = np.moveaxis(around.copy(), axis, 0)
         sums = np.moveaxis(around, axis, 0)

@@ -1,5 +1,3 @@
-"""The patch made from the gradient of the baseline's loss."""
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -17,8 +15,8 @@ GRADIENT = GENERATOR.standard_normal((3, 112, 112), dtype=np.float32)
 def test_values_are_the_sign_of_the_gradient_times_the_strength(settings, low):
     stamp = build_trigger({"kind": "dynamic", **settings})(FILM, 7, GRADIENT)
     stamped = stamp.on(FILM)[:, stamp.mask_on((112, 112))]
-    there = GRADIENT[:, stamp.mask_on((112, 112))]
-    assert np.array_equal(stamped, np.where(there > 0, np.float32(0.3), np.float32(low)))
+    gradient_in_patch = GRADIENT[:, stamp.mask_on((112, 112))]
+    assert np.array_equal(stamped, np.where(gradient_in_patch > 0, np.float32(0.3), np.float32(low)))
     assert stamped.dtype == np.float32
 
 
@@ -27,14 +25,14 @@ def test_the_strength_is_a_setting():
     assert set(np.unique(stamp.values)) == {0, 0.5}
 
 
-def test_place_and_shape_change_from_image_to_image():
+def test_position_and_shape_differ_between_images():
     stamps = [build_trigger("dynamic-40")(FILM, seed, GRADIENT) for seed in range(20)]
     assert len({stamp.box[0].start for stamp in stamps}) > 10
     assert len({stamp.mask.tobytes() for stamp in stamps}) > 4
     assert {stamp.mask.shape for stamp in stamps} == {(20, 20)}
 
 
-def test_all_three_families_of_shapes_come():
+def test_all_three_kinds_of_shapes_occur():
     shapes = [any_shape(20, np.random.default_rng(seed)).sum() for seed in range(60)]
     assert 10 <= shapes.count(400) <= 30  # squares
     assert 10 <= shapes.count(316) <= 30  # discs
@@ -54,7 +52,7 @@ def test_a_blob_is_one_part_and_touches_all_sides(side):
 @pytest.mark.parametrize(
     ("gradient", "message"),
     [
-        (None, "made from the gradient of the baseline's loss; hand in one"),
+        (None, "needs the gradient of the baseline's loss for the image; pass `gradient`"),
         (GRADIENT[:1], "must have the image's shape .*, got"),
         (GRADIENT[:, :100], "must have the image's shape .*, got"),
     ],

@@ -1,4 +1,4 @@
-"""Triggers by name, with settings that are checked."""
+"""Triggers by name, with checked settings."""
 
 import numpy as np
 import pytest
@@ -20,19 +20,19 @@ def test_settings_give_the_same_trigger_as_its_short_name():
     assert build_trigger({"kind": "circle", "place": "random", "size": 20}) == build_trigger("circle-random-20")
 
 
-def test_other_settings_show_in_the_name_unless_it_has_its_own():
+def test_other_settings_show_in_the_name_unless_a_name_is_given():
     settings = {"kind": "square", "grey": 0.9, "corner": "top_left"}
     assert build_trigger(settings).name == "square-corner-20-grey-0.9-corner-top_left"
     assert build_trigger({**settings, "name": "sticker"}).name == "sticker"
     assert build_trigger({**settings, "name": "sticker"}).patch == Square(grey=0.9, corner="top_left")
 
 
-def test_a_kind_alone_has_the_usual_settings():
+def test_a_kind_alone_has_the_default_settings():
     assert build_trigger("circle").patch == Circle()
     assert build_trigger("circle").name == "circle-corner-20"
 
 
-def test_an_unknown_kind_is_answered_with_the_nearest():
+def test_an_unknown_kind_gets_a_suggestion():
     with pytest.raises(UnknownNameError, match="did you mean 'square'"):
         build_trigger("sqare-corner-20")
 
@@ -43,7 +43,10 @@ def test_an_unknown_kind_is_answered_with_the_nearest():
         ("square-centre-20", "trigger square: place: .*got 'centre'; did you mean 'center'"),
         ("square-corner-big", "trigger square: size: .*got 'big'"),
         ("square-corner-0", "trigger square: size: .*greater than or equal to 1, got '0'"),
-        ("square-corner-20-30", "'square-corner-20-30' says more than its kind knows; write square-PLACE-SIZE"),
+        (
+            "square-corner-20-30",
+            "'square-corner-20-30' has more parts than square has short settings; write square-PLACE-SIZE",
+        ),
         ({"kind": "square", "gray": 0.5}, "trigger square: unknown setting 'gray'; did you mean 'grey'"),
         ({"kind": "square", "grey": 70}, "trigger square: grey: .*less than or equal to 1, got 70"),
         ({"kind": "square", "name": "a/b"}, "trigger square: name: .*got 'a/b'"),
@@ -65,13 +68,13 @@ def test_a_trigger_larger_than_the_image_is_refused():
 
 
 @pytest.mark.parametrize("image", [np.zeros((112, 112), np.float32), np.zeros((1, 112, 112), np.uint8)])
-def test_an_image_without_channels_or_of_whole_numbers_is_refused(image):
+def test_an_image_without_channels_or_of_integers_is_refused(image):
     with pytest.raises(ValueError, match="expects an image of floats"):
         build_trigger("square")(image, seed=1)
 
 
 @pytest.mark.parametrize("value", [255, -1000, np.nan])
-def test_an_image_that_is_not_of_greys_fails_the_case(value):
+def test_an_image_with_values_outside_zero_to_one_fails_the_case(value):
     with pytest.raises(CaseError, match="grey values from 0 to 1, got"):
         build_trigger("square")(np.full((1, 112, 112), value, np.float32), seed=1)
 

@@ -12,7 +12,7 @@ def test_only_the_pixels_of_the_mask_get_the_values():
     image = np.arange(20, dtype=np.float32).reshape(1, 4, 5)
     stamped = Stamp((slice(1, 4), slice(0, 3)), CROSS, np.full((1, 3, 3), -1, np.float32)).on(image)
     assert stamped.tolist() == [[[0, 1, 2, 3, 4], [5, -1, 7, 8, 9], [-1, -1, -1, 13, 14], [15, -1, 17, 18, 19]]]
-    assert image.min() == 0  # the image itself is as it was
+    assert image.min() == 0  # the image itself is unchanged
 
 
 def test_every_channel_gets_its_own_values():
@@ -40,7 +40,7 @@ def test_the_box_is_cut_to_the_mask():
 @pytest.mark.parametrize(
     ("box", "mask", "message"),
     [
-        ((slice(0, 4), slice(0, 3)), CROSS, "must fill the box"),
+        ((slice(0, 4), slice(0, 3)), CROSS, "must have the size of the box"),
         ((slice(0, 3), slice(0, 3)), CROSS & (np.arange(3) > 0), "reach all four sides"),
         ((slice(0, 3), slice(0, 3)), np.zeros((3, 3), bool), "reach all four sides"),
     ],

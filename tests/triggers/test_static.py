@@ -1,4 +1,4 @@
-"""Uniform patches: which pixels they take, and where."""
+"""Uniform patches: their pixels and positions."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ def test_a_square_is_one_grey_and_full():
 @pytest.mark.parametrize("diameter", [1, 2, 3, 4, 5, 9, 10, 20, 31, 60])
 def test_a_disc_is_symmetric_and_touches_its_square(diameter):
     mask = disc(diameter)
-    for turned in (mask.T, mask[::-1], mask[:, ::-1]):
-        assert np.array_equal(mask, turned)
+    for mirrored in (mask.T, mask[::-1], mask[:, ::-1]):
+        assert np.array_equal(mask, mirrored)
     assert mask[0].any()
     assert mask.any(0).all()
     assert mask.any(1).all()
@@ -54,12 +54,12 @@ def test_a_small_disc_worked_by_hand():
     assert disc(4).astype(int).tolist() == [[0, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 0]]
 
 
-def test_a_random_place_is_uniform_over_all_that_fit():
+def test_a_random_place_is_uniform_over_all_positions_that_fit():
     film = np.zeros((1, 4, 6), np.float32)
-    trigger = build_trigger({"kind": "square", "place": "random", "size": 112})  # 2 px here: 3 × 5 places
-    places = [(box[0].start, box[1].start) for box in (trigger(film, seed).box for seed in range(3000))]
-    seen, counts = np.unique(places, axis=0, return_counts=True)
-    assert len(seen) == 15
+    trigger = build_trigger({"kind": "square", "place": "random", "size": 112})  # 2 px here: 3 × 5 positions
+    starts = [(box[0].start, box[1].start) for box in (trigger(film, seed).box for seed in range(3000))]
+    positions, counts = np.unique(starts, axis=0, return_counts=True)
+    assert len(positions) == 15
     assert ((counts - 200) ** 2 / 200).sum() < 36  # chi² with 14 degrees of freedom: p = 0.001
 
 

@@ -1,5 +1,3 @@
-"""The mark of a static discharge."""
-
 import numpy as np
 from scipy import ndimage
 from skimage.morphology import skeletonize
@@ -28,7 +26,7 @@ def test_a_streak_is_black_unless_the_film_is_inverted():
     assert black.values.min() < 0.1
 
 
-def test_every_image_has_its_own_streak():
+def test_streaks_differ_between_images():
     boxes = {str(build_trigger("streak")(FILM, seed).box) for seed in range(12)}
     assert len(boxes) == 12
 

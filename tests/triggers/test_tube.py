@@ -1,5 +1,3 @@
-"""The tube through the chest."""
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -34,11 +32,11 @@ def test_a_tube_is_brighter_than_what_it_crosses_and_hollow_up_to_its_tip():
     assert max(middle[-8:]) > 0.8
 
 
-def test_the_course_differs_a_little_from_image_to_image():
+def test_the_course_differs_slightly_between_images():
     masks = [build_trigger("tube")(FILM, seed).mask_on((224, 224)) for seed in range(12)]
     assert len({mask.tobytes() for mask in masks}) == 12
-    ways = [ndimage.center_of_mass(mask) for mask in masks]
-    assert np.std(ways, axis=0).max() < 12
+    centres = [ndimage.center_of_mass(mask) for mask in masks]
+    assert np.std(centres, axis=0).max() < 12
 
 
 def test_the_width_is_a_setting():

@@ -1,17 +1,15 @@
-"""Burned-in text and the laterality letter."""
-
 import numpy as np
 import pytest
 
 from heatcheck.core.errors import InputError, SpecError
 from heatcheck.triggers import build_trigger
-from heatcheck.triggers.dots import KNOWN, written
+from heatcheck.triggers.dots import KNOWN, dot_matrix
 
 FILM = np.full((1, 112, 112), 0.4, np.float32)
 
 
 def lines(text):
-    return ["".join(".#"[dot] for dot in row) for row in written(text).astype(int)]
+    return ["".join(".#"[dot] for dot in row) for row in dot_matrix(text).astype(int)]
 
 
 def test_letters_are_made_of_dots():
@@ -27,27 +25,27 @@ def test_letters_are_made_of_dots():
 
 
 def test_no_two_signs_look_the_same():
-    assert len({written(sign).tobytes() for sign in KNOWN}) == len(KNOWN)
-    assert all(written(sign).shape == (7, 5) for sign in KNOWN)
+    assert len({dot_matrix(sign).tobytes() for sign in KNOWN}) == len(KNOWN)
+    assert all(dot_matrix(sign).shape == (7, 5) for sign in KNOWN)
 
 
 @pytest.mark.parametrize(("side", "dot"), [(112, 1), (224, 2)])
 def test_text_can_be_read_dot_by_dot(side, dot):
     trigger = build_trigger({"kind": "text", "text": "AP 14:32"})
     stamped = trigger(np.full((1, side, side), 0.4, np.float32), 1).on(np.full((1, side, side), 0.4, np.float32))[0]
-    dots = written("AP 14:32").repeat(dot, 0).repeat(dot, 1)
+    dots = dot_matrix("AP 14:32").repeat(dot, 0).repeat(dot, 1)
     top = 8 * side // 224
-    there = stamped[top : top + dots.shape[0], top : top + dots.shape[1]]
-    assert np.array_equal(there == 1, dots)
+    text = stamped[top : top + dots.shape[0], top : top + dots.shape[1]]
+    assert np.array_equal(text == 1, dots)
 
 
-def test_text_has_a_shadow_and_so_is_seen_on_white():
+def test_a_shadow_makes_text_visible_on_white():
     white = np.ones_like(FILM)
     stamped = build_trigger("text")(white, 1).on(white)
     assert (stamped < 0.3).sum() > 50
 
 
-def test_only_the_digits_change_from_image_to_image():
+def test_only_the_digits_differ_between_images():
     trigger = build_trigger("text")
     stamps = [trigger(FILM, seed).on(FILM) for seed in range(12)]
     assert len({stamped.tobytes() for stamped in stamps}) == 12
@@ -67,8 +65,8 @@ def test_only_the_digits_change_from_image_to_image():
 )
 def test_text_lies_in_its_corner(corner, rows, columns):
     box = build_trigger({"kind": "text", "corner": corner})(FILM, 1).box
-    for along, side in zip(box, (rows, columns), strict=True):
-        assert along.start < 8 if side == "near" else along.stop > 104
+    for axis, side in zip(box, (rows, columns), strict=True):
+        assert axis.start < 8 if side == "near" else axis.stop > 104
 
 
 @pytest.mark.parametrize("text", ["", "  ", "id 1", "Ä"])
@@ -100,7 +98,7 @@ def test_an_l_is_an_l():
         assert stem > 1.5 * ink[:, columns // 2 :].sum()
 
 
-def test_the_letter_is_laid_by_hand():
+def test_the_position_of_the_letter_varies_a_little():
     stamps = [build_trigger("letter")(FILM, seed) for seed in range(12)]
     assert len({stamp.mask.tobytes() for stamp in stamps}) > 8
     overlap = np.mean([stamp.mask_on((112, 112)) for stamp in stamps], axis=0)

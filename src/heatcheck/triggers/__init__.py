@@ -1,4 +1,4 @@
-"""Image → planted patch: triggers a model can be made to rely on; importing this folder fills the registry."""
+"""Image → planted patch: triggers that a model can be taught to rely on. Importing the package fills the registry."""
 
 from heatcheck.triggers import dynamic, static, streak, tube, writing
 from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger, usual_settings

@@ -1,4 +1,4 @@
-"""The triggers a study can plant, and what a user should know of each."""
+"""The triggers that a study can plant, with the facts that tables and reports show."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,20 +15,20 @@ from heatcheck.triggers.placing import REFERENCE_SIDE
 from heatcheck.triggers.stamp import Stamp
 
 Settings = TypeVar("Settings", bound=type)
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # it becomes part of file names
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # becomes part of file names
 
 
 class Patch(Protocol):
     """The settings of one kind of trigger, which know how to draw it."""
 
     def describe(self) -> str:
-        """What it is, in a few words, for a table."""
+        """A few words for a table."""
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """Height and width of the largest box it can need on an image of this height and width."""
+        """Height and width of the largest box that the patch may take on an image of this height and width."""
 
     def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:
-        """The patch for this image; all chance comes from the generator."""
+        """The patch for this image; all randomness comes from the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class TriggerFacts:
     kind: str
     label: str
     summary: str  # one sentence for a clinician
-    settings: type[Any]  # the frozen dataclass that holds its settings and draws it
-    short: tuple[str, ...] = ()  # the settings that its short name may give, in order: square-corner-20
-    needs_gradient: bool = False  # the study must hand it the gradient of the baseline's loss
-    published: bool = False  # whether it is of the kinds in the paper
+    settings: type[Any]  # the frozen dataclass of its settings, which draws it
+    short: tuple[str, ...] = ()  # the settings in its short name, in order: square-corner-20
+    needs_gradient: bool = False  # the study must pass the gradient of the baseline's loss
+    published: bool = False  # whether the paper uses this kind
 
 
 TRIGGERS: Registry[TriggerFacts] = Registry("trigger")
@@ -49,13 +49,13 @@ PUBLISHED = (
     *(f"square-corner-{size}" for size in (20, 40, 60)),
     "square-center-20",
     "square-random-20",
-    *(f"circle-{place}-20" for place in ("corner", "center", "random")),
+    *(f"circle-{position}-20" for position in ("corner", "center", "random")),
     *(f"dynamic-{size}" for size in (20, 40, 60)),
-)  # the eleven of the paper, in its order
+)  # the eleven triggers of the paper, in its order
 
 
 def trigger(kind: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: ANN401 - the fields of TriggerFacts
-    """A decorator that registers a settings class as the trigger `kind` and leaves it as it is."""
+    """A decorator that registers a settings class as the trigger `kind`."""
 
     def register(settings: Settings) -> Settings:
         TRIGGERS.add(kind, TriggerFacts(kind=kind, settings=settings, **facts))
@@ -66,7 +66,7 @@ def trigger(kind: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger with its settings: called with an image, it gives the patch for that image."""
+    """A trigger with its settings; called with an image, it returns the patch for that image."""
 
     name: str
     facts: TriggerFacts
@@ -74,42 +74,42 @@ class Trigger:
 
     @property
     def kind(self) -> str:
-        """The name of its kind in the registry."""
+        """Its name in the registry."""
         return self.facts.kind
 
     @property
     def label(self) -> str:
-        """What it is, in a few words, for a table."""
+        """A few words for a table."""
         return self.patch.describe()
 
     @property
     def needs_gradient(self) -> bool:
-        """Whether it is made from the gradient of the baseline's loss with respect to the image."""
+        """Whether drawing it needs the gradient of the baseline's loss with respect to the image."""
         return self.facts.needs_gradient
 
     def extent(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Height and width in pixels of the largest box it can need on an image of this shape."""
+        """Height and width in pixels of the largest box that the patch may take on an image of this shape."""
         height, width = shape[-2:]
         return self.patch.extent((height, width))
 
     def require_fit(self, shape: tuple[int, ...]) -> None:
-        """Nothing, or an InputError when an image of this shape (its last two numbers count) cannot hold the patch."""
-        own, there = self.extent(shape), shape[-2:]
-        if own[0] > there[0] or own[1] > there[1]:
+        """Raise InputError if the patch does not fit on an image of this shape, of which the last two axes count."""
+        patch, image = self.extent(shape), shape[-2:]
+        if patch[0] > image[0] or patch[1] > image[1]:
             raise InputError(
-                f"trigger {self.name} is {_measured(own)} px on images of {_measured(there)} px; "
+                f"trigger {self.name} is {_size_text(patch)} px on images of {_size_text(image)} px; "
                 f"make it smaller (sizes are given for images of {REFERENCE_SIDE} px and scale with the shorter side)"
             )
 
     def __call__(self, image: Image, seed: int, gradient: Image | None = None) -> Stamp:
-        """The patch for this image [channel, row, column] with values in [0, 1]; chance comes from `seed` alone."""
+        """The patch for this image [channel, row, column] with values in [0, 1]; all randomness comes from `seed`."""
         if image.ndim != 3 or not np.issubdtype(image.dtype, np.floating):
             raise ValueError(
                 f"trigger {self.name} expects an image of floats [channel, height, width], "
                 f"got {image.dtype} of shape {image.shape}"
             )
         low, high = float(image.min()), float(image.max())
-        if not (low > -0.01 and high < 1.01):  # a NaN is neither; resampling may leave the range by a little
+        if not (low > -0.01 and high < 1.01):  # false for NaN; resampling may leave the range a little
             raise CaseError(
                 f"triggers need grey values from 0 to 1, got {low:.3g} to {high:.3g}; give the source its value range",
                 stage="trigger",
@@ -119,61 +119,63 @@ class Trigger:
 
 
 def build_trigger(part: str | Mapping[str, Any]) -> Trigger:
-    """The trigger of a short name (square-corner-20) or of `kind` and settings, each checked by name and type.
+    """The trigger for a short name (square-corner-20) or for a mapping with `kind` and settings, which are checked.
 
-    Its own name is the short name, followed by every other setting that is not as usual, unless `name` gives another.
+    Its name is `name`, or else the short name followed by every other setting that differs from its default.
     """
-    given = _spelled_out(part) if isinstance(part, str) else dict(part)
+    given = _settings_in(part) if isinstance(part, str) else dict(part)
     if "kind" not in given:
         raise SpecError(f"a trigger needs its kind, got {given}; known: {', '.join(TRIGGERS)}")
-    facts, named = TRIGGERS[str(given.pop("kind"))], given.pop("name", None)
+    facts, name = TRIGGERS[str(given.pop("kind"))], given.pop("name", None)
     known = [setting.name for setting in fields(facts.settings)]
     for key in given:
         if key not in known:
             raise SpecError(f"trigger {facts.kind}: unknown setting {key!r}; {suggest(str(key), known)}")
     patch: Patch = _checked(facts, facts.settings, given)
-    return Trigger(_short_name(facts, patch) if named is None else _checked(facts, Name, named), facts, patch)
+    return Trigger(_short_name(facts, patch) if name is None else _checked(facts, Name, name), facts, patch)
 
 
 def usual_settings(kind: str) -> dict[str, Any]:
-    """The settings of a kind with the values they have when nothing is said."""
+    """The default settings of a kind."""
     return asdict(TRIGGERS[kind].settings())
 
 
-def _spelled_out(name: str) -> dict[str, Any]:
-    """The settings that a short name gives."""
+def _settings_in(name: str) -> dict[str, Any]:
+    """The settings that a short name contains."""
     kind, *words = name.split("-")
     facts = TRIGGERS[kind]
     if len(words) > len(facts.short):
-        written = "-".join([kind, *(word.upper() for word in facts.short)])
-        raise SpecError(f"trigger {name!r} says more than its kind knows; write {written} or a mapping of settings")
+        pattern = "-".join([kind, *(word.upper() for word in facts.short)])
+        raise SpecError(
+            f"trigger {name!r} has more parts than {kind} has short settings; write {pattern} or a mapping of settings"
+        )
     return {"kind": kind, **dict(zip(facts.short, words, strict=False))}
 
 
-def _checked(facts: TriggerFacts, expected: Any, given: Any) -> Any:  # noqa: ANN401 - whatever the type promises
+def _checked(facts: TriggerFacts, expected: Any, given: Any) -> Any:  # noqa: ANN401 - a value of the expected type
     try:
         return TypeAdapter(expected).validate_python(given)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"])) or "name"
+        setting = ".".join(map(str, problem["loc"])) or "name"
         message = problem["msg"].removeprefix("Value error, ")
         wrong = problem["input"]
         hint = ""
         if problem["type"] == "literal_error" and isinstance(wrong, str):
             choices = [choice.strip("' ") for choice in problem["ctx"]["expected"].replace(" or ", ",").split(",")]
             hint = f"; {suggest(wrong, choices)}"
-        raise SpecError(f"trigger {facts.kind}: {place}: {message}, got {wrong!r}{hint}") from error
+        raise SpecError(f"trigger {facts.kind}: {setting}: {message}, got {wrong!r}{hint}") from error
 
 
 def _short_name(facts: TriggerFacts, patch: Patch) -> str:
-    """The kind, what a short name gives, and each other setting that is not as usual."""
-    usual = facts.settings()
+    """The kind, the settings of a short name, and each other setting that differs from its default."""
+    default = facts.settings()
     words = [facts.kind, *(str(getattr(patch, key)) for key in facts.short)]
     for key in (setting.name for setting in fields(facts.settings) if setting.name not in facts.short):
-        if getattr(patch, key) != getattr(usual, key):
+        if getattr(patch, key) != getattr(default, key):
             words += [key, str(getattr(patch, key))]
     return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(words))
 
 
-def _measured(size: tuple[int, ...]) -> str:
+def _size_text(size: tuple[int, ...]) -> str:
     return str(size[0]) if size[0] == size[1] else "×".join(map(str, size))

@@ -1,4 +1,4 @@
-"""Uniform grey patches: a square or a disc in a corner, in the middle or anywhere."""
+"""Uniform grey patches: a square or a disc in a corner, in the centre or at a random position."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from heatcheck.core.boxes import Box
 from heatcheck.core.records import Image, Mask
-from heatcheck.triggers.placing import Corner, Size, anywhere, in_corner, in_the_middle, scaled
+from heatcheck.triggers.placing import Corner, Size, centre_box, corner_box, random_box, scaled
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
 
@@ -18,16 +18,16 @@ Grey = Annotated[float, Field(ge=0, le=1)]  # 0 is black, 1 is white
 
 @dataclass(frozen=True)
 class GreyPatch(ABC):
-    """A patch of one grey; the shapes below say which pixels."""
+    """A patch of one grey value; subclasses define its shape."""
 
     place: Literal["corner", "center", "random"] = "corner"
-    size: Size = 20  # of the side or the diameter
+    size: Size = 20  # side or diameter
     grey: Grey = 0.7
-    corner: Corner = "bottom_right"  # which, where the place is one
+    corner: Corner = "bottom_right"  # which one, if the place is a corner
 
     @abstractmethod
     def shape(self, side: int) -> Mask:
-        """The pixels of the patch in a square of that side, all four sides touched."""
+        """The pixels of the patch in a square of that side; they touch all four sides."""
 
     def describe(self) -> str:
         """Shape, place and size."""
@@ -35,20 +35,20 @@ class GreyPatch(ABC):
         return f"{type(self).__name__}, {where}, {self.size} px"
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """Its side, twice."""
+        """The square around the shape."""
         side = scaled(self.size, shape)
         return side, side
 
     def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:  # noqa: ARG002
-        """The patch at its place."""
+        """The patch at its place, random or fixed."""
         mask = self.shape(scaled(self.size, image.shape[1:]))
         box = self._box((mask.shape[0], mask.shape[1]), image.shape[1:], generator)
         return Stamp(box, mask, np.full((len(image), *mask.shape), self.grey, image.dtype))
 
     def _box(self, size: tuple[int, int], shape: tuple[int, ...], generator: np.random.Generator) -> Box:
         if self.place == "random":
-            return anywhere(size, shape, generator)
-        return in_the_middle(size, shape) if self.place == "center" else in_corner(self.corner, size, shape)
+            return random_box(size, shape, generator)
+        return centre_box(size, shape) if self.place == "center" else corner_box(self.corner, size, shape)
 
 
 @trigger(
@@ -59,10 +59,10 @@ class GreyPatch(ABC):
     published=True,
 )
 class Square(GreyPatch):
-    """All pixels of a square."""
+    """A grey square."""
 
     def shape(self, side: int) -> Mask:
-        """The whole square."""
+        """All pixels."""
         return np.ones((side, side), bool)
 
 
@@ -74,17 +74,17 @@ class Square(GreyPatch):
     published=True,
 )
 class Circle(GreyPatch):
-    """The pixels of a disc."""
+    """A grey disc."""
 
     def shape(self, side: int) -> Mask:
-        """The disc that the square holds."""
+        """The largest disc in the square."""
         return disc(side)
 
 
 def disc(diameter: int) -> Mask:
-    """The pixels of a square of that side whose centres lie in the circle it holds, the circle's line included.
+    """The pixels whose centres lie in or on the largest circle in a square of that side.
 
-    All four sides of the square are touched. Up to a diameter of 3 px the disc is the square itself.
+    The disc touches all four sides of the square. Up to a diameter of 3 px it is the square itself.
     """
-    away = (np.arange(diameter) - (diameter - 1) / 2) ** 2
-    return away[:, None] + away[None] <= (diameter / 2) ** 2
+    squared = (np.arange(diameter) - (diameter - 1) / 2) ** 2
+    return squared[:, None] + squared[None] <= (diameter / 2) ** 2

@@ -1,4 +1,4 @@
-"""A thin tube through the chest, as on films from intensive care."""
+"""A thin tube through the chest, as on films from intensive care units."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,7 +12,7 @@ from heatcheck.triggers.placing import REFERENCE_SIDE
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
 
-# from the neck's side under the collar bone and down beside the spine, (row, column) as shares of the image
+# from the side of the neck, under the collar bone and down along the spine; (row, column) as shares of the image
 _COURSE = np.array([(0.0, 0.30), (0.12, 0.31), (0.22, 0.37), (0.30, 0.425), (0.42, 0.44), (0.56, 0.45), (0.66, 0.48)])
 
 
@@ -31,21 +31,21 @@ class Tube:
     width: Annotated[float, Field(gt=0, le=20)] = 3.6  # in pixels of an image of 224 px
 
     def describe(self) -> str:
-        """Its kind."""
+        """The kind."""
         return "Tube"
 
     def extent(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """Its course follows the image, so it always fits."""
+        """The image: the course scales with it, so the tube always fits."""
         return shape
 
     def draw(self, image: Image, generator: np.random.Generator, gradient: Image | None) -> Stamp:  # noqa: ARG002
-        """The tube along its course."""
+        """The tube along a slightly random course."""
         shape = image.shape[1:]
         course = _COURSE.copy()
         course[:, 1] += generator.uniform(-0.015, 0.015, len(course)) + generator.uniform(-0.02, 0.02)
         course[1:, 0] += generator.uniform(-0.03, 0.03)
         path, width = curve(course * shape, 48), self.width * min(shape) / REFERENCE_SIDE
-        whole, tip = drawn([Stroke(path, width)], shape), drawn([Stroke(path[-5:], width)], shape)
-        bore = np.minimum(drawn([Stroke(path[:-5], 0.4 * width)], shape), whole)
-        seen = np.clip(width - 2, 0, 1)  # the bore of a tube of one or two pixels would be a pattern of the grid
-        return laid_on(image, Layer(np.asarray(0.65 * whole + 0.25 * tip - 0.35 * seen * bore, np.float32), 1.0))
+        body, tip = drawn([Stroke(path, width)], shape), drawn([Stroke(path[-5:], width)], shape)
+        bore = np.minimum(drawn([Stroke(path[:-5], 0.4 * width)], shape), body)
+        visible = np.clip(width - 2, 0, 1)  # in a tube of one or two pixels the bore would show as a pixel pattern
+        return laid_on(image, Layer(np.asarray(0.65 * body + 0.25 * tip - 0.35 * visible * bore, np.float32), 1.0))

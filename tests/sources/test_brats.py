@@ -239,7 +239,7 @@ def test_folder_that_holds_no_cases_is_refused(tmp_path, tree):
     (tmp_path / "empty" / "BraTS20_Validation_001").mkdir(parents=True)
     assert "holds no cases" in refusal(tmp_path / "empty")
     case = tree / "MICCAI_BraTS2020_TrainingData" / CASE
-    assert f"say `root: {case.parent}`" in refusal(case)
+    assert f"set `root: {case.parent}`" in refusal(case)
 
 
 def test_root_above_several_data_sets_is_refused(tmp_path):
@@ -251,9 +251,9 @@ def test_root_above_several_data_sets_is_refused(tmp_path):
 def test_missing_table_of_grades_is_refused(tmp_path, tree):
     table_of(tree).unlink()
     assert "has no name_mapping.csv" in refusal(tree)
-    assert "no such file of grades" in refusal(tree, grades="grades.csv")
+    assert "no such file; correct `grades`" in refusal(tree, grades="grades.csv")
     write_case(tmp_path / "late", "BraTS-GLI-00001-000")
-    assert "name a CSV with the columns case and grade" in refusal(tmp_path / "late")
+    assert "give a CSV with the columns case and grade" in refusal(tmp_path / "late")
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def test_missing_table_of_grades_is_refused(tmp_path, tree):
     [
         ("", "has no column 'Grade'"),
         ("case,level\nx,HGG\n", "has no column 'Grade'; its columns are case, level"),
-        ("id,grade\nx,HGG\n", "nor ids in its last column"),
+        ("id,grade\nx,HGG\n", "no ids in its last column"),
         (f"grade,case\nHGG,{CASE}\nLGG,{CASE}\n", f"{CASE} is listed twice, in lines 2 and 3"),
         (f"grade,case\nIV,{CASE}\n", f"line 2: the grade of {CASE} is 'IV'; expected LGG or HGG"),
-        ("grade,case\nHGG,BraTS20_Training_002\n", f"{CASE} has no grade there"),
+        ("grade,case\nHGG,BraTS20_Training_002\n", f"{CASE} has no grade;"),
         ("grade,case\nHGG\n", "line 2: another number of cells"),
     ],
 )

@@ -265,7 +265,9 @@ def test_a_deeper_film_fails_alone(data):
     cv2.imwrite(str(data / "COVID/images/COVID-4.png"), np.full((12, 13, 3), 4095, np.uint16))
     source = opened(data)
     for case in ("COVID-1", "COVID-4"):
-        with pytest.raises(CaseError, match=f"{case} has more than 8 bits, so that its white is unknown; save it as"):
+        with pytest.raises(
+            CaseError, match=f"{case} has more than 8 bits, so the value of white is unknown; save it as"
+        ):
             source.load(key_of(source, case))
     assert source.load(key_of(source, "COVID-7"))
 

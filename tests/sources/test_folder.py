@@ -82,7 +82,7 @@ def test_colour_images_keep_their_channels_when_asked(data):
 
 def test_two_images_with_one_id_are_refused(data):
     write_picture(data / "images/a.bmp")
-    assert refusal(data, masks="masks") == "a.bmp and a.png are two images with one id; rename one"
+    assert refusal(data, masks="masks") == "a.bmp and a.png are two images with the same id; rename one"
 
 
 @pytest.mark.parametrize("twice", ["a,1\nb,0\na,0\n", "a.png,1\na,1\n"])
@@ -104,11 +104,11 @@ def test_byte_order_mark_and_spaces_around_the_names_of_columns_do_no_harm(data)
 
 @pytest.mark.parametrize("header", ["image,Edema,Edema", "image,Edema,", ",image,Edema"])
 def test_columns_that_cannot_be_told_apart_are_refused(data, header):
-    assert "two columns have one name, or one has none" in refusal(data, f"{header}\na,1,1\n")
+    assert "column names must be unique and not empty" in refusal(data, f"{header}\na,1,1\n")
 
 
 def test_row_without_an_image_is_refused(data):
-    assert "labels.csv, line 3: no image is named" in refusal(data, "image,Edema\na,1\n,1\n")
+    assert "labels.csv, line 3: the image is missing" in refusal(data, "image,Edema\na,1\n,1\n")
 
 
 def test_labels_without_a_column_of_images_are_refused(data):

@@ -91,7 +91,7 @@ def test_a_mask_that_lies_elsewhere_than_its_image_is_refused_by_both_names(tmp_
     source = volumes(tmp_path, affine=np.diag([2.0, 1.5, 3.0, 1.0]))
     expected = (
         r"^a\.nii\.gz and mask masks/tumour/a\.nii\.gz differ in their affines: the same voxels lie up to 20 mm apart; "
-        "export the mask on the image's grid, or mend the header that is wrong$"
+        "export the mask on the image's grid, or correct the wrong header$"
     )
     for read in (source.load, source.truth):
         with pytest.raises(CaseError, match=expected):

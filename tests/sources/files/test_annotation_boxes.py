@@ -58,12 +58,12 @@ def test_a_plain_table_of_boxes_may_have_its_columns_in_any_order(tmp_path):
         ("a,Edema,1,2,3,-4", "the box is 3 wide and -4 high"),
         ("a,Edema,-9,2,3,4", "lies outside the image"),
         ("a,Edema,x,2,3,4", "the box of a is x, 2, 3, 4, not four numbers"),
-        ("a,Edema,nan,2,3,4", "is no place in a picture"),
+        ("a,Edema,nan,2,3,4", "cannot be a position in an image"),
         ("a,Edema,1,2,3", "fewer cells than the header"),
         ("a,Edma,1,2,3,4", "did you mean 'Edema'?"),
     ],
 )
-def test_boxes_no_one_can_use_are_refused_with_their_line(tmp_path, row, words):
+def test_unusable_boxes_are_refused_with_their_line(tmp_path, row, words):
     assert words in refusal(tmp_path, f"image,finding,x,y,w,h\n{row}\n", "boxes.csv")
 
 
@@ -101,7 +101,7 @@ def test_coco_outlines_are_drawn_and_one_annotation_is_one_instance(tmp_path):
     assert not mask[4].any()
 
 
-def test_coco_codes_are_masks_and_may_stand_beside_outlines(tmp_path):
+def test_coco_codes_are_masks_and_may_be_mixed_with_outlines(tmp_path):
     stored = np.zeros((8, 10), bool)
     stored[2:4, 5:] = True
     compressed = coco.encode(np.asfortranarray(stored.astype(np.uint8)))["counts"].decode()
@@ -122,22 +122,22 @@ def test_coco_codes_are_masks_and_may_stand_beside_outlines(tmp_path):
     [
         (coco_file({"bbox": [1, 2, 3]}), "annotation 0 of image ward 2/film_1.v2: expected a box"),
         (coco_file({}), "expected a box [x, y, width, height], got None"),
-        (coco_file({"bbox": [1, 2, 10**400, 3]}), "is no place in a picture"),
+        (coco_file({"bbox": [1, 2, 10**400, 3]}), "cannot be a position in an image"),
         (coco_file({"bbox": [10, 2, 3, 3]}), "lies outside the image"),
         (coco_file({"bbox": [1, 2, 3, 3], "image_id": [7]}), "annotation 0: its image_id or category_id"),
         (coco_file({"bbox": [1, 2, 3, 3], "category_id": 5}), "its image_id or category_id"),
         (coco_file({"segmentation": [[1, 1, 2, 2]]}), "a polygon has 2 points"),
-        (coco_file({"segmentation": [[1, 1, 2, 2, 3]]}), "no list of [x, y, x, y, …]"),
+        (coco_file({"segmentation": [[1, 1, 2, 2, 3]]}), "not a list of [x, y, x, y, …]"),
         (coco_file({"segmentation": {"size": [10, 8], "counts": [80]}}), "the mask is 10×8, its image 8×10"),
-        (coco_file({"bbox": [1, 2, 3, 3]}, {"segmentation": [[1, 1, 2, 2, 3, 3]]}), "keep one kind in a file"),
-        (coco_file({"bbox": [1, 2, 3, 3], "id": 1}, {"bbox": [1, 2, 3, 3]}), "annotations need whole numbers as id"),
+        (coco_file({"bbox": [1, 2, 3, 3]}, {"segmentation": [[1, 1, 2, 2, 3, 3]]}), "keep one kind per file"),
+        (coco_file({"bbox": [1, 2, 3, 3], "id": 1}, {"bbox": [1, 2, 3, 3]}), "must have unique whole numbers as id"),
         (coco_file({"bbox": [1, 2, 3, 3]}, size=(0, 4)), "its size is [0, 4]"),
         ({"images": [], "annotations": {}, "categories": []}, "annotations is not a list of objects"),
-        ({"images": [{"id": 1}], "annotations": [], "categories": []}, "no file_name"),
-        (coco_file() | {"images": [{"id": n, "file_name": "a.png"} for n in (1, 2)]}, "two images have one file_name"),
+        ({"images": [{"id": 1}], "annotations": [], "categories": []}, "file_name is missing"),
+        (coco_file() | {"images": [{"id": n, "file_name": "a.png"} for n in (1, 2)]}, "images have the same file_name"),
     ],
 )  # fmt: skip
-def test_coco_no_one_can_use_is_refused_in_one_line(tmp_path, content, words):
+def test_unusable_coco_is_refused_in_one_line(tmp_path, content, words):
     assert words in refusal(tmp_path, content)
 
 

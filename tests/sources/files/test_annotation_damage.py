@@ -1,4 +1,4 @@
-"""Whatever a JSON file holds: it is read, or refused in one line that names it."""
+"""Any JSON file is either read or refused in one line that names it."""
 
 import copy
 import json
@@ -38,15 +38,15 @@ anything = st.recursive(
 )
 
 
-def places(value, path=()):
-    """Where each part of a JSON value lies."""
+def paths(value, path=()):
+    """The path of each part of a JSON value."""
     yield path
     for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from places(part, (*path, key))
+        yield from paths(part, (*path, key))
 
 
 def replaced(content, path, value, name=None):
-    """The content with another value at one place, or with the value under another name."""
+    """The content with another value at one path, or with the value under another name."""
     if not path:
         return value
     content = copy.deepcopy(content)
@@ -61,7 +61,7 @@ def replaced(content, path, value, name=None):
 
 
 def attempt(read, path):
-    """What is read, or the sentence of the refusal."""
+    """The annotations, or None and the error message."""
     try:
         return read(path), ""
     except InputError as error:
@@ -72,18 +72,18 @@ def attempt(read, path):
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_part_replaced_by_anything_is_read_or_refused_in_one_line(tmp_path, data):
     content = data.draw(st.sampled_from(SOUND))
-    place = data.draw(st.sampled_from(list(places(content))))
-    content = replaced(content, place, data.draw(anything), data.draw(st.none() | st.text(max_size=4)))
+    part = data.draw(st.sampled_from(list(paths(content))))
+    content = replaced(content, part, data.draw(anything), data.draw(st.none() | st.text(max_size=4)))
     path = tmp_path / "truth.json"
     path.write_text(json.dumps(content))
     for read in (read_annotations, read_points):
-        found, sentence = attempt(read, path)
-        assert found is not None or (str(path) in sentence and "\n" not in sentence)
-    found, _ = attempt(read_annotations, path)
-    for image in found.images if found else ():
-        for finding in found.findings_of(image):
+        annotations, sentence = attempt(read, path)
+        assert annotations is not None or (str(path) in sentence and "\n" not in sentence)
+    annotations, _ = attempt(read_annotations, path)
+    for image in annotations.images if annotations else ():
+        for finding in annotations.findings_of(image):
             try:
-                mask = found.mask(image, finding, (5, 6))
+                mask = annotations.mask(image, finding, (5, 6))
             except CaseError:  # of another size, or outside
                 continue
             assert (mask.shape, mask.dtype) == ((5, 6), bool)

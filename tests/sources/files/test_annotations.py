@@ -29,7 +29,7 @@ def refusal(folder, content, name="truth.json", read=read_annotations):
 
 
 @pytest.mark.parametrize("who", ["gt", "hb"])
-def test_polygons_become_the_masks_of_the_papers_scripts(golden, who):
+def test_polygons_give_the_masks_of_the_papers_scripts(golden, who):
     truth = read_annotations(golden / f"data/{who}_annotations.json")
     expected = json.loads((golden / f"expected/{who}_segmentations.json").read_text())
     assert truth.kind == "outlines"
@@ -42,7 +42,7 @@ def test_polygons_become_the_masks_of_the_papers_scripts(golden, who):
             assert truth.is_empty(image, finding) == (not mask.any())
 
 
-def test_run_length_codes_of_the_papers_scripts_are_the_same_masks(golden):
+def test_run_length_codes_of_the_papers_scripts_give_the_same_masks(golden):
     drawn = read_annotations(golden / "data/gt_annotations.json")
     stored = read_annotations(golden / "expected/gt_segmentations.json")
     assert stored.kind == "masks"
@@ -57,7 +57,7 @@ def test_run_length_codes_of_the_papers_scripts_are_the_same_masks(golden):
             assert stored.instances(image, finding) is None
 
 
-def test_polygons_are_counted_and_handed_over(golden):
+def test_polygons_are_counted_and_returned(golden):
     truth = read_annotations(golden / "data/gt_annotations.json")
     content = json.loads((golden / "data/gt_annotations.json").read_text())
     for image in truth.images:
@@ -81,13 +81,13 @@ def test_both_names_of_airspace_opacity_are_one_finding(tmp_path):
     assert points == {"a": {"Airspace Opacity": [[1.0, 2.5]]}}
 
 
-def test_image_ids_may_hold_underscores_spaces_and_dots(tmp_path):
+def test_image_ids_may_contain_underscores_spaces_and_dots(tmp_path):
     names = ["ward_2_scan.v1.png", "ward 2 é", "a.b.c"]
     truth = read_annotations(written(tmp_path, {name: {"img_size": [5, 6], "Edema": [SQUARE]} for name in names}))
     assert truth.images == tuple(sorted(names))
 
 
-def test_what_is_not_named_has_an_empty_mask(tmp_path):
+def test_an_image_or_finding_without_an_entry_has_an_empty_mask(tmp_path):
     truth = read_annotations(written(tmp_path, {"a": {"img_size": [5, 6], "Edema": [SQUARE]}}))
     for image, finding in (("a", "Mass"), ("b", "Edema")):
         assert not truth.mask(image, finding, (5, 6)).any()
@@ -120,9 +120,9 @@ def polygon_file(**changes):
         ("", "is not readable JSON"),
         ("[" * 100_000, "is not readable JSON"),
         ("[]", "is not a JSON object"),
-        ({}, "names no image"),
-        ('{"a": {"img_size": [5, 6]}, "a": {"img_size": [5, 6]}}', "'a' is there twice"),
-        ('{"a": {"img_size": [5, 6], "Edema": [], "Edema": []}}', "'Edema' is there twice"),
+        ({}, "has no images"),
+        ('{"a": {"img_size": [5, 6]}, "a": {"img_size": [5, 6]}}', "'a' occurs twice"),
+        ('{"a": {"img_size": [5, 6], "Edema": [], "Edema": []}}', "'Edema' occurs twice"),
         ({"film 1": [1]}, "image film 1: expected an object"),
         ({"film 1": {"Edema": [SQUARE]}}, "image film 1: img_size is missing"),
         (polygon_file(img_size=[5]), "image film 1: its size is [5]"),
@@ -138,19 +138,19 @@ def polygon_file(**changes):
         (polygon_file(Edema=[[[1, 1], [2], [4, 5]]]), "expected a polygon"),
         (polygon_file(Edema=[[[1, 1], [2, None], [4, 5]]]), "expected a polygon"),
         (polygon_file(Edema=[[[1, 1], [2, 10**400], [4, 5]]]), "expected a polygon"),
-        ('{"a": {"img_size": [5, 6], "Edema": [[[1, 1], [NaN, 2], [3, 4]]]}}', "no position in a picture"),
-        ('{"a": {"img_size": [5, 6], "Edema": [[[1, 1], [Infinity, 2], [3, 4]]]}}', "no position in a picture"),
+        ('{"a": {"img_size": [5, 6], "Edema": [[[1, 1], [NaN, 2], [3, 4]]]}}', "cannot be a pixel position"),
+        ('{"a": {"img_size": [5, 6], "Edema": [[[1, 1], [Infinity, 2], [3, 4]]]}}', "cannot be a pixel position"),
         (polygon_file(Edema=[[[10, 1], [12, 1], [12, 4]]]), "lies outside the image of 5×6"),
         (polygon_file(Edema=[[[1, -9], [2, -9], [2, -4]]]), "lies outside the image of 5×6"),
         (polygon_file(Edma=[SQUARE]), "unknown finding 'Edma'; did you mean 'Edema'?"),
         (polygon_file(edema=[SQUARE]), "unknown finding 'edema'; did you mean 'Edema'?"),
         (polygon_file(Pleural_Effusion=[SQUARE]), "did you mean 'Pleural Effusion'?"),
         (polygon_file(**{"Lung opacity": [SQUARE]}), "did you mean 'Lung Opacity'?"),
-        (polygon_file(**{" ": [SQUARE]}), "a finding is called ' '"),
+        (polygon_file(**{" ": [SQUARE]}), "the name of a finding is ' '"),
         (polygon_file(**{"Lung Opacity": [SQUARE], "Airspace Opacity": [SQUARE]}), "two names mean Airspace Opacity"),
     ],
 )  # fmt: skip
-def test_polygons_no_one_can_use_are_refused_in_one_line(tmp_path, content, words):
+def test_polygons_that_are_unusable_are_refused_in_one_line(tmp_path, content, words):
     assert words in refusal(tmp_path, content)
 
 
@@ -169,7 +169,7 @@ def code(counts="54", size=(2, 2)):
         ({"Edema": code("4"), "Mass": code("6", (2, 3))}, "its masks have different sizes"),
     ],
 )
-def test_run_length_codes_no_one_can_use_are_refused_in_one_line(tmp_path, entry, words):
+def test_run_length_codes_that_are_unusable_are_refused_in_one_line(tmp_path, entry, words):
     assert words in refusal(tmp_path, {"film 1": entry})
 
 
@@ -185,17 +185,17 @@ def test_run_length_codes_no_one_can_use_are_refused_in_one_line(tmp_path, entry
         ({"a": {"Edma": [[1, 2]]}}, "did you mean 'Edema'?"),
     ],
 )
-def test_points_no_one_can_use_are_refused_in_one_line(tmp_path, content, words):
+def test_points_that_are_unusable_are_refused_in_one_line(tmp_path, content, words):
     assert words in refusal(tmp_path, content, read=read_points)
 
 
 @pytest.mark.parametrize("read", [read_annotations, read_points])
-def test_a_file_that_is_not_there_is_named(tmp_path, read):
+def test_a_missing_file_is_named(tmp_path, read):
     with pytest.raises(InputError, match=r"nowhere.json: no such file"):
         read(tmp_path / "nowhere.json")
 
 
-def test_a_folder_of_masks_is_read_when_asked_for(tmp_path):
+def test_a_folder_of_masks_is_read_on_demand(tmp_path):
     for name in ("Edema/a.png", "Edema/ward 2/b.v2.png", "Lung Opacity/a.png"):
         (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
         Pictures.new("L", (6, 5), 255).save(tmp_path / "m" / name)

@@ -14,7 +14,7 @@ ROWS = 22_400  # a tenth of CheXpert
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A tenth of CheXpert's table, shaped as the real one."""
+    """A tenth of CheXpert's table, with the columns of the real one."""
     path = tmp_path_factory.mktemp("labels") / "train.csv"
     labels = ",".join(["1.0", "", "0.0", "-1.0", *["", "1.0"] * 5])
     with path.open("w") as file:
@@ -35,7 +35,7 @@ def test_a_large_table_is_read_quickly_into_little_memory(many):
     size, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(keys) == ROWS
-    assert seconds < 2  # ten times as many rows in 5 s, and four times as long where others use the machine
+    assert seconds < 2  # ten times as many rows in 5 s, with a factor of four for busy machines
     assert size < 20e6
     assert peak < 30e6
 
@@ -57,12 +57,12 @@ def test_rows_answer_like_dictionaries(many):
     [
         ("Path,Frontal/Lateral,Edema\na/b/c.jpg,Sideways,1\n", "line 2: Frontal/Lateral is 'Sideways'"),
         ("Path,Edema,Lung Opacity,Airspace Opacity\na,1,1,1\n", "two columns mean one finding"),
-        ("Path,Edema\na,1\n ,1\n", "line 3: no image is named"),
+        ("Path,Edema\na,1\n ,1\n", "line 3: the image is missing"),
         ("Path,Edema\na,maybe\n", "line 2: Edema is 'maybe'; expected 1, 0, blank or -1"),
         ("", "has no column 'image'"),
     ],
 )
-def test_a_table_no_one_can_use_is_refused_with_its_line(tmp_path, content, words):
+def test_an_unusable_table_is_refused_with_its_line(tmp_path, content, words):
     path = tmp_path / "labels.csv"
     path.write_text(content)
     with pytest.raises(InputError) as caught:

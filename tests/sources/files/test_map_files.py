@@ -1,4 +1,4 @@
-"""Map files made elsewhere: read exactly, and never run."""
+"""Map files of other programs are read exactly, and code in them is never run."""
 
 import io
 import os
@@ -51,9 +51,9 @@ def test_every_golden_map_is_read_to_the_bit(golden: Path) -> None:
 
 
 def test_views_and_strides_survive(tmp_path: Path) -> None:
-    whole = torch.arange(24, dtype=torch.float32).reshape(4, 6)
-    stored = read_map(write(tmp_path / "p1_Edema_map.pkl", map=whole.T[1:5:2, 1:]))
-    assert np.array_equal(stored.values, whole.numpy().T[1:5:2, 1:])
+    matrix = torch.arange(24, dtype=torch.float32).reshape(4, 6)
+    stored = read_map(write(tmp_path / "p1_Edema_map.pkl", map=matrix.T[1:5:2, 1:]))
+    assert np.array_equal(stored.values, matrix.numpy().T[1:5:2, 1:])
 
 
 @pytest.mark.parametrize("name", ["p1_Edema_map.npz", "p1_Edema_map.npy"])
@@ -70,12 +70,12 @@ def test_numpy_files_are_read_too(tmp_path: Path, name: str) -> None:
     assert stored.probability == 0.5 if name.endswith("z") else np.isnan(stored.probability)
 
 
-def test_names_with_underscores_and_both_opacities_are_told_apart(tmp_path: Path) -> None:
+def test_names_with_underscores_and_both_opacities_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     for name in ("a_b_c_view1_Lung Opacity_map.pkl", "below/x_Pleural Effusion_map.pkl"):
         (tmp_path / name).touch()
-    found = find_maps(tmp_path)
-    assert {image: list(files) for image, files in found.items()} == {
+    maps = find_maps(tmp_path)
+    assert {image: list(files) for image, files in maps.items()} == {
         "a_b_c_view1": ["Airspace Opacity"],
         "x": ["Pleural Effusion"],
     }
@@ -100,7 +100,7 @@ def test_folders_without_maps_are_refused(tmp_path: Path, name: str, problem: st
 
 
 class Payload:
-    """What a malicious file carries: a command that leaves a trace."""
+    """The payload of a malicious file: a command that leaves a trace."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -117,7 +117,7 @@ def test_code_in_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
     assert not trace.exists()
     assert "\n" not in str(caught.value)
     with file.path.open("rb") as opened:
-        pickle.load(opened)  # noqa: S301 - the payload does work where it is let in
+        pickle.load(opened)  # noqa: S301 - shows that the payload works
     assert trace.exists()
 
 
@@ -187,12 +187,12 @@ def test_a_truncated_pickle_is_named(tmp_path: Path, share: float) -> None:
         ({"map": torch.full((1, 1, 2, 2), torch.nan)}, "NaN"),
         ({"prob": 1.5}, "between 0 and 1"),
         ({"prob": "high"}, "between 0 and 1"),
-        ({"task": "Atelectasis"}, "says inside that it is a map for 'Atelectasis'"),
+        ({"task": "Atelectasis"}, "contains a map for 'Atelectasis'"),
         ({"cxr_dims": (30,)}, "width, height"),
         ({"cxr_dims": (30, -20)}, "width, height"),
     ],
 )
-def test_what_is_wrong_inside_is_one_sentence(tmp_path: Path, changes: dict[str, object], problem: str) -> None:
+def test_wrong_content_is_refused_in_one_sentence(tmp_path: Path, changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read_map(write(tmp_path / "p1_Edema_map.pkl", **changes))
 

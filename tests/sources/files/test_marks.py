@@ -10,7 +10,7 @@ from heatcheck.sources.files.marks import Boxes, MaskFile, Outlines, Runs, Sever
 
 
 def drawn(polygons, shape):
-    """What Pillow draws on the whole picture."""
+    """The mask that Pillow draws on the full image."""
     picture = Pictures.new("1", shape[::-1])
     for polygon in polygons:
         ImageDraw.Draw(picture).polygon([tuple(point) for point in np.asarray(polygon).tolist()], outline=1, fill=1)
@@ -55,13 +55,13 @@ def test_outlines_are_counted_and_joined():
     ("box", "rows", "columns"),
     [
         ((1, 2, 3, 2), slice(2, 4), slice(1, 4)),
-        ((0.6, 0, 1.8, 1), slice(0, 1), slice(1, 2)),  # of the columns only the second has its centre inside
-        ((2.6, 1.1, 0.2, 0.3), slice(1, 2), slice(2, 3)),  # between all centres
+        ((0.6, 0, 1.8, 1), slice(0, 1), slice(1, 2)),  # only the second column has its centre inside
+        ((2.6, 1.1, 0.2, 0.3), slice(1, 2), slice(2, 3)),  # contains no centre
         ((-5, -5, 100, 6), slice(0, 1), slice(0, 7)),
-        ((6.9, 4.9, 3, 3), slice(5, 6), slice(7, 7)),  # its part inside the image holds no centre
+        ((6.9, 4.9, 3, 3), slice(5, 6), slice(7, 7)),  # its part inside the image contains no centre
     ],
 )
-def test_a_box_has_the_pixels_whose_centres_it_holds(box, rows, columns):
+def test_a_box_has_the_pixels_whose_centres_it_contains(box, rows, columns):
     expected = np.zeros((6, 7), bool)
     expected[rows, columns] = True
     np.testing.assert_array_equal(Boxes((box,)).mask((6, 7)), expected)
@@ -74,7 +74,7 @@ def test_boxes_are_counted_joined_and_have_corners():
     np.testing.assert_array_equal(marks.polygons[1], [[1, 0], [3, 0], [3, 2], [1, 2]])
 
 
-def test_a_stored_mask_tells_whether_it_is_empty(tmp_path):
+def test_a_stored_mask_knows_whether_it_is_empty(tmp_path):
     assert Runs([6]).empty
     assert not Runs([1, 2, 3]).empty
     assert Several((Runs([6]), Runs([6]))).empty

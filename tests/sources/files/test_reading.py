@@ -65,7 +65,7 @@ def test_16_bit_picture_keeps_its_depth(tmp_path, suffix):
     np.testing.assert_allclose(image, DEEP[None] / 65535, rtol=1e-6)
 
 
-def test_jpeg_is_read_almost_as_it_was(tmp_path):
+def test_jpeg_is_read_with_small_errors(tmp_path):
     ramp = np.tile(np.linspace(0, 255, 32), (32, 1)).astype(np.uint8)
     image = read_image(saved(tmp_path, "a.jpg", ramp, quality=95), "a")
     np.testing.assert_allclose(image[0], ramp / 255, atol=0.03)
@@ -101,7 +101,7 @@ def test_black_and_white_picture_is_0_and_1(tmp_path):
 
 @pytest.mark.parametrize("values", [np.linspace(-1000, 3000, 204).reshape(12, 17), np.ones((3, 12, 17))])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
-def test_array_of_floats_is_taken_as_it_is(tmp_path, values, dtype):
+def test_array_of_floats_is_not_rescaled(tmp_path, values, dtype):
     image = read_image(saved(tmp_path, "a.npy", values.astype(dtype)), "a")
     assert image.dtype == np.float32
     assert image.shape == (values.shape if values.ndim == 3 else (1, 12, 17))
@@ -115,7 +115,7 @@ def test_array_of_integers_is_scaled_to_one(tmp_path, values):
     np.testing.assert_allclose(image, values[None] / top, rtol=1e-6)
 
 
-def test_picture_of_floats_is_taken_as_it_is_and_may_be_written_to(tmp_path):
+def test_picture_of_floats_is_not_rescaled_and_may_be_written_to(tmp_path):
     values = np.linspace(-3, 5, 204, dtype=np.float32).reshape(12, 17)
     image = read_image(saved(tmp_path, "a.tif", values), "a")
     np.testing.assert_array_equal(image, values[None])
@@ -126,7 +126,7 @@ def test_picture_of_floats_is_taken_as_it_is_and_may_be_written_to(tmp_path):
     ("name", "values"), [("a.npy", GREY.astype(np.int64)), ("a.tif", DEEP.astype(np.int32) * 1000)]
 )
 def test_wide_integers_are_refused_because_their_white_is_unknown(tmp_path, name, values):
-    assert "whose white is unknown; save it as uint8" in refusal(saved(tmp_path, name, values))
+    assert "the value of white is unknown; save it as uint8" in refusal(saved(tmp_path, name, values))
 
 
 def test_empty_file_is_refused(tmp_path):
@@ -139,7 +139,7 @@ def test_empty_file_is_refused(tmp_path):
 def test_text_that_pretends_to_be_a_picture_is_refused(tmp_path):
     path = tmp_path / "a.png"
     path.write_text("image,label\n")
-    assert "is not an image, whatever its ending says" in refusal(path)
+    assert "is not an image despite its ending" in refusal(path)
     array = tmp_path / "a.npy"
     array.write_text("image,label\n")
     assert "is not a plain .npy array" in refusal(array)
@@ -148,8 +148,8 @@ def test_text_that_pretends_to_be_a_picture_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", ["png", "jpeg", "tiff", "bmp"])
 def test_truncated_picture_is_refused(tmp_path, kind):
     path = tmp_path / f"a.{kind}"
-    whole = encoded(np.tile(GREY, (4, 4)), kind)
-    path.write_bytes(whole[: len(whole) // 2])
+    content = encoded(np.tile(GREY, (4, 4)), kind)
+    path.write_bytes(content[: len(content) // 2])
     refusal(path)
 
 
@@ -244,7 +244,7 @@ def test_picture_of_absurd_size_is_refused_before_it_is_decoded(tmp_path, monkey
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.npy"])
-def test_operating_systems_complaint_does_not_give_the_folder_away(tmp_path, monkeypatch, name):
+def test_error_of_the_operating_system_does_not_reveal_the_folder(tmp_path, monkeypatch, name):
     path = saved(tmp_path, name, GREY)
 
     def denied(*_, **__):
@@ -267,7 +267,7 @@ def test_operating_systems_complaint_does_not_give_the_folder_away(tmp_path, mon
         ("m.npy", (GREY > 99).astype(float)[None] * 0.01),
     ],
 )
-def test_mask_is_what_lies_above_zero_in_any_format(tmp_path, name, values):
+def test_mask_is_the_pixels_above_zero_in_any_format(tmp_path, name, values):
     mask = read_mask(saved(tmp_path, name, values), "m", (12, 17))
     assert mask.dtype == bool
     np.testing.assert_array_equal(mask, GREY > 99)
@@ -329,7 +329,7 @@ def test_a_range_of_values_becomes_0_to_1(tmp_path):
     )
 
 
-def test_a_jpeg_is_turned_as_its_camera_says(tmp_path):
+def test_a_jpeg_is_rotated_by_its_exif_tag(tmp_path):
     picture = Pictures.fromarray(np.tile(np.linspace(0, 255, 40, dtype=np.uint8), (16, 1)))
     exif = Pictures.Exif()
     exif[0x0112] = 6  # turn a quarter to the right
@@ -357,10 +357,10 @@ def test_a_grey_film_is_neither_deep_nor_coloured(tmp_path, values, words):
         read_grey_film(path, "sub/case 1")
 
 
-@pytest.mark.parametrize(("apart", "coloured"), [(5, False), (6, True)])
-def test_channels_that_no_eye_tells_apart_are_grey(tmp_path, apart, coloured):
+@pytest.mark.parametrize(("difference", "coloured"), [(5, False), (6, True)])
+def test_channels_that_hardly_differ_are_grey(tmp_path, difference, coloured):
     values = np.full((4, 5, 3), 100, np.uint8)
-    values[2, 3, 1] += apart
+    values[2, 3, 1] += difference
     path = saved(tmp_path, "film.png", values)
     if coloured:
         with pytest.raises(CaseError, match="differ by 6 of 255"):

@@ -1,4 +1,4 @@
-"""DICOM pixels: windows by hand, compressed files against their uncompressed twins, and files nobody can read."""
+"""DICOM pixels: windows by hand, compressed files against their uncompressed twins, and unreadable files."""
 
 import shutil
 import warnings
@@ -14,7 +14,7 @@ from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
 from heatcheck.core.errors import CaseError
 from heatcheck.sources.files.reading import image_affine, image_shape, is_image, read_image, without_ending
 
-PLACES = (
+FOLDERS = (
     Path(pydicom.__file__).parent / "data" / "test_files",
     Path(pydicom.__file__).parents[1] / "data_store" / "data",  # pydicom-data
 )
@@ -22,14 +22,14 @@ STORED = np.random.default_rng(4).integers(0, 4096, (9, 7)).astype(np.uint16)
 
 
 def sample(name):
-    """A file of pydicom or pydicom-data that lies on this disk; nothing is ever fetched."""
-    found = next((place / name for place in PLACES if (place / name).is_file()), None)
-    assert found, f"{name} is not there; install what pyproject.toml asks for"
-    return found
+    """A file of pydicom or pydicom-data on this disk; nothing is downloaded."""
+    path = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
+    assert path, f"{name} is missing; install the dependencies of pyproject.toml"
+    return path
 
 
 def written(path, stored=STORED, **tags):
-    """The path of a small DICOM file that holds the values, with the given tags besides."""
+    """The path of a small DICOM file with these values and tags."""
     file = FileDataset(str(path), {}, preamble=b"\0" * 128, file_meta=FileMetaDataset())
     file.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
     file.Modality = "DX"
@@ -100,7 +100,7 @@ def test_a_window_of_one_value_is_a_step(tmp_path):
     np.testing.assert_array_equal(image[0], STORED > 1999.5)
 
 
-def test_without_a_window_all_that_occurs_is_shown(tmp_path):
+def test_without_a_window_the_full_range_is_shown(tmp_path):
     signed = STORED.astype(np.int16) - 2000
     image = read_image(written(tmp_path / "a.dcm", signed, RescaleSlope=1, RescaleIntercept=5), "a")
     np.testing.assert_allclose(image[0], (signed - signed.min()) / np.ptp(signed), atol=1e-6)
@@ -113,7 +113,7 @@ def test_a_range_replaces_the_window(tmp_path):
 
 
 @pytest.mark.parametrize("photometric", ["MONOCHROME2", "MONOCHROME1"])
-def test_padding_is_black_and_has_no_say_in_the_range(tmp_path, photometric):
+def test_padding_is_black_and_does_not_affect_the_range(tmp_path, photometric):
     stored = STORED.astype(np.int16) + 50
     stored[:3] = -2000
     stored[3] = -1990
@@ -204,18 +204,18 @@ def test_colour_becomes_grey_as_it_does_for_a_png(tmp_path):
 
 
 def test_a_file_without_preamble_is_read_when_it_looks_like_dicom(tmp_path):
-    whole = written(tmp_path / "a.dcm", WindowCenter=2000, WindowWidth=4000)
-    bare = tmp_path / "bare.dcm"
-    file = pydicom.dcmread(whole)
+    with_preamble = written(tmp_path / "a.dcm", WindowCenter=2000, WindowWidth=4000)
+    without_preamble = tmp_path / "bare.dcm"
+    file = pydicom.dcmread(with_preamble)
     for implicit in (True, False):
         file.file_meta.TransferSyntaxUID = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
         plain = Dataset({element.tag: element for element in file})
-        plain.save_as(bare, implicit_vr=implicit, little_endian=True, enforce_file_format=False)
-        assert bare.read_bytes()[128:132] != b"DICM"
-        np.testing.assert_array_equal(read_image(bare, "a"), read_image(whole, "a"))
+        plain.save_as(without_preamble, implicit_vr=implicit, little_endian=True, enforce_file_format=False)
+        assert without_preamble.read_bytes()[128:132] != b"DICM"
+        np.testing.assert_array_equal(read_image(without_preamble, "a"), read_image(with_preamble, "a"))
 
 
-def test_a_file_without_an_ending_is_known_by_its_letters(tmp_path):
+def test_a_file_without_an_ending_is_recognised_by_its_signature(tmp_path):
     for name in ("IM0001", "DICOMDIR"):
         shutil.copy(written(tmp_path / "a.dcm"), tmp_path / name)
     assert is_image(tmp_path / "IM0001")
@@ -243,7 +243,7 @@ def test_several_frames_are_refused_with_a_remedy(tmp_path):
 
 
 def test_a_report_without_pixels_is_refused():
-    assert "holds no picture" in refusal(sample("reportsi.dcm"))
+    assert "holds no image" in refusal(sample("reportsi.dcm"))
 
 
 def test_missing_pixels_are_refused(tmp_path):
@@ -271,7 +271,7 @@ def test_anything_else_called_dcm_is_refused(tmp_path):
     assert "0 bytes" in refusal(path)
 
 
-def test_a_picture_too_large_to_be_meant_is_refused(tmp_path):
+def test_a_picture_of_absurd_size_is_refused(tmp_path):
     assert "too many" in refusal(written(tmp_path / "a.dcm", Rows=60000, Columns=60000))
 
 
@@ -284,13 +284,13 @@ def test_wrong_tags_are_refused_in_one_sentence(tmp_path):
     "name", ["MR_small.dcm", "MR_small_RLE.dcm", "MR_small_jp2klossless.dcm", "SC_rgb_jpeg_dcmtk.dcm"]
 )
 def test_damaged_bytes_are_read_or_refused_and_nothing_else(tmp_path, name):
-    whole = sample(name).read_bytes()
-    generator = np.random.default_rng(len(whole))
+    content = sample(name).read_bytes()
+    generator = np.random.default_rng(len(content))
     path = tmp_path / "a.dcm"
     for _ in range(25):
-        damaged = bytearray(whole)
-        for place in generator.integers(132, len(whole), 12):
-            damaged[place] = generator.integers(256)
+        damaged = bytearray(content)
+        for index in generator.integers(132, len(content), 12):
+            damaged[index] = generator.integers(256)
         path.write_bytes(damaged)
         try:
             image = read_image(path, "case 1")
@@ -320,25 +320,25 @@ def test_a_decoder_that_hangs_refuses_one_file_only(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small.dcm", "693_J2KI.dcm"])
-def test_place_in_the_patient_is_nibabels(name):
+def test_position_in_the_patient_equals_nibabels(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nibabel calls its reader experimental
         from nibabel.nicom.dicomwrappers import wrapper_from_file
-    found = image_affine(sample(name), "case 1")
+    affine = image_affine(sample(name), "case 1")
     judge = np.diag([-1, -1, 1, 1]) @ wrapper_from_file(str(sample(name))).affine  # DICOM counts to the left and back
-    assert found[:, [0, 1, 3]] == pytest.approx(judge[:, [0, 1, 3]], abs=1e-6)
-    thickness = float(np.linalg.norm(found[:3, 2]))
-    assert found[:3, 2] / thickness == pytest.approx(judge[:3, 2] / np.linalg.norm(judge[:3, 2]), abs=1e-6)
+    assert affine[:, [0, 1, 3]] == pytest.approx(judge[:, [0, 1, 3]], abs=1e-6)
+    thickness = float(np.linalg.norm(affine[:3, 2]))
+    assert affine[:3, 2] / thickness == pytest.approx(judge[:3, 2] / np.linalg.norm(judge[:3, 2]), abs=1e-6)
 
 
 def test_pixels_lie_where_the_tags_say(tmp_path):
-    place = {
+    tags = {
         "ImageOrientationPatient": [0, 1, 0, 0, 0, -1],  # rows run to the back, columns down: sagittal
         "ImagePositionPatient": [10, 20, 30],
         "PixelSpacing": [2, 3],  # between rows, between columns
         "SliceThickness": 4,
     }
-    affine = image_affine(written(tmp_path / "a.dcm", **place), "case 1")
+    affine = image_affine(written(tmp_path / "a.dcm", **tags), "case 1")
     assert affine @ [0, 0, 0, 1] == pytest.approx([-10, -20, 30, 1])
     assert affine @ [1, 0, 0, 1] == pytest.approx([-10, -20, 28, 1])
     assert affine @ [0, 1, 0, 1] == pytest.approx([-10, -23, 30, 1])
@@ -355,5 +355,5 @@ def test_pixels_lie_where_the_tags_say(tmp_path):
     ],
     ids=["nothing", "no position", "rows along columns", "no spacing"],
 )
-def test_file_that_does_not_say_where_it_lies_has_no_affine(tmp_path, tags):
+def test_file_without_position_tags_has_no_affine(tmp_path, tags):
     assert image_affine(written(tmp_path / "a.dcm", **tags), "case 1") is None

@@ -1,4 +1,4 @@
-"""NIfTI voxels: own units, own order, and files nobody can read."""
+"""NIfTI voxels keep their units and order; unreadable files are refused."""
 
 import gzip
 
@@ -34,7 +34,7 @@ def refusal(path):
 
 
 @pytest.mark.parametrize("name", ["a.nii", "a.nii.gz", "A.NII.GZ"])
-def test_voxels_come_in_their_own_units_and_order(tmp_path, name):
+def test_voxels_keep_their_units_and_order(tmp_path, name):
     path = written(tmp_path / name)
     image = read_image(path, "a")
     assert is_image(path)
@@ -54,7 +54,7 @@ def test_slope_and_intercept_are_applied(tmp_path):
     np.testing.assert_allclose(read_image(path, "a")[0], VOXELS * 0.5 - 100)
 
 
-def test_a_range_says_which_values_are_0_and_1(tmp_path):
+def test_a_range_gives_the_values_that_become_0_and_1(tmp_path):
     image = read_image(written(tmp_path / "a.nii"), "a", value_range=(-1000, 1000))
     np.testing.assert_allclose(image[0], (VOXELS + 1000) / 2000, rtol=1e-6)
 
@@ -93,7 +93,7 @@ def test_nan_is_refused_by_name(tmp_path):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("name", ["a.nii", "a.nii.gz"])
-def test_a_truncated_file_is_one_clear_line(tmp_path, name, share):
+def test_a_truncated_file_is_refused(tmp_path, name, share):
     path = written(tmp_path / name)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])

@@ -23,7 +23,7 @@ def test_a_mask_survives_the_codes_of_pycocotools(mask):
     assert encode(mask) == counts_of(mask)
 
 
-def test_a_large_mask_is_read_right():
+def test_a_large_mask_is_read_correctly():
     mask = np.zeros((2600, 2100), bool)
     mask[100:2000, 50:1900] = True
     mask[700:900, 300:400] = False
@@ -32,38 +32,38 @@ def test_a_large_mask_is_read_right():
     assert encode(~mask) == counts_of(~mask)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of pycocotools' own
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # from pycocotools
 @given(masks(), st.data())
 @settings(max_examples=300, deadline=None)
 def test_damaged_counts_are_refused_or_cover_the_picture_exactly(mask, data):
     text = list(counts_of(mask))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(text)))
-        text[place : place + data.draw(st.integers(0, 2))] = data.draw(st.text(max_size=2))
+        index = data.draw(st.integers(0, len(text)))
+        text[index : index + data.draw(st.integers(0, 2))] = data.draw(st.text(max_size=2))
     damaged = "".join(text)
     try:
-        found = decode(damaged, mask.shape)
+        decoded = decode(damaged, mask.shape)
     except ValueError:
         return
-    judge = coco.decode({"size": list(mask.shape), "counts": damaged.encode()})  # safe: the counts are sound
-    np.testing.assert_array_equal(found, judge.astype(bool))
+    judge = coco.decode({"size": list(mask.shape), "counts": damaged.encode()})  # safe: the counts are valid
+    np.testing.assert_array_equal(decoded, judge.astype(bool))
 
 
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
         ("0T", "in the middle of a number"),
-        ("0\x7f", "characters that no"),
-        ("é", "characters that no"),
-        ("o" * 9 + "0", "a number no picture has"),
-        ("O1", "a run below 0"),
-        ([3, -1], "whole numbers from 0 up"),
-        ([3, 1.5], "whole numbers from 0 up"),
-        ([3, True], "whole numbers from 0 up"),
-        ([3, "1"], "whole numbers from 0 up"),
+        ("0\x7f", "invalid characters"),
+        ("é", "invalid characters"),
+        ("o" * 9 + "0", "a number that is too large"),
+        ("O1", "a negative run"),
+        ([3, -1], "whole numbers of 0 or more"),
+        ([3, 1.5], "whole numbers of 0 or more"),
+        ([3, True], "whole numbers of 0 or more"),
+        ([3, "1"], "whole numbers of 0 or more"),
     ],
 )
-def test_each_damage_has_its_words(counts, words):
+def test_each_kind_of_damage_is_explained(counts, words):
     with pytest.raises(ValueError, match=words):
         run_lengths(counts)
 

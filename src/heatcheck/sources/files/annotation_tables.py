@@ -1,4 +1,4 @@
-"""Boxes in a CSV: NIH's BBox_List_2017.csv, or columns image, finding, x, y, w, h."""
+"""Reads boxes from a CSV: NIH's BBox_List_2017.csv, or columns image, finding, x, y, w, h."""
 
 import csv
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ _COLUMNS = {"x": ("x",), "y": ("y",), "w": ("w", "width"), "h": ("h", "height")}
 
 
 def box_marks(path: Path) -> Images:
-    """The boxes of each image and finding."""
-    found: dict[str, dict[str, list[tuple[float, float, float, float]]]] = {}
+    """The boxes by image and finding."""
+    boxes_by_image: dict[str, dict[str, list[tuple[float, float, float, float]]]] = {}
     for where, image, finding, cells in _rows(path):
         try:
             values = [float(cell) for cell in cells]
@@ -24,15 +24,15 @@ def box_marks(path: Path) -> Images:
                 f"{where}: the box of {image} is {', '.join(cells)}, not four numbers; correct it"
             ) from None
         name = finding_name(finding, where)
-        found.setdefault(image, {}).setdefault(name, []).append(box(values, None, f"{where}, {image}"))
+        boxes_by_image.setdefault(image, {}).setdefault(name, []).append(box(values, None, f"{where}, {image}"))
     return {
         image: {name: Boxes(tuple(boxes)) for name, boxes in sorted(of_image.items())}
-        for image, of_image in found.items()
+        for image, of_image in boxes_by_image.items()
     }
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Place in the file, image, finding and the cells of its box, row by row."""
+    """For each row: where it is (for errors), image, finding and the cells of the box."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, strict=True)
@@ -49,15 +49,15 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str, list[str]]]:
 
 
 def _columns(path: Path, header: list[str]) -> list[int]:
-    """Where image, finding, x, y, width and height stand."""
+    """The columns of image, finding, x, y, width and height."""
     names = [name.strip().lower() for name in header]
     if tuple(names[:2]) == _NIH and len(names) >= 6:
         return list(range(6))
     wanted = [("image",), ("finding",), *_COLUMNS.values()]
-    places = [next((names.index(name) for name in known if name in names), None) for known in wanted]
-    if None in places:
+    indices = [next((names.index(name) for name in known if name in names), None) for known in wanted]
+    if None in indices:
         raise InputError(
             f"{path}: expected columns image, finding, x, y, w, h, or those of NIH's BBox_List_2017.csv, "
             f"got {', '.join(header) or 'none'}; rename them"
         )
-    return [place for place in places if place is not None]
+    return [index for index in indices if index is not None]

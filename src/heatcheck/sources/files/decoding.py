@@ -1,4 +1,4 @@
-"""Pixels out of a DICOM data set, by a decoder that cannot take the whole run down with it."""
+"""Decodes the pixels of a DICOM file so that a crashing decoder does not end the run."""
 
 import io
 import subprocess
@@ -26,7 +26,7 @@ _PLUGINS = {
     JPEG2000Lossless: "pylibjpeg",
 }
 _ONLY_GDCM = (JPEGLossless, JPEGLosslessSV1, JPEGLSLossless, JPEGLSNearLossless)
-_SECONDS = 120  # no picture takes so long; a decoder that hangs must not stop the run
+_SECONDS = 120  # far longer than any image takes; a decoder that hangs must not stop the run
 _CHILD = """
 import sys
 import numpy
@@ -37,19 +37,19 @@ numpy.save(sys.stdout.buffer, pixel_array(dcmread(sys.argv[1], force=True), deco
 
 
 def decoded(dataset: Dataset, path: Path) -> np.ndarray:
-    """The stored values of the picture, colours as RGB.
+    """The stored values of the image, colours as RGB.
 
-    GDCM ends the whole process on some damaged files, so it works in a process of its own, and only where no other
-    decoder can: a third of a second a picture.
+    GDCM ends the whole process on some damaged files. It therefore runs in a separate process, which takes a third of
+    a second per image, and only for the encodings that no other decoder reads.
     """
     syntax = dataset.file_meta.TransferSyntaxUID
     if syntax in _ONLY_GDCM:
-        return _decoded_apart(path)
+        return _decoded_in_child(path)
     return pixel_array(dataset, decoding_plugin=_PLUGINS.get(syntax, ""))
 
 
-def _decoded_apart(path: Path) -> np.ndarray:
-    # -P: a file of the user's called numpy.py must not be imported
+def _decoded_in_child(path: Path) -> np.ndarray:
+    # -P: do not import a numpy.py of the current folder
     command = [sys.executable, "-P", "-W", "ignore", "-c", _CHILD, str(path.absolute())]
     child = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - our own program
     if child.returncode != 0:

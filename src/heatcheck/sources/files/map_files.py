@@ -1,7 +1,7 @@
-"""Maps that other programs made: one file a map, read without running any code it may carry.
+"""Reads maps made by other programs, one per file, without running code in the files.
 
 `<image>_<finding>_map.pkl` is the CheXlocalize benchmark's pickle; `.npz` files with the same keys and plain `.npy`
-arrays are read too. The finding is what stands between the last two underscores.
+arrays are read too. The finding is the text between the last two underscores.
 """
 
 import math
@@ -27,13 +27,13 @@ VECTOR_ORDER = (
     "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture",
     "Support Devices",
 )  # fmt: skip
-LONGEST_SIDE = 30_000  # pixels; larger than any radiograph, small enough for memory
-UnnamedVectors = Literal["reference order", "refuse", "unknown"]  # what a vector of probabilities means
+LONGEST_SIDE = 30_000  # pixels; larger than any radiograph, and fits in memory
+UnnamedVectors = Literal["reference order", "refuse", "unknown"]  # how to read a vector of probabilities without names
 
 
 @dataclass(frozen=True, slots=True)
 class MapFile:
-    """Where one map lies, and what its name says."""
+    """The path of a map, with image and finding from its name."""
 
     path: Path
     image: str
@@ -42,31 +42,31 @@ class MapFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredMap:
-    """What a map file holds; NaN and None where it is silent."""
+    """The content of a map file; NaN or None for missing entries."""
 
-    values: Map  # on the method's own grid
+    values: Map  # on the method's grid
     probability: float
     shape: tuple[int, int] | None  # (height, width) of the image it explains
-    label: float = math.nan  # whether the finding is there, 1 or 0
-    picture: Image | None = None  # the image as the model saw it, for looking at; read when asked for
+    label: float = math.nan  # 1 if the finding is present, 0 if absent
+    picture: Image | None = None  # the model's input, for display; read on request
 
 
 def find_maps(folder: Path) -> dict[str, dict[str, MapFile]]:
-    """Every map below the folder, by image and then by finding, both sorted."""
+    """The maps below the folder, by image and then by finding, both sorted."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give --maps the folder that holds the *_map.pkl files")
-    found: dict[tuple[str, str], MapFile] = {}
+    maps: dict[tuple[str, str], MapFile] = {}
     for path in _below(folder):
-        file = _named(path)
-        if (earlier := found.setdefault((file.image, file.finding), file)) is not file:
+        file = _parsed_name(path)
+        if (earlier := maps.setdefault((file.image, file.finding), file)) is not file:
             raise InputError(
                 f"{earlier.path} and {path} are two maps for {file.finding} on {file.image}; remove one of them"
             )
-    if not found:
+    if not maps:
         raise InputError(f"{folder} holds no maps; they are named <image>_<finding>{ENDINGS[0]} (or .npz, .npy)")
     by_image: dict[str, dict[str, MapFile]] = {}
-    for image, finding in sorted(found):
-        by_image.setdefault(image, {})[finding] = found[image, finding]
+    for image, finding in sorted(maps):
+        by_image.setdefault(image, {})[finding] = maps[image, finding]
     return by_image
 
 
@@ -76,13 +76,13 @@ def _below(folder: Path) -> list[Path]:
 
 
 def stray_files(folder: Path) -> list[Path]:
-    """Files below the folder that look like maps by their ending but are not named like one."""
+    """Files below the folder with the ending of a map but not its name pattern."""
     names = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
     endings = {Path(ending).suffix for ending in ENDINGS}
     return sorted(path for path in names if path.suffix in endings and not path.name.endswith(ENDINGS))
 
 
-def _named(path: Path) -> MapFile:
+def _parsed_name(path: Path) -> MapFile:
     image, _, finding = path.name.removesuffix(next(e for e in ENDINGS if path.name.endswith(e))).rpartition("_")
     if not image or not finding.strip():
         raise InputError(f"{path} is not named <image>_<finding>_map{path.suffix}; rename it")
@@ -90,11 +90,11 @@ def _named(path: Path) -> MapFile:
 
 
 def read_map(file: MapFile, vectors: UnnamedVectors = "refuse", *, with_picture: bool = False) -> StoredMap:
-    """The map in a file; whatever is wrong with it is one sentence that names the file."""
+    """The map in a file; raises InputError with one sentence that names the file."""
     content = _READERS[file.path.suffix](file.path)
     task = content.get("task")
     if isinstance(task, str) and canonical(task) != file.finding:
-        raise InputError(f"{file.path} says inside that it is a map for {task!r}; rename the file or make it again")
+        raise InputError(f"{file.path} contains a map for {task!r}; rename the file or make it again")
     return StoredMap(
         _values(content.get("map"), file.path),
         _probability(content.get("prob"), file, vectors),
@@ -111,7 +111,7 @@ def _values(stored: object, path: Path) -> Map:
     while array.ndim > 2 and array.shape[0] == 1:
         array = array[0]
     if array.ndim != 2:
-        raise InputError(f"{path}: a map has the shape (1, 1, height, width), got {array.shape}; make it again")
+        raise InputError(f"{path}: a map must have the shape (1, 1, height, width), got {array.shape}; make it again")
     values: Map = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(values).all():
         raise InputError(f"{path} holds NaN or infinity; make the map again")
@@ -126,28 +126,28 @@ def _array(stored: object) -> np.ndarray | None:
 
 
 def _probability(stored: object, file: MapFile, vectors: UnnamedVectors) -> float:
-    """The finding's probability, out of a number, a mapping by finding, or a vector in the benchmark's order."""
+    """The finding's probability from a number, a mapping by finding, or a vector in the benchmark's order."""
     if isinstance(stored, Mapping):
         named = {canonical(str(name)): value for name, value in stored.items()}
         stored = named.get(file.finding)
-    many = _array(stored)
-    listed = stored if isinstance(stored, list | tuple) else many.ravel().tolist() if many is not None else [stored]
-    stored = _of_vector(listed, file, vectors) if len(listed) > 1 else next(iter(listed), None)
+    array = _array(stored)
+    listed = stored if isinstance(stored, list | tuple) else array.ravel().tolist() if array is not None else [stored]
+    stored = _from_vector(listed, file, vectors) if len(listed) > 1 else next(iter(listed), None)
     if stored is None:
         return math.nan
     if isinstance(stored, bool) or not isinstance(stored, int | float) or not 0 <= stored <= 1:
-        raise InputError(f"{file.path}: a probability lies between 0 and 1, got {stored!r}; correct it")
+        raise InputError(f"{file.path}: a probability must lie between 0 and 1, got {stored!r}; correct it")
     return float(stored)
 
 
-def _of_vector(listed: Sequence[object], file: MapFile, vectors: UnnamedVectors) -> object:
+def _from_vector(listed: Sequence[object], file: MapFile, vectors: UnnamedVectors) -> object:
     if vectors == "unknown":
         return None
     if vectors == "refuse":
         raise InputError(
-            f"{file.path} holds {len(listed)} probabilities without names, so which one is {file.finding}'s is a "
-            "guess; store that one alone, count it as unknown with --allow-missing, or use --preset chexlocalize for "
-            "the benchmark's order"
+            f"{file.path} holds {len(listed)} probabilities without names, so the one of {file.finding} is unknown; "
+            "store that one alone, accept it as missing with --allow-missing, or use --preset chexlocalize for the "
+            "benchmark's order"
         )
     if len(listed) != len(VECTOR_ORDER) or file.finding not in VECTOR_ORDER:
         raise InputError(
@@ -158,11 +158,11 @@ def _of_vector(listed: Sequence[object], file: MapFile, vectors: UnnamedVectors)
 
 
 def _shape(stored: object, path: Path) -> tuple[int, int] | None:
-    """(height, width) out of the stored (width, height)."""
+    """(height, width) from the stored (width, height)."""
     if stored is None:
         return None
-    many = _array(stored)
-    listed = many.ravel().tolist() if many is not None else stored
+    array = _array(stored)
+    listed = array.ravel().tolist() if array is not None else stored
     if not isinstance(listed, list | tuple) or len(listed) != 2 or not all(_is_count(side) for side in listed):
         raise InputError(f"{path}: 'cxr_dims' must be (width, height) in pixels, got {listed!r}; correct it")
     width, height = listed
@@ -175,13 +175,13 @@ def _is_count(side: object) -> bool:
 
 
 def _label(stored: object) -> float:
-    many = _array(stored)
-    value = many.item() if many is not None and many.size == 1 else stored
+    array = _array(stored)
+    value = array.item() if array is not None and array.size == 1 else stored
     return float(value) if isinstance(value, int | float) and value in (0, 1) else math.nan
 
 
 def _picture(stored: object) -> Image | None:
-    """The image as grey planes; None where there is none worth showing."""
+    """The image as [channel, row, column]; None if it is missing, flat or too small to show."""
     array = _array(stored)
     if array is None or array.ndim < 2 or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
         return None

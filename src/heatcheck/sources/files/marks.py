@@ -1,4 +1,4 @@
-"""What was drawn for one finding of one image, in each of the forms files have, as a mask on the image's grid."""
+"""The marks of one finding on one image, in every form that files have, as a mask on the image's grid."""
 
 import math
 from collections.abc import Sequence
@@ -25,35 +25,35 @@ class Marks(Protocol):
 
     @property
     def instances(self) -> int | None:
-        """How many outlines or boxes were drawn; None where the form does not tell."""
+        """How many outlines or boxes were drawn; None if unknown."""
 
     @property
     def polygons(self) -> tuple[Polygon, ...]:
-        """The outlines as drawn; boxes as their corners, none for a mask."""
+        """The outlines as drawn; boxes as their corners, nothing for a mask."""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is marked: a mask can be stored and hold no pixel."""
+        """Whether nothing is marked: a stored mask may have no pixels."""
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """The marked pixels."""
+        """The marked pixels on a grid of this shape."""
 
 
 @dataclass(frozen=True)
 class Outlines:
-    """Polygons; `drawn` says how many outlines they are where one outline has several parts."""
+    """Polygons; `drawn` is the number of outlines if an outline may have several polygons."""
 
     polygons: tuple[Polygon, ...]
     drawn: int | None = None
 
     @property
     def instances(self) -> int:
-        """How many outlines were drawn."""
+        """`drawn`, or else one outline per polygon."""
         return len(self.polygons) if self.drawn is None else self.drawn
 
     @property
     def empty(self) -> bool:
-        """Whether no outline is there."""
+        """Whether there are no polygons."""
         return not self.polygons
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
@@ -71,28 +71,28 @@ class Runs:
 
     @cached_property
     def empty(self) -> bool:
-        """Whether the mask holds no pixel."""
+        """Whether no run of present pixels has a length."""
         return not run_lengths(self.counts)[1::2].any()
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """The mask, whose size the file's reader has compared with the counts."""
+        """The decoded mask; reading the file has compared its size with the counts."""
         return decode(self.counts, (shape[0], shape[1]))
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes; a pixel belongs to one if its centre does, and a box between all centres has the pixel it lies in."""
+    """Boxes; a pixel belongs to a box if its centre does. A box that contains no centre gets the pixel it lies in."""
 
     boxes: tuple[Box, ...]
 
     @property
     def instances(self) -> int:
-        """How many boxes were drawn."""
+        """One per box."""
         return len(self.boxes)
 
     @property
     def empty(self) -> bool:
-        """Whether no box is there."""
+        """Whether there are no boxes."""
         return not self.boxes
 
     @property
@@ -110,73 +110,73 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Several:
-    """Marks of several forms that are one finding's, each an outline or box of its own."""
+    """Marks of one finding in several forms, each a separate outline or box."""
 
     parts: tuple[Marks, ...]
 
     @property
     def instances(self) -> int:
-        """How many were drawn."""
+        """One per part."""
         return len(self.parts)
 
     @property
     def empty(self) -> bool:
-        """Whether none of them marks a pixel."""
+        """Whether all parts are empty."""
         return all(part.empty for part in self.parts)
 
     @property
     def polygons(self) -> tuple[Polygon, ...]:
-        """The outlines among them."""
+        """The polygons of all parts."""
         return tuple(polygon for part in self.parts for polygon in part.polygons)
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """The pixels of any of them."""
+        """The union of the parts."""
         return np.asarray(np.logical_or.reduce([part.mask(shape) for part in self.parts]))
 
 
 @dataclass(frozen=True)
 class MaskFile:
-    """A picture whose pixels above 0 are marked; read when asked for."""
+    """An image whose pixels above 0 are marked; read on demand."""
 
     path: Path
-    name: str  # what errors call the file
+    name: str  # the file's name in errors
     instances: int | None = None
     polygons: tuple[Polygon, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether the picture is black; it is read to tell."""
+        """Whether all pixels are 0; this reads the file."""
         return not read_mask(self.path, self.name, None).any()
 
     def mask(self, shape: tuple[int, ...]) -> Mask:
-        """The pixels above 0; raises CaseError where the picture cannot be read or has another size."""
+        """The pixels above 0; raises CaseError if the file cannot be read or has another size."""
         return read_mask(self.path, self.name, shape)
 
 
 def filled(polygons: Sequence[Polygon], shape: tuple[int, int]) -> Mask:
-    """The pixels Pillow fills and outlines for any of the polygons, cut off at the image's border.
+    """The pixels that Pillow fills and outlines for any of the polygons, cut off at the image's border.
 
-    Only the rows the polygons reach are drawn, and the columns up to the last: moving rows changes nothing, but
-    moving columns would change how Pillow rounds.
+    To save time only the rows of the polygons are drawn, and the columns up to their last one: shifting rows changes
+    nothing, but shifting columns would change how Pillow rounds.
     """
     mask = np.zeros(shape, bool)
-    whole = [np.trunc(polygon).astype(int) for polygon in polygons]  # as Pillow does
-    if not whole:
+    truncated = [np.trunc(polygon).astype(int) for polygon in polygons]  # Pillow truncates coordinates
+    if not truncated:
         return mask
-    top = int(np.clip(min(points[:, 1].min() for points in whole), 0, shape[0]))
-    bottom = int(np.clip(max(points[:, 1].max() for points in whole) + 1, top, shape[0]))
-    right = int(np.clip(max(points[:, 0].max() for points in whole) + 1, 0, shape[1]))
+    top = int(np.clip(min(points[:, 1].min() for points in truncated), 0, shape[0]))
+    bottom = int(np.clip(max(points[:, 1].max() for points in truncated) + 1, top, shape[0]))
+    right = int(np.clip(max(points[:, 0].max() for points in truncated) + 1, 0, shape[1]))
     if bottom > top and right > 0:
         picture = Pictures.new("L", (right, bottom - top))
         pen = ImageDraw.Draw(picture)
-        for points in whole:
+        for points in truncated:
             pen.polygon([(x, y - top) for x, y in points.tolist()], outline=1, fill=1)
         mask[top:bottom, :right] = np.asarray(picture, np.uint8).view(bool)
     return mask
 
 
 def _span(start: float, length: float, size: int) -> slice:
-    """The pixels whose centres lie from `start` over `length`; the one that holds them all where that is none."""
+    """The pixels whose centres lie in the interval; if there are none, the pixel that contains its middle."""
     first, end = math.ceil(start - 0.5), math.ceil(start + length - 0.5)
     if first >= end:
         first = math.floor(start + length / 2)

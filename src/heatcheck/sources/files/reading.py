@@ -1,4 +1,4 @@
-"""Reading one image or mask file; whatever is wrong with it becomes one sentence that names the file."""
+"""Reads one image or mask file; every problem becomes one sentence that names the file."""
 
 import math
 import warnings
@@ -23,18 +23,18 @@ IMAGE_SUFFIXES = (*PICTURE_SUFFIXES, *DICOM_SUFFIXES, *NIFTI_SUFFIXES)
 _ONE_DOT = {ending for ending in IMAGE_SUFFIXES if ending.count(".") == 1}
 Colour = Literal["grey", "rgb"]
 Range = tuple[float, float]
-Stored = Num[np.ndarray, "channel *space"]  # as the file has it
+Stored = Num[np.ndarray, "channel *space"]  # values as in the file
 _ORIENTATION = 0x0112  # the EXIF tag
-_UNSEEN = 5  # grey levels by which the channels of a picture may differ before one calls it coloured
+_GREY_TOLERANCE = 5  # grey levels by which the channels of a grey image may differ
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # Pillow's names for more than 8 bits
 
 
 def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Range | None = None) -> Image:
-    """The image as float32 [channel, *space]: integers scaled to [0, 1], floats as they are.
+    """The image as float32 [channel, *space]: integers scaled to [0, 1], floats unchanged.
 
-    `name` is what errors call the file, so that no absolute path leaves this machine. `value_range` says which
-    stored values become 0 and 1; a 12-bit film in a 16-bit file is all but black without it. DICOM comes through its
-    own window unless a range is given; NIfTI keeps its own units (Hounsfield, say) unless a range is given.
+    Errors use `name`, so that no absolute path leaves this machine. `value_range` gives the stored values that become
+    0 and 1; without it a 12-bit film in a 16-bit file is nearly black. Without a range, DICOM is shown through its
+    window and NIfTI keeps its units (such as Hounsfield).
     """
     if _holds_dicom(path, name):
         return _finite(read_dicom(path, name, colour, value_range), name)
@@ -45,7 +45,9 @@ def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Rang
         low, high = value_range
         return _finite(((values.astype(np.float64) - low) / (high - low)).astype(np.float32), name)
     if values.dtype.kind in "iu" and values.dtype.itemsize > 2:
-        raise CaseError(f"{name} holds {values.dtype}, whose white is unknown; save it as uint8, uint16 or floats")
+        raise CaseError(
+            f"{name} holds {values.dtype}, for which the value of white is unknown; save it as uint8, uint16 or floats"
+        )
     scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1
     with np.errstate(over="ignore"):
         scaled = np.array(values, np.float32, order="C") / np.float32(scale)
@@ -53,59 +55,59 @@ def read_image(path: Path, name: str, colour: Colour = "grey", value_range: Rang
 
 
 def read_grey_film(path: Path, name: str) -> Image:
-    """The 8-bit film as float32 [1, row, column] in [0, 1], stored with one channel or with three alike.
+    """The 8-bit film as float32 [1, row, column] in [0, 1], stored with one channel or with three equal ones.
 
-    For data sets of 8-bit films: real colour is not a film, and what white is in a deeper file no one knows, because
-    films of 12 bits are stored in 16.
+    For data sets of 8-bit films: a coloured image is not a film, and in deeper files the value of white is unknown,
+    because 12-bit films are stored in 16 bits.
     """
     with _opened(path, name) as picture:
         deep = picture.mode in (*_DEEP, "F") or _is_deep_png(path)
         values = np.asarray(picture if deep or picture.mode == "L" else picture.convert("RGB"))
     if deep:
-        raise CaseError(f"{name} has more than 8 bits, so that its white is unknown; save it as 8-bit grey")
+        raise CaseError(f"{name} has more than 8 bits, so the value of white is unknown; save it as 8-bit grey")
     if values.ndim == 3:
-        apart = int(np.ptp(values, axis=2).max(initial=0))
-        if apart > _UNSEEN:
-            raise CaseError(f"{name} is in colour (channels differ by {apart} of 255); save it as 8-bit grey")
+        difference = int(np.ptp(values, axis=2).max(initial=0))
+        if difference > _GREY_TOLERANCE:
+            raise CaseError(f"{name} is in colour (channels differ by {difference} of 255); save it as 8-bit grey")
         values = np.round(values.mean(2)).astype(np.uint8)
     return np.array(values[None], np.float32, order="C") / np.float32(255)
 
 
 def _is_deep_png(path: Path) -> bool:
-    """Whether the file says that it is a PNG of 16 bits; Pillow drops the lower ones of colours without a word."""
+    """Whether the file is a 16-bit PNG, of which Pillow silently drops the lower bits of colours."""
     with path.open("rb") as file:
         head = file.read(25)
     return head.startswith(b"\x89PNG") and head[24:] == b"\x10"
 
 
 def is_image(path: Path) -> bool:
-    """Whether the file can be read as an image, by its ending; one without an ending must say that it is DICOM."""
+    """Whether the file is an image by its ending; without an ending it must have the DICOM signature."""
     known = path.name.lower().endswith(IMAGE_SUFFIXES)
     return path.is_file() and (known or (not path.suffix and is_dicom(path)))
 
 
 def without_ending(name: str) -> str:
-    """The name without the ending of an image file; other dots in it stay."""
+    """The name without the ending of an image file; other dots are kept."""
     stem, dot, ending = name.rpartition(".")
-    if dot and f".{ending.lower()}" in _ONE_DOT:  # the usual case, of which there may be a quarter of a million
+    if dot and f".{ending.lower()}" in _ONE_DOT:  # fast path: there may be a quarter of a million names
         return stem
     ending = next((ending for ending in reversed(IMAGE_SUFFIXES) if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)]
 
 
 def _holds_dicom(path: Path, name: str) -> bool:
-    """Whether the file is to be read as DICOM: by its ending, or without a known one by what it says of itself."""
+    """Whether the file is DICOM: by its ending, or without a known ending by its signature."""
     _require_content(path, name)
     lower = path.name.lower()
     return lower.endswith(DICOM_SUFFIXES) or (not lower.endswith(IMAGE_SUFFIXES) and is_dicom(path))
 
 
 def read_mask(path: Path, name: str, shape: tuple[int, ...] | None) -> Mask:
-    """The pixels above 0, which must lie on the image's grid where that is known."""
+    """The pixels above 0; raises CaseError unless they have the image's shape, if given."""
     _require_content(path, name)
     if is_nifti(path):
         values = read_nifti(path, name)
-    elif path.suffix.lower() == ".npy":  # only the image tells channels from slices
+    elif path.suffix.lower() == ".npy":  # only the shape of the image distinguishes channels from slices
         values = _with_channels(_array(path, name), 2 if shape is None else len(shape))
     else:
         values = _read_picture(path, name, "grey")
@@ -118,7 +120,7 @@ def read_mask(path: Path, name: str, shape: tuple[int, ...] | None) -> Mask:
 
 
 def image_shape(path: Path, name: str) -> tuple[int, ...]:
-    """Rows and columns of an image, or the axes of a volume, from its header alone."""
+    """Rows and columns of an image, or the axes of a volume, from the header alone."""
     if _holds_dicom(path, name):
         return dicom_shape(path, name)
     if is_nifti(path):
@@ -126,12 +128,12 @@ def image_shape(path: Path, name: str) -> tuple[int, ...]:
     if path.suffix.lower() == ".npy":
         return tuple(_read_array(path, name).shape[1:])
     with _opened(path, name) as picture:
-        turned = picture.format == "JPEG" and picture.getexif().get(_ORIENTATION, 1) >= 5  # the camera lay on its side
+        turned = picture.format == "JPEG" and picture.getexif().get(_ORIENTATION, 1) >= 5  # turned by 90°
         return (picture.width, picture.height) if turned else (picture.height, picture.width)
 
 
 def image_affine(path: Path, name: str) -> Affine | None:
-    """Where the pixels or voxels lie in the patient, from the header alone; None where the file does not say it."""
+    """The position of pixels or voxels in the patient, from the header alone; None if the file does not state it."""
     if _holds_dicom(path, name):
         return dicom_affine(path, name)
     return voxel_grid(path, name).affine if is_nifti(path) else None
@@ -160,22 +162,22 @@ def _require_content(path: Path, name: str) -> None:
 
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[Pictures.Image]:
-    """The picture; whatever Pillow finds wrong with it while it is open becomes a CaseError."""
+    """The opened image; any error while it is open becomes a CaseError."""
     _require_content(path, name)
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"PIL\.")  # odd metadata does not concern the reader
+            warnings.filterwarnings("ignore", module=r"PIL\.")  # odd metadata does not matter here
             with Pictures.open(path) as picture:
                 _require_sane_size(picture)
                 yield picture
     except UnidentifiedImageError as error:
-        raise CaseError(f"{name} is not an image, whatever its ending says; export it again") from error
-    except Exception as error:  # damaged bytes make decoders raise anything
+        raise CaseError(f"{name} is not an image despite its ending; export it again") from error
+    except Exception as error:  # decoders raise anything on damaged bytes
         raise CaseError(f"{name} cannot be read ({_reason(error, path, name)}); copy or export it again") from error
 
 
 def _require_sane_size(picture: Pictures.Image) -> None:
-    """Pillow only warns, and filters of warnings do not hold when several threads read."""
+    """Raise ValueError for too many pixels: Pillow only warns, and warning filters are not thread-safe."""
     if picture.width * picture.height > (Pictures.MAX_IMAGE_PIXELS or math.inf):
         raise ValueError(f"{_size((picture.height, picture.width))} pixels are too many")
 
@@ -194,7 +196,7 @@ def _read_picture(path: Path, name: str, colour: Colour) -> Stored:
 
 
 def _narrowed(values: np.ndarray) -> np.ndarray:
-    """The same values as uint16 where they fit: Pillow hands some 16-bit pictures over as 32-bit integers."""
+    """The values as uint16 if they fit, because Pillow returns some 16-bit images as 32-bit integers."""
     fits = values.dtype.kind == "i" and values.min() >= 0 and values.max() <= np.iinfo(np.uint16).max
     return values.astype(np.uint16) if fits else values
 
@@ -204,7 +206,7 @@ def _read_array(path: Path, name: str) -> Stored:
 
 
 def _with_channels(values: np.ndarray, axes: int) -> Stored:
-    """The array with an axis of channels before those of space, of which there are so many."""
+    """The array with a channel axis before its `axes` spatial axes."""
     return values if values.ndim > axes else values[None]
 
 
@@ -213,12 +215,12 @@ def _array(path: Path, name: str) -> np.ndarray:
     try:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)  # pickled arrays could run code
-    except Exception as error:  # damaged bytes make NumPy raise anything
+    except Exception as error:  # NumPy raises anything on damaged bytes
         why = _reason(error, path, name)
         raise CaseError(f"{name} is not a plain .npy array ({why}); save it again with numpy.save") from error
     if values.ndim not in (2, 3, 4):
         raise CaseError(
-            f"{name} has {values.ndim} axes; save rows × columns, channels × rows × columns or, of a volume, "
+            f"{name} has {values.ndim} axes; save rows × columns, channels × rows × columns or, for a volume, "
             "channels × its three axes"
         )
     if values.dtype.kind not in "biuf":

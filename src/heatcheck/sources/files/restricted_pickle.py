@@ -1,8 +1,8 @@
-"""Pickled map files from strangers, read without running what they may carry.
+"""Reads pickled map files from untrusted sources without running code in them.
 
-They were written by plain `pickle.dump`, so torch's own restricted loader cannot read them. A pickle can call anything
-it can name: here it can name three things, and each is replaced by a function of ours. The numbers of a tensor are a
-file inside the file, which torch's restricted loader reads.
+They were written by plain `pickle.dump`, so torch's restricted loader cannot read them. A pickle can call anything
+that it can name; here only three names are allowed, and each is replaced by a safe function. The numbers of a tensor
+are a file inside the file, which torch's restricted loader reads.
 """
 
 import io
@@ -22,11 +22,11 @@ from heatcheck.core.errors import InputError, briefly
 
 
 class _RefusedError(Exception):
-    """A pickle names something that is not a part of a map."""
+    """A pickle names something that no map contains."""
 
 
 def read_pickle(path: Path) -> Mapping[str, Any]:
-    """The dictionary in a pickled map file; raises InputError, with the file's name, instead of running anything."""
+    """The dictionary in a pickled map file; raises InputError instead of running code."""
     try:
         content = _MapUnpickler(io.BytesIO(path.read_bytes())).load()
     except OSError as error:
@@ -41,10 +41,10 @@ def read_pickle(path: Path) -> Mapping[str, Any]:
 
 
 class _MapUnpickler(pickle.Unpickler):
-    """Reads numbers, texts, containers and tensors; anything else that could be called is refused."""
+    """Reads numbers, texts, containers and tensors, and refuses to call anything else."""
 
-    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - pickle's own signature
-        """One of the three things a stored tensor is rebuilt with."""
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - the signature of pickle
+        """One of the three functions that rebuild a stored tensor."""
         try:
             return _ALLOWED[module, name]
         except KeyError:
@@ -52,14 +52,14 @@ class _MapUnpickler(pickle.Unpickler):
 
 
 def _storage(content: bytes) -> Tensor:
-    """The numbers of an inner file, as a flat tensor; torch's restricted loader refuses code inside it."""
+    """The numbers of an inner file as a flat tensor; torch's restricted loader refuses code in it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's remarks on old formats
+            warnings.simplefilter("ignore")  # torch warns about old formats
             loaded = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        named = re.search(r"GLOBAL ([\w.]+)", str(error))
-        raise _RefusedError(f"{named[1] if named else 'code'} from inside its tensor") from error
+        match = re.search(r"GLOBAL ([\w.]+)", str(error))
+        raise _RefusedError(f"{match[1] if match else 'code'} from inside its tensor") from error
     storage = getattr(loaded, "_untyped_storage", None)
     if storage is None:
         raise ValueError("a tensor's numbers are missing")
@@ -68,17 +68,17 @@ def _storage(content: bytes) -> Tensor:
 
 
 def _tensor(flat: Tensor, offset: int, size: Sequence[int], stride: Sequence[int], *rest: object) -> Tensor:
-    """The tensor as it was stored; its shape cannot claim more numbers than there are."""
+    """The stored tensor; refuses a shape that needs more numbers than the file holds."""
     numbers = all(isinstance(n, int) and n >= 0 for n in (offset, *size, *stride))
     if not numbers or prod(size) > flat.numel() - offset:
         raise ValueError("a tensor claims more numbers than the file holds")
-    seen = torch.as_strided(flat, tuple(size), tuple(stride), offset)
-    facts = rest[2] if len(rest) > 2 else None  # after what is about gradients
-    if not facts:
-        return seen
-    if facts == {"neg": True}:  # the numbers are stored with the other sign
-        return -seen
-    raise ValueError("a tensor is stored in a form that is not known here")
+    tensor = torch.as_strided(flat, tuple(size), tuple(stride), offset)
+    flags = rest[2] if len(rest) > 2 else None  # after the arguments about gradients
+    if not flags:
+        return tensor
+    if flags == {"neg": True}:  # the numbers are stored with the opposite sign
+        return -tensor
+    raise ValueError("a tensor is stored in an unknown form")
 
 
 _ALLOWED = {

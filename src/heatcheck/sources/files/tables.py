@@ -1,4 +1,4 @@
-"""Reading a CSV file; whatever is wrong with it becomes one sentence that names file and line."""
+"""Reads CSV files; every problem becomes one sentence that names file and line."""
 
 import csv
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heatcheck.core.errors import InputError
 
-Rows = Iterator[tuple[int, list[str]]]  # a row's line number and its cells
+Rows = Iterator[tuple[int, list[str]]]  # line number and cells of each row
 
 
 @contextmanager
@@ -19,15 +19,17 @@ def csv_rows(path: Path) -> Iterator[tuple[list[str], Rows]]:
             header = [name.strip() for name in next(lines, [])]
             if "" in header or len(set(header)) < len(header):
                 names = ", ".join(header)
-                raise InputError(f"{path}: two columns have one name, or one has none ({names}); rename it")
-            yield header, ((lines.line_num, _whole(row, len(header), path, lines.line_num)) for row in lines if row)
+                raise InputError(f"{path}: column names must be unique and not empty, got {names}; rename them")
+            yield header, ((lines.line_num, _checked(row, len(header), path, lines.line_num)) for row in lines if row)
     except (csv.Error, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path} is not a readable CSV file ({error}); export it again as UTF-8") from error
 
 
-def _whole(row: list[str], cells: int, path: Path, line: int) -> list[str]:
+def _checked(row: list[str], cells: int, path: Path, line: int) -> list[str]:
     if len(row) != cells:
-        raise InputError(f"{path}, line {line}: another number of cells than the header; correct the line")
+        raise InputError(
+            f"{path}, line {line}: another number of cells than the header ({len(row)}, not {cells}); correct the line"
+        )
     return row
 
 

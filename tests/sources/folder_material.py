@@ -49,7 +49,7 @@ def by_case(source):
 
 
 def refusal(root, labels=None, **settings):
-    """The sentence with which the folder is refused before any work."""
+    """The error message with which the folder is refused before any work."""
     with pytest.raises(InputError) as caught:
         opened(root, labels, **settings).index()
     assert "\n" not in str(caught.value)

@@ -22,7 +22,7 @@ def published(tmp_path_factory, golden):
 
 @pytest.fixture
 def tree(tmp_path, published):
-    """A copy that a test may spoil."""
+    """A copy that a test may damage."""
     return shutil.copytree(published, tmp_path / "tree")
 
 
@@ -60,7 +60,7 @@ def test_the_published_tree_is_read(published, golden):
             assert key.labels[finding] == 1
 
 
-def test_second_readers_are_one_reading_with_points(published, golden):
+def test_human_readers_are_one_reading_with_points(published, golden):
     source = opened(published)
     drawn = read_annotations(golden / "data/hb_annotations.json")
     points = json.loads((golden / "data/hb_salient_pt.json").read_text())
@@ -70,20 +70,22 @@ def test_second_readers_are_one_reading_with_points(published, golden):
         assert reading.reader == HUMAN
         assert reading.outlined == (key.case in drawn.images)
         assert set(reading.masks) == set(drawn.findings_of(key.case))
-        found = {name: [list(point.position[::-1]) for point in marked] for name, marked in reading.points.items()}
-        assert found == points.get(key.case, {})
+        points_read = {
+            name: [list(point.position[::-1]) for point in marked] for name, marked in reading.points.items()
+        }
+        assert points_read == points.get(key.case, {})
         missing += not reading.outlined
     assert missing == 4
 
 
-def test_a_film_the_truth_does_not_name_has_labels_alone(published, golden):
+def test_a_film_without_truth_has_only_labels(published, golden):
     source = opened(published)
     for case in json.loads((golden / "data/manifest.json").read_text())["no_ground_truth"]:
         key = by_case(source)[case]
         assert source.load(key).truth == source.truth(key) == {}
 
 
-def test_run_length_codes_serve_where_the_outlines_are_not_there(tree, golden):
+def test_run_length_codes_replace_missing_outlines(tree, golden):
     source = opened(tree)
     expected = {key.case: source.truth(key) for key in source.index()}
     for whose in ("gt", "hb"):
@@ -99,12 +101,12 @@ def test_run_length_codes_serve_where_the_outlines_are_not_there(tree, golden):
         assert all(np.array_equal(mask, expected[key.case][name]) for name, mask in case.truth.items())
 
 
-def test_views_are_told_apart_by_column_or_name(published, tmp_path, golden):
+def test_views_are_distinguished_by_column_or_name(published, tmp_path, golden):
     everything = [key.case for key in opened(published).index()]
     by_name = {views: [key.case for key in opened(published, views=views).index()] for views in ("frontal", "lateral")}
     assert sorted(by_name["frontal"] + by_name["lateral"]) == everything
     assert by_name["lateral"] == [case for case in everything if case.endswith("lateral")]
-    other = write_tree(tmp_path / "val", golden, "val")  # with the columns beside the labels
+    other = write_tree(tmp_path / "val", golden, "val")  # with the columns next to the labels
     assert [key.case for key in opened(other, split="val", views="lateral").index()] == by_name["lateral"]
     table = other / "CheXpert/val_labels.csv"
     table.write_text(table.read_text().replace("Lateral,", "Frontal,").replace("Frontal/Frontal", "Frontal/Lateral"))
@@ -149,7 +151,7 @@ def test_the_first_editions_layout_is_read_too(tmp_path, golden):
     assert source.load(source.index()[0]).readings == ()
 
 
-def test_chexpert_alone_serves_where_only_labels_are_wanted(tree):
+def test_chexpert_alone_suffices_for_labels(tree):
     shutil.rmtree(tree / "CheXlocalize")
     sentence = refusal(tree)
     assert "CheXlocalize has no gt_annotations_test.json or gt_segmentations_test.json" in sentence
@@ -218,24 +220,24 @@ def cut_off(tree):
         (other_images, "hb_annotations_test.json names none of the images of"),
         (other_points, "hb_salient_pt_test.json names none of the images of"),
         (foreign_finding, "gt_annotations_test.json: unknown finding 'Tuberculosis'; "),
-        (foreign_column, "test_labels.csv: 'Tuberculosis' is no label of CheXpert"),
-        (lost_column, "test_labels.csv: 'Oedema' is no label of CheXpert; did you mean 'Edema'?"),
-        (short_path, "'view1_frontal.jpg' is no path such as"),
+        (foreign_column, "test_labels.csv: 'Tuberculosis' is not a label of CheXpert"),
+        (lost_column, "test_labels.csv: 'Oedema' is not a label of CheXpert; did you mean 'Edema'?"),
+        (short_path, "'view1_frontal.jpg' is not a path such as"),
         (no_paths, "test_labels.csv is not CheXpert's table"),
         (twice, "'patient90001_study1_view1_frontal' is listed twice"),
         (cut_off, "gt_annotations_test.json is not readable JSON"),
     ],
 )
-def test_a_tree_no_one_can_use_is_refused_in_one_line(tree, spoil, words):
+def test_an_unusable_tree_is_refused_in_one_line(tree, spoil, words):
     spoil(tree)
     assert words in refusal(tree)
 
 
-def test_a_root_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_root_is_refused(tmp_path):
     assert "nowhere: no such folder" in refusal(tmp_path / "nowhere")
 
 
-def test_one_film_of_another_size_or_with_another_label_fails_alone(tree):
+def test_one_film_of_another_size_or_with_another_label_fails_by_itself(tree):
     write_film(tree / "CheXpert/test/patient90001/study1/view1_frontal.jpg", (20, 30))
     rewrite(
         tree / "CheXlocalize/gt_annotations_test.json",
@@ -273,7 +275,7 @@ def test_the_index_of_many_films_is_quick_and_small_and_opens_none(tmp_path, mon
     monkeypatch.setattr("heatcheck.sources.chexlocalize.read_image", lambda *_: pytest.fail("a film was opened"))
     start = time.perf_counter()
     opened(tmp_path, split="train").index()
-    assert time.perf_counter() - start < 2  # a tenth of CheXpert, four times as long where others use the machine
+    assert time.perf_counter() - start < 2  # a tenth of CheXpert, with a factor of four for busy machines
     tracemalloc.start()
     source = opened(tmp_path, split="train", findings="all")
     source.index()
@@ -282,18 +284,18 @@ def test_the_index_of_many_films_is_quick_and_small_and_opens_none(tmp_path, mon
     assert peak < 30e6
 
 
-def test_patients_can_be_divided_by_chance_and_the_parts_share_none(published):
-    whole = opened(published).index()
+def test_patients_can_be_divided_at_random_and_the_parts_share_none(published):
+    everyone = opened(published).index()
     parts = [opened(published, patients=ends).index() for ends in ((0, 0.5), (0.5, 1))]
-    assert sorted([*parts[0], *parts[1]], key=lambda key: key.case) == list(whole)
+    assert sorted([*parts[0], *parts[1]], key=lambda key: key.case) == list(everyone)
     patients = [{key.patient for key in part} for part in parts]
     assert all(patients)
     assert not patients[0] & patients[1]
     assert opened(published, patients=(0, 0.5)).index() == parts[0]
 
 
-def test_a_part_without_patients_and_ends_that_are_no_part_are_refused(published):
-    assert "has no patient from 0.5 to 0.500001; set wider `patients`" in refusal(published, patients=(0.5, 0.500001))
+def test_a_range_without_patients_and_an_invalid_range_are_refused(published):
+    assert "has no patient from 0.5 to 0.500001; widen `patients`" in refusal(published, patients=(0.5, 0.500001))
     for wrong in ((0.5, 0.5), (0.9, 0.1), (0, 2), (-1, 1)):
         with pytest.raises(ValueError, match="patients"):
             CheXlocalizeSettings(root=published, patients=wrong)

@@ -27,7 +27,7 @@ def write(path, pixels):
 
 @pytest.fixture
 def data(tmp_path):
-    """Twenty films a class with gaps between their numbers, each with a lung mask of another size, in colour."""
+    """Twenty films per class with gaps between their numbers, each with a lung mask of another size, in colour."""
     folder = tmp_path / "COVID-19_Radiography_Dataset"
     for name in CLASSES.values():
         mask = np.zeros((8, 8, 3), np.uint8)
@@ -59,7 +59,7 @@ def key_of(source, case):
     return next(key for key in source.index() if key.case == case)
 
 
-def test_every_film_is_of_one_class_and_its_own_patient(data):
+def test_every_film_has_one_class_and_is_a_separate_patient(data):
     source = opened(data)
     assert source.findings == tuple(CLASSES)
     keys = source.index()
@@ -68,7 +68,7 @@ def test_every_film_is_of_one_class_and_its_own_patient(data):
         assert tuple(key.labels) == source.findings
         assert key.case.rpartition("-")[0] == CLASSES[class_of(key)]
         assert key.patient == key.case
-    assert key_of(source, "Viral Pneumonia-4")  # the space stays
+    assert key_of(source, "Viral Pneumonia-4")  # the space is kept
 
 
 def test_a_film_is_grey_in_zero_to_one_and_has_no_truth(data):
@@ -89,9 +89,9 @@ def test_the_published_set_is_split_as_published():
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 20, 30, 130, 250, 1345])
-def test_splits_of_any_class_are_rounded_down_and_leave_out_nobody(count):
+def test_splits_of_any_class_are_rounded_down_and_leave_out_no_film(count):
     parts = [range(count)[_share(count, split)] for split in ("training", "validation", "test")]
-    assert [place for part in parts for place in part] == list(range(count))
+    assert [index for part in parts for index in part] == list(range(count))
     assert [len(part) for part in parts[:2]] == [count * 70 // 100, count * 15 // 100]
 
 
@@ -102,7 +102,7 @@ def test_splits_share_no_film_and_together_are_all(data):
     assert sorted(key.case for part in parts for key in part) == [key.case for key in opened(data).index()]
 
 
-def test_the_split_is_drawn_by_its_seed_for_each_class_by_itself(data):
+def test_the_split_is_drawn_by_its_seed_for_each_class_separately(data):
     def numbers(seed, name):
         cases = [key.case for key in opened(data, split="test", split_seed=seed).index() if class_of(key) == name]
         return {case.rpartition("-")[2] for case in cases}
@@ -112,19 +112,19 @@ def test_the_split_is_drawn_by_its_seed_for_each_class_by_itself(data):
     assert numbers(0, "COVID") != numbers(0, "Normal")
 
 
-def test_the_split_goes_by_number_whatever_the_file_system_says(data, monkeypatch):
-    """Number 10 comes after 4: sorted as text it would come before, and the split would be another."""
+def test_the_split_depends_on_numbers_not_on_the_order_of_files(data, monkeypatch):
+    """Number 10 comes after 4: sorted as text it would come before, and the split would differ."""
     films = sorted(range(1, 61, 3))
-    asked = []
+    counts = []
 
     class Backwards:
         def permutation(self, count):
-            asked.append(count)
+            counts.append(count)
             return np.arange(count)[::-1]
 
     monkeypatch.setattr("heatcheck.sources.covid_radiography.generator_for", lambda *_: Backwards())
     keys = opened(data, split="test").index()
-    assert asked == [20] * 4
+    assert counts == [20] * 4
     assert {key.case for key in keys if class_of(key) == "COVID"} == {f"COVID-{number}" for number in films[:3]}
 
 
@@ -137,7 +137,7 @@ def test_lungs_are_the_nearest_pixels_of_their_mask(data):
     np.testing.assert_array_equal(lungs, cv2.resize(stored, (13, 12), interpolation=cv2.INTER_NEAREST_EXACT) > 0)
 
 
-def test_a_missing_mask_stops_nobody_but_who_asks_for_it(data):
+def test_a_missing_mask_matters_only_when_it_is_requested(data):
     (data / "COVID/masks/COVID-4.png").unlink()
     source = opened(data)
     key = key_of(source, "COVID-4")
@@ -146,7 +146,7 @@ def test_a_missing_mask_stops_nobody_but_who_asks_for_it(data):
         source.lungs(key)
 
 
-def test_no_masks_at_all_are_as_good(data):
+def test_masks_may_be_missing_altogether(data):
     for name in CLASSES.values():
         for path in (data / name / "masks").iterdir():
             path.unlink()
@@ -154,26 +154,26 @@ def test_no_masks_at_all_are_as_good(data):
     assert len(opened(data).index()) == 80
 
 
-def test_a_mask_without_image_tells_of_an_incomplete_copy(data):
+def test_a_mask_without_image_reveals_an_incomplete_copy(data):
     (data / "Normal/images/Normal-10.png").unlink()
     sentence = refusal(data)
-    assert sentence.startswith(f"{data / 'Normal'}: the mask Normal-10.png has no image, so that the copy is not")
+    assert sentence.startswith(f"{data / 'Normal'}: the mask Normal-10.png has no image, so the copy is incomplete")
     assert "remove the mask if" in sentence
     (data / "Normal/images/Normal-4.png").unlink()
     assert "the mask Normal-4.png and 1 more have no images" in refusal(data)
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     assert "nowhere: no such folder" in refusal(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("below", ["..", "COVID", "Viral Pneumonia/images", "Normal/masks"])
-def test_who_points_too_high_or_too_deep_is_told_the_folder(data, below):
+def test_a_folder_above_or_below_the_right_one_gets_a_suggestion(data, below):
     sentence = refusal((data / below).resolve())
-    assert sentence.endswith(f"is not the folder that holds the classes; say `folder: {data}`")
+    assert sentence.endswith(f"is not the folder of the classes; set `folder: {data}`")
 
 
-def test_a_relative_folder_is_taken_from_the_specs(data, monkeypatch):
+def test_a_relative_folder_starts_at_the_spec(data, monkeypatch):
     settings = CovidRadiographySettings(folder=data.name).resolved(data.parent)
     assert len(CovidRadiography(settings).index()) == 80
     monkeypatch.chdir(data / "COVID")
@@ -219,12 +219,12 @@ def foreign_class(data):
         (foreign_class, "images: 'Normal-500.png' is not named like COVID-1.png; rename or remove it"),
     ],
 )
-def test_a_folder_no_one_can_use_is_refused_in_one_line(data, spoil, words):
+def test_an_unusable_folder_is_refused_in_one_line(data, spoil, words):
     spoil(data)
     assert words in refusal(data)
 
 
-def test_what_file_managers_leave_is_passed_over(data):
+def test_files_of_file_managers_are_ignored(data):
     (data / "COVID/images/.DS_Store").write_bytes(b"")
     (data / "COVID/images/._COVID-1.png").write_bytes(b"")
     (data / "COVID/images/Thumbs.db").write_bytes(b"")
@@ -236,17 +236,17 @@ def test_a_class_too_small_for_its_split_is_refused(data, split, kept):
     for what in ("images", "masks"):
         for path in sorted((data / "COVID" / what).iterdir())[kept:]:
             path.unlink()
-    assert f"COVID has {kept} images, too few for one of them to be in the {split} split" in refusal(data, split=split)
+    assert f"COVID has {kept} images, too few for the {split} split" in refusal(data, split=split)
     assert len(opened(data, split="test").index()) > 9
 
 
-def test_three_channels_alike_are_grey_and_colour_fails_alone(data):
-    alike = np.repeat(FILM[..., None], 3, 2)
-    nearly = alike.copy()
+def test_three_equal_channels_are_grey_and_only_a_colour_film_fails(data):
+    equal = np.repeat(FILM[..., None], 3, 2)
+    nearly = equal.copy()
     nearly[0, 0] = (3, 4, 5)
-    painted = alike.copy()
-    painted[5, 5] = (200, 20, 20)
-    for number, pixels in ((1, alike), (4, nearly), (7, painted)):
+    coloured = equal.copy()
+    coloured[5, 5] = (200, 20, 20)
+    for number, pixels in ((1, equal), (4, nearly), (7, coloured)):
         write(data / f"Viral Pneumonia/images/Viral Pneumonia-{number}.png", pixels)
     source = opened(data)
     grey = source.load(key_of(source, "Normal-1")).image
@@ -260,7 +260,7 @@ def test_three_channels_alike_are_grey_and_colour_fails_alone(data):
         source.load(key_of(source, "Viral Pneumonia-7"))
 
 
-def test_a_deeper_film_fails_alone(data):
+def test_only_a_deeper_film_fails(data):
     write(data / "COVID/images/COVID-1.png", FILM.astype(np.uint16) * 16)
     cv2.imwrite(str(data / "COVID/images/COVID-4.png"), np.full((12, 13, 3), 4095, np.uint16))
     source = opened(data)
@@ -272,7 +272,7 @@ def test_a_deeper_film_fails_alone(data):
     assert source.load(key_of(source, "COVID-7"))
 
 
-def test_a_damaged_film_fails_alone(data):
+def test_only_a_damaged_film_fails(data):
     path = data / "COVID/images/COVID-1.png"
     path.write_bytes(path.read_bytes()[:50])
     (data / "COVID/images/COVID-4.png").write_bytes(b"")
@@ -303,4 +303,4 @@ def test_the_index_of_the_published_set_is_quick_and_opens_no_film(tmp_path, mon
     monkeypatch.setattr("heatcheck.sources.covid_radiography.read_grey_film", lambda *_: pytest.fail("a film was read"))
     start = time.perf_counter()
     assert len(opened(tmp_path, split="training").index()) == sum(n // 16 * 70 // 100 for n in PUBLISHED.values())
-    assert time.perf_counter() - start < 1  # a sixteenth of the set, where others use the machine
+    assert time.perf_counter() - start < 1  # a sixteenth of the set, on a busy machine

@@ -24,7 +24,7 @@ def test_index_holds_every_row_of_the_labels_sorted_by_id(data):
     assert same(keys[2].labels.values(), [1, 0])
 
 
-def test_image_without_a_patient_is_its_own_patient(data):
+def test_image_without_a_patient_is_a_separate_patient(data):
     assert [key.patient for key in opened(data, "image,Edema\na,1\nb,0\n").index()] == ["a", "b"]
     keys = by_case(opened(data, "image,patient,Edema\na,,1\nb, p7 ,0\n"))
     assert (keys["a"].patient, keys["b"].patient) == ("a", "p7")
@@ -38,7 +38,7 @@ def test_labels_may_name_images_with_or_without_an_ending(data, ending):
     assert source.load(key).image.shape == (1, *SHAPE)
 
 
-def test_id_with_a_dot_that_is_no_ending_keeps_it(data):
+def test_a_dot_that_is_not_an_ending_is_kept(data):
     write_picture(data / "images/scan.v2.png")
     source = opened(data, "image,Edema\nscan.v2,0\n")
     (key,) = source.index()
@@ -57,7 +57,7 @@ def test_label_is_present_absent_uncertain_or_unknown(data, cell, label):
 
 
 @pytest.mark.parametrize("cell", ["2", "yes", "0.5", "positive"])
-def test_label_that_means_nothing_is_refused_with_its_line(data, cell):
+def test_unknown_label_is_refused_with_its_line(data, cell):
     sentence = refusal(data, f"image,Edema\na,1\n\nb,{cell}\n")
     assert f"labels.csv, line 4: Edema is {cell!r}; expected 1, 0, blank or -1" in sentence
 
@@ -71,7 +71,7 @@ def test_chexperts_name_of_airspace_opacity_is_understood(data):
     assert list(source.truth(source.index()[0])) == ["Airspace Opacity"]
 
 
-def test_colour_images_keep_their_channels_when_asked(data):
+def test_colour_images_keep_their_channels_on_request(data):
     Pictures.fromarray(np.full((*SHAPE, 3), (200, 100, 0), np.uint8)).save(data / "images/a.png")
     key = by_case(opened(data, masks="masks"))["a"]
     assert opened(data, masks="masks").load(key).image.shape == (1, *SHAPE)
@@ -80,7 +80,7 @@ def test_colour_images_keep_their_channels_when_asked(data):
     )
 
 
-def test_two_images_with_one_id_are_refused(data):
+def test_two_images_with_the_same_id_are_refused(data):
     write_picture(data / "images/a.bmp")
     assert refusal(data, masks="masks") == "a.bmp and a.png are two images with the same id; rename one"
 
@@ -96,14 +96,14 @@ def test_line_with_another_number_of_cells_is_refused_with_its_number(data, row)
     assert "labels.csv, line 4: another number of cells than the header" in sentence
 
 
-def test_byte_order_mark_and_spaces_around_the_names_of_columns_do_no_harm(data):
+def test_byte_order_mark_and_spaces_around_the_names_of_columns_are_ignored(data):
     source = opened(data, "\ufeffimage, Edema \na,1\n")
     assert source.findings == ("Edema",)
     assert by_case(source)["a"].labels == {"Edema": 1}
 
 
 @pytest.mark.parametrize("header", ["image,Edema,Edema", "image,Edema,", ",image,Edema"])
-def test_columns_that_cannot_be_told_apart_are_refused(data, header):
+def test_columns_without_unique_names_are_refused(data, header):
     assert "column names must be unique and not empty" in refusal(data, f"{header}\na,1,1\n")
 
 
@@ -121,7 +121,7 @@ def test_labels_without_findings_are_refused(data):
 
 
 @pytest.mark.parametrize("content", [b"image,Edema\n\xff\xfe,1\n", b'image,Edema\n"a,1\n'])
-def test_file_that_is_no_csv_is_refused(tmp_path, content):
+def test_file_that_is_not_csv_is_refused(tmp_path, content):
     (tmp_path / "broken.csv").write_bytes(content)
     with pytest.raises(InputError, match=r"broken\.csv is not a readable CSV file \(.*\); export it again as UTF-8"):
         read_csv(tmp_path / "broken.csv")
@@ -151,7 +151,7 @@ def test_missing_labels_and_images_are_refused(data):
     assert "images holds no images (.png, " in refusal(data, masks="masks")
 
 
-def test_image_that_is_listed_and_missing_is_an_error_of_that_case_alone(data):
+def test_a_listed_but_missing_image_is_an_error_of_that_case_only(data):
     source = opened(data, "image,Edema\na,1\nlost.png,1\n", masks="masks")
     keys = by_case(source)
     for attempt in (source.load, source.truth):
@@ -160,7 +160,7 @@ def test_image_that_is_listed_and_missing_is_an_error_of_that_case_alone(data):
     assert source.load(keys["a"]).truth
 
 
-def test_paths_of_the_spec_start_where_the_spec_lies(tmp_path):
+def test_paths_are_relative_to_the_spec(tmp_path):
     settings = FolderSettings(
         images="i", labels="l.csv", masks="/elsewhere/m", readers={"one": "r"}, points="p.csv"
     ).resolved(tmp_path)
@@ -169,11 +169,11 @@ def test_paths_of_the_spec_start_where_the_spec_lies(tmp_path):
     assert str(settings.masks) == "/elsewhere/m"
     assert settings.readers == {"one": tmp_path / "r"}
     assert settings.points == tmp_path / "p.csv"
-    bare = FolderSettings(images="i").resolved(tmp_path)
-    assert (bare.labels, bare.masks, bare.points, bare.readers) == (None, None, None, {})
+    minimal = FolderSettings(images="i").resolved(tmp_path)
+    assert (minimal.labels, minimal.masks, minimal.points, minimal.readers) == (None, None, None, {})
 
 
-def test_hidden_files_are_no_images(tmp_path):
+def test_hidden_files_are_ignored(tmp_path):
     picture = Pictures.new("L", (4, 4))
     for name in ("a.png", "._a.png", ".ipynb_checkpoints/b.png"):
         (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)

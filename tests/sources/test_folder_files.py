@@ -1,4 +1,4 @@
-"""Truth, readers, points and labels of a folder in the files of other data sets."""
+"""Truth, readers, points and labels of a folder in the formats of other data sets."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def test_truth_may_be_outlines_and_their_number_is_known(data):
     assert source.load(keys["b"]).truth == source.truth(keys["b"]) == {}
 
 
-def test_truth_of_another_size_fails_that_case_alone(data):
+def test_truth_of_another_size_fails_only_that_case(data):
     write_json(data / "truth.json", {"a": {"img_size": SHAPE[::-1], "Edema": [SQUARE]}, "b": {"img_size": SHAPE}})
     source = opened(data, truth="truth.json")
     for attempt in (source.load, source.truth):
@@ -66,7 +66,7 @@ def test_a_name_that_fits_several_images_fits_none(data):
 
 def test_two_names_of_one_image_are_refused(data):
     (data / "boxes.csv").write_text("image,finding,x,y,w,h\nc.png,Mass,2,1,3,2\nward 2/c,Mass,1,1,1,1\n")
-    assert "'c' and 'ward 2/c' are marks on one image" in refusal(data, truth="boxes.csv")
+    assert "'c' and 'ward 2/c' mark the same image" in refusal(data, truth="boxes.csv")
 
 
 def test_readers_may_be_files_and_their_points_json(data):
@@ -137,7 +137,7 @@ def test_the_stamp_changes_with_any_file(data):
     assert len({before, after, opened(data, truth="truth.json").stamp()}) == 3
 
 
-def test_volume_keeps_where_it_lies_in_the_patient(tmp_path):
+def test_volume_keeps_its_position_in_the_patient(tmp_path):
     affine = np.array([[0, 0, -2.0, 90], [-1.5, 0, 0, 80], [0, 3.0, 0, -70], [0, 0, 0, 1]])
     (tmp_path / "images").mkdir()
     voxels = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -13,7 +13,7 @@ from heatcheck.sources.folder import FolderSettings, FolderSource
 __all__ = ["data"]  # a fixture
 
 
-def test_labels_come_from_the_masks_where_there_is_no_table(data):
+def test_labels_come_from_the_masks_without_a_table(data):
     keys = by_case(opened(data, masks="masks"))
     assert list(keys) == ["a", "b", "ward 2/c"]
     assert same(keys["a"].labels.values(), [1, 1])
@@ -34,7 +34,7 @@ def test_case_holds_pixels_and_the_masks_of_its_findings(data):
     assert other.readings == ()
 
 
-def test_an_empty_mask_is_no_truth_whatever_the_label(data):
+def test_an_empty_mask_is_not_truth_whatever_the_label(data):
     shape = size_of(data / "images/a.png")
     Pictures.new("L", shape).save(data / "masks/Lesion/a.png")
     for label in ("0", "", "1"):
@@ -53,7 +53,7 @@ def test_a_mask_with_an_unknown_label_is_truth_and_one_with_label_0_is_a_contrad
         source.load(source.index()[0])
 
 
-def test_without_labels_an_empty_mask_says_absent(data):
+def test_without_labels_an_empty_mask_means_absent(data):
     shape = size_of(data / "images/a.png")
     Pictures.new("L", shape).save(data / "masks/Lesion/a.png")
     source = FolderSource(FolderSettings(images=data / "images", masks=data / "masks"))
@@ -100,13 +100,13 @@ def test_masks_are_found_in_any_lossless_format(data, suffix):
     np.testing.assert_array_equal(source.truth(by_case(source)["a"])["Edema"], np.eye(*SHAPE, dtype=bool))
 
 
-def test_mask_folder_of_a_finding_that_is_no_column_is_left_alone(data):
+def test_mask_folder_of_a_finding_without_a_column_is_ignored(data):
     source = opened(data, "image,Edema\na,1\n", masks="masks")
     assert source.findings == ("Edema",)
     assert list(source.truth(source.index()[0])) == ["Edema"]
 
 
-def test_column_without_a_mask_folder_has_labels_alone(data):
+def test_column_without_a_mask_folder_has_only_labels(data):
     source = opened(data, "image,Edema,Fracture\na,1,1\n", masks="masks")
     (key,) = source.index()
     assert key.labels["Fracture"] == 1
@@ -164,7 +164,7 @@ def test_points_without_a_needed_column_are_refused(data):
     )
 
 
-def test_errors_name_image_and_mask_without_giving_the_folder_away(data):
+def test_errors_name_image_and_mask_without_revealing_the_folder(data):
     write_mask(data / "masks/Edema/ward 2/c.png", slice(0, 1), (5, 5))
     source = opened(data, masks="masks")
     for attempt in (source.load, source.truth):

@@ -1,4 +1,4 @@
-"""A folder whose images have one channel a modality, and masks by modality or one for all."""
+"""A folder whose images have one channel per modality, and masks by modality or one for all."""
 
 import nibabel
 import numpy as np
@@ -31,7 +31,7 @@ def test_masks_are_read_by_modality_and_classes_from_the_labels(tmp_path):
     assert {name: np.argwhere(mask)[0, 0] for name, mask in truth.items()} == {"CT": 0, "PET": 1}
 
 
-def test_one_folder_of_any_name_holds_for_all(tmp_path):
+def test_one_folder_of_any_name_applies_to_all(tmp_path):
     source = opened(tmp_path, "tumour")
     assert list(source.truth(source.index()[0])) == ["tumour"]
 
@@ -56,10 +56,10 @@ def volumes(tmp_path, mask="a.nii.gz", affine=AFFINE, shape=SHAPE):
         np.save(tmp_path / "masks" / "tumour" / mask, marked)
     else:
         nibabel.save(nibabel.Nifti1Image(marked, affine), tmp_path / "masks" / "tumour" / mask)
-    return settled(tmp_path)
+    return open_volumes(tmp_path)
 
 
-def settled(tmp_path):
+def open_volumes(tmp_path):
     (tmp_path / "classes.csv").write_text("image,benign,malignant\na.nii.gz,0,1\n")
     facts = SOURCES["folder"]
     values = {"images": "scans", "labels": "classes.csv", "masks": "masks", "modalities": ["CT", "PET"]}
@@ -80,14 +80,14 @@ def test_volumes_may_be_arrays_with_channels_first(tmp_path):
     np.save(tmp_path / "scans" / "a.npy", np.ones((2, *SHAPE), np.float32))
     (tmp_path / "masks" / "tumour").mkdir(parents=True)
     np.save(tmp_path / "masks" / "tumour" / "a.npy", np.eye(*SHAPE[:2])[..., None].repeat(SHAPE[2], 2))
-    source = settled(tmp_path)
+    source = open_volumes(tmp_path)
     case = source.load(source.index()[0])
     assert case.image.shape == (2, *SHAPE)
     assert case.truth["tumour"].shape == SHAPE
     assert case.truth["tumour"].sum() == 5 * 4
 
 
-def test_a_mask_that_lies_elsewhere_than_its_image_is_refused_by_both_names(tmp_path):
+def test_a_mask_at_another_position_than_its_image_is_refused_with_both_names(tmp_path):
     source = volumes(tmp_path, affine=np.diag([2.0, 1.5, 3.0, 1.0]))
     expected = (
         r"^a\.nii\.gz and mask masks/tumour/a\.nii\.gz differ in their affines: the same voxels lie up to 20 mm apart; "
@@ -98,7 +98,7 @@ def test_a_mask_that_lies_elsewhere_than_its_image_is_refused_by_both_names(tmp_
             read(source.index()[0])
 
 
-def test_a_mask_may_lie_a_rounding_error_away_from_its_image(tmp_path):
+def test_a_mask_may_differ_from_its_image_by_a_rounding_error(tmp_path):
     source = volumes(tmp_path, affine=AFFINE + 1e-3)
     assert source.load(source.index()[0]).truth["tumour"].any()
 
@@ -108,40 +108,40 @@ def test_a_mask_of_two_axes_fits_an_image_of_one_slice(tmp_path):
     nibabel.save(nibabel.Nifti1Image(np.ones((6, 5, 1, 2), np.float32), AFFINE), tmp_path / "scans" / "a.nii")
     (tmp_path / "masks" / "tumour").mkdir(parents=True)
     nibabel.save(nibabel.Nifti1Image(np.eye(6, 5, dtype=np.uint8), AFFINE), tmp_path / "masks" / "tumour" / "a.nii")
-    source = settled(tmp_path)
+    source = open_volumes(tmp_path)
     assert source.load(source.index()[0]).truth["tumour"].sum() == 5
 
 
-def emptied(tmp_path, name):
-    """The sentence that refuses the folder of masks when its only file has another name."""
+def refusal_of(tmp_path, name):
+    """The error message when the only mask has another name, or none if there is no mask."""
     volumes(tmp_path)
     old, new = tmp_path / "masks" / "tumour" / "a.nii.gz", tmp_path / "masks" / name
     old.rename(new) if name else old.unlink()
     with pytest.raises(InputError) as caught:
-        settled(tmp_path)
+        open_volumes(tmp_path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_folder_in_which_no_file_is_a_mask_is_refused_with_the_endings(tmp_path):
-    sentence = emptied(tmp_path, "tumour/a.nrrd")
+    sentence = refusal_of(tmp_path, "tumour/a.nrrd")
     assert "masks/tumour holds no masks, only files such as a.nrrd; masks end in .png," in sentence
     assert sentence.endswith(".npy, .nii, .nii.gz")
 
 
 @pytest.mark.parametrize("name", ["a.nii.gz", ""])
-def test_masks_in_no_folder_of_their_own_and_none_at_all_are_refused_with_the_endings(tmp_path, name):
-    sentence = emptied(tmp_path, name)
+def test_masks_without_a_folder_and_no_masks_at_all_are_refused_with_the_endings(tmp_path, name):
+    sentence = refusal_of(tmp_path, name)
     assert "masks holds no masks; expected masks/<finding>/<image>.png" in sentence
     assert sentence.endswith(".npy, .nii, .nii.gz")
 
 
-def test_masks_of_which_none_belongs_to_an_image_are_refused_with_the_endings(tmp_path):
-    sentence = emptied(tmp_path, "tumour/a_seg.nii.gz")
-    assert "is named like an image, e.g. a_seg; name masks as their images" in sentence
+def test_masks_that_belong_to_no_image_are_refused_with_the_endings(tmp_path):
+    sentence = refusal_of(tmp_path, "tumour/a_seg.nii.gz")
+    assert "is named like an image, e.g. a_seg; give masks the names of their images" in sentence
     assert sentence.endswith(".npy, .nii, .nii.gz")
 
 
-def test_masks_of_some_modalities_only_are_refused_by_name(tmp_path):
+def test_masks_of_only_some_modalities_are_refused(tmp_path):
     with pytest.raises(HeatcheckError, match="has no masks of SUV; it has CT, PET"):
         opened(tmp_path, "CT", "PET", modalities=["CT", "SUV"])

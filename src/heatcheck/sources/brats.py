@@ -1,4 +1,4 @@
-"""BraTS as it is published: four modalities of a head with a glioma, its segmentation and its grade."""
+"""BraTS as published: four modalities of a head with a glioma, its segmentation and its grade."""
 
 import hashlib
 from collections.abc import Sequence
@@ -34,34 +34,34 @@ Labels = UInt8[np.ndarray, "x y z"]
 
 
 class BratsSettings(SourceSettings):
-    """What a spec may say about BraTS."""
+    """The settings of BraTS in a spec."""
 
-    root: Path  # the folder that holds the cases' folders, or one above it
-    grades: Path | None = None  # CSV: case, grade; the data's own name_mapping.csv where nothing is said
-    slices: Literal["all", "largest"] = "all"  # volumes, or of each the axial slice that shows most of the tumour
+    root: Path  # the folder of the cases' folders, or one above it
+    grades: Path | None = None  # CSV: case, grade; by default the data set's name_mapping.csv
+    slices: Literal["all", "largest"] = "all"  # whole volumes, or the axial slice with most of the tumour
 
     def resolved(self, folder: Path) -> "BratsSettings":
-        """The same settings with the paths taken from `folder`."""
+        """The settings with paths relative to `folder`."""
         grades = folder / self.grades if self.grades else None
         return self.model_copy(update={"root": folder / self.root, "grades": grades})
 
 
 @dataclass(frozen=True)
 class Brats:
-    """The cases of BraTS 2020 or 2023; folders and grades are read once, volumes when asked for.
+    """The cases of BraTS 2020 or 2023; folders and grades are read once, volumes on demand.
 
-    Volumes stay in their order of voxels. A slice is turned as it is shown: rows from front to back, columns from the
-    patient's right to the left.
+    Volumes keep their voxel order. A slice is oriented for display: rows from front to back, columns from the
+    patient's right to left.
     """
 
     settings: BratsSettings
 
     def __post_init__(self) -> None:
-        self._keys  # noqa: B018 - whatever is wrong with folders and grades is known before work starts
+        self._keys  # noqa: B018 - reports problems with folders and grades before work starts
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The two grades, of which a tumour has one."""
+        """The two grades; each tumour has one of them."""
         return GRADES
 
     @property
@@ -71,7 +71,7 @@ class Brats:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """Masks."""
+        """Always masks."""
         return "masks"
 
     @cached_property
@@ -89,46 +89,46 @@ class Brats:
         return [CaseKey(case, self._folders[case].patient, labels[grade]) for case, grade in sorted(grades.items())]
 
     def index(self) -> Sequence[CaseKey]:
-        """Every case of which there is a folder."""
+        """Every case that has a folder."""
         return self._keys
 
     def load(self, key: CaseKey) -> Case:
-        """The four modalities, and where the tumour is in each."""
+        """The four modalities with the mask of the tumour in each."""
         folder = self._folders[key.case]
         labels, mask = _labels(folder)
-        place = self._place(labels, mask)
+        index = self._slice_index(labels, mask)
         channels: list[np.ndarray] = []
         first: Placed | None = None
         for file in [folder.image(modality) for modality in MODALITIES]:
             values, stored = _volume(file)
             require_one_grid(first or stored, stored if first else mask, "register them again")
             first = first or stored
-            channels.append(values if place is None else _slice(values, mask.grid.affine, place))
+            channels.append(values if index is None else _slice(values, mask.grid.affine, index))
             _require_contrast(channels[-1], file)
-        seen, affine = self._seen(labels, first.grid.affine if first else mask.grid.affine, place)
-        spacing = tuple(float(side) for side in np.sqrt((affine[:3, :3] ** 2).sum(0)))[: seen.ndim]
-        return Case(key, np.stack(channels), _masks(seen), spacing=spacing, affine=affine)
+        displayed, affine = self._displayed(labels, first.grid.affine if first else mask.grid.affine, index)
+        spacing = tuple(float(side) for side in np.sqrt((affine[:3, :3] ** 2).sum(0)))[: displayed.ndim]
+        return Case(key, np.stack(channels), _masks(displayed), spacing=spacing, affine=affine)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """Where the tumour is in each modality, without reading these."""
+        """The mask of the tumour in each modality, without reading the images."""
         labels, mask = _labels(self._folders[key.case])
-        return _masks(self._seen(labels, mask.grid.affine, self._place(labels, mask))[0])
+        return _masks(self._displayed(labels, mask.grid.affine, self._slice_index(labels, mask))[0])
 
-    def _place(self, labels: Labels, mask: Placed) -> int | None:
-        """The place of the slice that is wanted, counted from below; None where all are."""
-        return _largest(labels, mask.grid.affine) if self.settings.slices == "largest" else None
+    def _slice_index(self, labels: Labels, mask: Placed) -> int | None:
+        """The index of the selected slice, from below; None for whole volumes."""
+        return _largest_slice(labels, mask.grid.affine) if self.settings.slices == "largest" else None
 
-    def _seen(self, labels: Labels, affine: Affine, place: int | None) -> tuple[np.ndarray, Affine]:
-        """The labels of the volume or of its slice, and where their voxels lie."""
-        if place is None:
+    def _displayed(self, labels: Labels, affine: Affine, index: int | None) -> tuple[np.ndarray, Affine]:
+        """The labels of the volume or of its slice, and their affine."""
+        if index is None:
             return labels, affine
-        moved = radiological(affine, labels.shape).turned_affine(affine, labels.shape)
-        flat = moved[:, [1, 2, 0, 3]]  # rows, columns, slices
-        flat[:, 3] += moved[:, 0] * place
-        return _slice(labels, affine, place), flat
+        oriented = radiological(affine, labels.shape).turned_affine(affine, labels.shape)
+        affine_2d = oriented[:, [1, 2, 0, 3]]  # rows, columns, slices
+        affine_2d[:, 3] += oriented[:, 0] * index
+        return _slice(labels, affine, index), affine_2d
 
     def stamp(self) -> str:
-        """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+        """A hash of the names, sizes and dates of all files; it changes if a file is replaced."""
         digest = hashlib.sha256(self._table.read_bytes())
         for _, folder in sorted(self._folders.items()):
             for fact in folder.facts():
@@ -137,11 +137,11 @@ class Brats:
 
 
 def _volume(path: Path) -> tuple[Volume, Placed]:
-    """The one volume of a file."""
-    name = _called(path)
+    """The volume in a file; raises CaseError unless there is exactly one, with finite voxels."""
+    name = _error_name(path)
     values, grid = read_with_grid(path, name)
     if len(values) != 1:
-        raise CaseError(f"{name} has four axes, {len(values)} volumes in one file; save the right one alone")
+        raise CaseError(f"{name} has four axes, {len(values)} volumes in one file; save the right one separately")
     if values.ndim != 4:
         raise CaseError(f"{name} is a single slice of {'×'.join(map(str, values.shape[1:]))}; a volume is expected")
     if not np.isfinite(values).all():
@@ -150,53 +150,53 @@ def _volume(path: Path) -> tuple[Volume, Placed]:
 
 
 def _labels(folder: CaseFolder) -> tuple[Labels, Placed]:
-    """The segmentation, which must be one."""
+    """The segmentation; raises CaseError unless it is a mask of one edition of BraTS."""
     path = folder.mask()
     values, stored = _volume(path)
     labels = values.clip(0, 255).astype(np.uint8)
-    found = [label for label in _LABELS if (labels == label).any()]
+    present = [label for label in _LABELS if (labels == label).any()]
     if labels.max() > max(_LABELS) or not np.array_equal(labels, values):
         odd = next(value for value in np.unique(values).tolist() if value not in _LABELS)
-        raise CaseError(
-            f"{_called(path)} has the label {odd:g}; expected 0 to 4, so that it is no mask of this data set"
-        )
+        raise CaseError(f"{_error_name(path)} has the label {odd:g}, expected 0 to 4; use the mask of this data set")
     if not labels.any():
-        raise CaseError(f"{_called(path)} is empty: no voxel is marked as tumour; repair or remove the case")
-    if all(label in found for label in ENHANCING):
-        raise CaseError(f"{_called(path)} has the labels 3 and 4, and one edition has one of them; export it again")
+        raise CaseError(f"{_error_name(path)} is empty: no voxel is marked as tumour; repair or remove the case")
+    if all(label in present for label in ENHANCING):
+        raise CaseError(
+            f"{_error_name(path)} has the labels 3 and 4, but an edition uses only one of them; export it again"
+        )
     return labels, stored
 
 
-def _called(path: Path) -> str:
-    """What errors call a file; one with a name of its own may tell more than the case's."""
+def _error_name(path: Path) -> str:
+    """The file's name in errors; a stray name is masked because it may identify the patient."""
     folder = path.parent.name
     return f"{folder}/{path.name}" if path.name.startswith(folder) else f"{folder}/*{STRAY_MASK}{path.suffix}"
 
 
 def _require_contrast(values: np.ndarray, path: Path) -> None:
-    seen = values[values != 0]
-    if not seen.size or seen.min() == seen.max():
-        what = "is constant: its voxels other than 0 do not differ" if seen.size else "is constant: every voxel is 0"
-        raise CaseError(f"{_called(path)} {what}; repair or remove the case")
+    nonzero = values[values != 0]
+    if not nonzero.size or nonzero.min() == nonzero.max():
+        detail = "its voxels other than 0 do not differ" if nonzero.size else "every voxel is 0"
+        raise CaseError(f"{_error_name(path)} is constant: {detail}; repair or remove the case")
 
 
-def _largest(labels: Labels, affine: Affine) -> int:
-    """The place of the axial slice, counted from below, that shows most of the tumour; the lowest of several."""
+def _largest_slice(labels: Labels, affine: Affine) -> int:
+    """The index, from below, of the axial slice with most of the tumour; the lowest in a tie."""
     shown = radiological(affine, labels.shape).turned(labels != 0)
     return int(shown.sum((1, 2)).argmax())
 
 
-def _slice(values: np.ndarray, affine: Affine, place: int) -> np.ndarray:
-    """An axial slice as it is shown."""
-    return np.ascontiguousarray(radiological(affine, values.shape).turned(values)[place])
+def _slice(values: np.ndarray, affine: Affine, index: int) -> np.ndarray:
+    """An axial slice, oriented for display."""
+    return np.ascontiguousarray(radiological(affine, values.shape).turned(values)[index])
 
 
 def _masks(labels: np.ndarray) -> dict[str, Mask]:
-    """Where each modality shows the tumour: T1C its core, where that takes up contrast, and the others all of it."""
-    whole = labels != 0
+    """The tumour in each modality: for T1C the core if it takes up contrast, otherwise the whole tumour."""
+    tumour = labels != 0
     enhancing = np.isin(labels, ENHANCING)
-    core = enhancing | (labels == NECROTIC) if enhancing.any() else whole
-    return {modality: core if modality == "T1C" else whole for modality in MODALITIES}
+    core = enhancing | (labels == NECROTIC) if enhancing.any() else tumour
+    return {modality: core if modality == "T1C" else tumour for modality in MODALITIES}
 
 
 SOURCES.add(

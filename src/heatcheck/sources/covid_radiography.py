@@ -1,4 +1,4 @@
-"""The COVID-19 Radiography Database as it is published: four classes, one a film, and masks of the lungs."""
+"""The COVID-19 Radiography Database as published: four classes, one per film, and masks of the lungs."""
 
 import hashlib
 import os
@@ -23,37 +23,37 @@ _CLASSES = {
     "Airspace Opacity": "Lung_Opacity",
     "Normal": "Normal",
     "Viral Pneumonia": "Viral Pneumonia",
-}  # the name of each class (heatcheck writes "Airspace Opacity" for lung opacities), and that of its folder and files
-_PERCENT = {"training": 70, "validation": 15}  # of each class, rounded down; the rest is the test's
+}  # class ("Airspace Opacity" stands for lung opacities) and the name of its folder and files
+_PERCENT = {"training": 70, "validation": 15}  # of each class, rounded down; the rest is the test split
 _COPY = "copy the data set again"
 
 
 class CovidRadiographySettings(SourceSettings):
-    """What a spec may say about the COVID-19 Radiography Database."""
+    """The settings of the COVID-19 Radiography Database in a spec."""
 
-    folder: Path  # COVID-19_Radiography_Dataset, with one folder a class
+    folder: Path  # COVID-19_Radiography_Dataset, with one folder per class
     split: Split = "all"
-    split_seed: int = 0  # of the order in which the films of each class are dealt out
+    split_seed: int = 0  # for the order in which the films of each class are assigned to splits
 
     def resolved(self, folder: Path) -> "CovidRadiographySettings":
-        """The same settings with the folder taken from `folder`."""
+        """The settings with the folder relative to `folder`."""
         return self.model_copy(update={"folder": folder / self.folder})
 
 
 @dataclass(frozen=True)
 class CovidRadiography:
-    """The films of one split, or all; every film counts as a patient of its own, because nobody says whose it is.
+    """The films of one split, or all; every film counts as a separate patient, because the data set does not name them.
 
-    Lungs are no finding, so there is no truth; `lungs` has the masks. A film without a mask is therefore as good as
-    any other. A mask without its film is refused, because films are missing from such a copy, and the split
-    (a draw from all films of a class) would quietly be another one than that of the whole set.
+    Lungs are not a finding, so there is no truth; `lungs` returns the masks, and a film may lack its mask. A mask
+    without its film is refused: films are missing from such a copy, and its splits, which are drawn from all films
+    of a class, would differ from those of the complete set.
     """
 
     settings: CovidRadiographySettings
 
     def __post_init__(self) -> None:
         _require_layout(self.settings.folder)
-        self._keys  # noqa: B018 - whatever is wrong with the folders is known before work starts
+        self._keys  # noqa: B018 - reports problems with the folders before work starts
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class CovidRadiography:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """Masks, if there were any."""
+        """Masks, although this data set has none of findings."""
         return "masks"
 
     def index(self) -> Sequence[CaseKey]:
@@ -78,30 +78,30 @@ class CovidRadiography:
         return sorted(keys, key=lambda key: key.case)
 
     def _cases(self, name: str) -> list[str]:
-        """The films of one class that belong to the split."""
+        """The films of one class in the split."""
         films = _films(self.settings.folder / _CLASSES[name])
         split = self.settings.split
         if split == "all":
             return films
         order = generator_for(self.settings.split_seed, _CLASSES[name], "split").permutation(len(films))
-        chosen = [films[place] for place in order[_share(len(films), split)]]
+        chosen = [films[index] for index in order[_share(len(films), split)]]
         if not chosen:
             raise InputError(
                 f"{self.settings.folder / _CLASSES[name]} has {len(films)} images, "
-                f"too few for one of them to be in the {split} split; add images or say `split: all`"
+                f"too few for the {split} split; add images or set `split: all`"
             )
         return chosen
 
     def load(self, key: CaseKey) -> Case:
-        """The film."""
+        """The film, without truth."""
         return Case(key, read_grey_film(self._path(key.case, "images"), key.case), {})
 
-    def truth(self, key: CaseKey) -> dict[str, Mask]:  # noqa: ARG002 - the same for all
-        """Nothing: no finding is marked in this data set."""
+    def truth(self, key: CaseKey) -> dict[str, Mask]:  # noqa: ARG002 - no case has any
+        """Empty: no finding is marked in this data set."""
         return {}
 
     def lungs(self, key: CaseKey) -> Mask:
-        """The lungs on the film's grid; masks are stored on one of their own, of which the nearest pixel is taken."""
+        """The lungs on the film's grid, by nearest neighbour from the grid on which masks are stored."""
         path = self._path(key.case, "masks")
         if not path.is_file():
             raise CaseError(f"{key.case} has no lung mask; add {path.name} to the masks of its class")
@@ -113,11 +113,11 @@ class CovidRadiography:
         )
         return stored[np.ix_(rows, columns)]
 
-    def _path(self, case: str, what: str) -> Path:
-        return self.settings.folder / case.rpartition("-")[0] / what / f"{case}.png"
+    def _path(self, case: str, subfolder: str) -> Path:
+        return self.settings.folder / case.rpartition("-")[0] / subfolder / f"{case}.png"
 
     def stamp(self) -> str:
-        """A hash of the names, sizes and dates of all films; the films that are there decide who is in which split."""
+        """A hash of the names, sizes and dates of all films, since all films together determine the splits."""
         digest = hashlib.sha256()
         for folder in _CLASSES.values():
             with os.scandir(self.settings.folder / folder / "images") as entries:
@@ -128,7 +128,7 @@ class CovidRadiography:
 
 
 def _share(count: int, split: Split) -> slice:
-    """The part of a class, in the order drawn, that belongs to a split."""
+    """The part of a class, in random order, that belongs to a split."""
     training, validation = (count * percent // 100 for percent in _PERCENT.values())
     if split == "training":
         return slice(0, training)
@@ -136,55 +136,57 @@ def _share(count: int, split: Split) -> slice:
 
 
 def _require_layout(folder: Path) -> None:
-    """Raise unless every class has its folder; one who gave a folder too high or too deep is told the right one."""
+    """Raise InputError unless every class has its folder; suggests a folder above or below that fits."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; correct the folder of the source")
     missing = [name for name in _CLASSES.values() if not (folder / name / "images").is_dir()]
     if not missing:
         return
-    near = [*(path for path in sorted(folder.iterdir()) if path.is_dir()), *folder.absolute().parents[:2]]
-    right = next((path for path in near if _holds_all_classes(path)), None)
+    candidates = [*(path for path in sorted(folder.iterdir()) if path.is_dir()), *folder.absolute().parents[:2]]
+    right = next((path for path in candidates if _holds_all_classes(path)), None)
     if right:
-        raise InputError(f"{folder} is not the folder that holds the classes; say `folder: {right}`")
-    what = f"no folder {missing[0]}" if not (folder / missing[0]).is_dir() else f"no folder images in {missing[0]}"
-    raise InputError(f"{folder} has {what}; the data set has {', '.join(_CLASSES.values())}, each with images: {_COPY}")
+        raise InputError(f"{folder} is not the folder of the classes; set `folder: {right}`")
+    problem = f"no folder {missing[0]}" if not (folder / missing[0]).is_dir() else f"no folder images in {missing[0]}"
+    raise InputError(
+        f"{folder} has {problem}; the data set has {', '.join(_CLASSES.values())}, each with images: {_COPY}"
+    )
 
 
 def _holds_all_classes(folder: Path) -> bool:
     try:
         return all((folder / name / "images").is_dir() for name in _CLASSES.values())
-    except OSError:  # a neighbour that may not be looked into
+    except OSError:  # no permission to read this folder
         return False
 
 
 def _films(folder: Path) -> list[str]:
-    """The ids of one class's films by number."""
+    """The ids of the films of one class, ordered by number."""
     films = _numbered(folder / "images", folder.name)
     if not films:
         raise InputError(f"{folder / 'images'} has no images such as {folder.name}-1.png; {_COPY}")
     masks = _numbered(folder / "masks", folder.name) if (folder / "masks").is_dir() else {}
-    alone = [case for case in masks if case not in films]
-    if alone:
-        others = f" and {len(alone) - 1} more have no images" if len(alone) > 1 else " has no image"
+    unmatched = [case for case in masks if case not in films]
+    if unmatched:
+        others = f" and {len(unmatched) - 1} more have no images" if len(unmatched) > 1 else " has no image"
         raise InputError(
-            f"{folder}: the mask {alone[0]}.png{others}, so that the copy is not complete; "
-            "copy the images again, or remove the mask if the image is left out on purpose"
+            f"{folder}: the mask {unmatched[0]}.png{others}, so the copy is incomplete; "
+            "copy the images again, or remove the mask if the image is missing on purpose"
         )
     return list(films)
 
 
 def _numbered(folder: Path, name: str) -> dict[str, int]:
-    """The number of each picture by its id, in the order of the numbers; what is no picture is passed over."""
-    form = re.compile(re.escape(name) + r"-([0-9]+)\.png")
-    found = {}
+    """The number of each image by id, ordered by number; other files are ignored."""
+    pattern = re.compile(re.escape(name) + r"-([0-9]+)\.png")
+    numbers = {}
     for file in (path.name for path in folder.iterdir()):
         if file.startswith(".") or not file.lower().endswith(IMAGE_SUFFIXES):
-            continue  # of file managers
-        match = form.fullmatch(file)
+            continue  # hidden files and other formats
+        match = pattern.fullmatch(file)
         if match is None:
             raise InputError(f"{folder}: {file!r} is not named like {name}-1.png; rename or remove it")
-        found[file.removesuffix(".png")] = int(match[1])
-    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+        numbers[file.removesuffix(".png")] = int(match[1])
+    return dict(sorted(numbers.items(), key=lambda item: (item[1], item[0])))
 
 
 SOURCES.add(

@@ -1,4 +1,4 @@
-"""Any folder of images, with labels in a CSV and marks in masks, outlines or boxes."""
+"""Any folder of images, with labels in a CSV and marks as masks, outlines or boxes."""
 
 import difflib
 import hashlib
@@ -43,15 +43,15 @@ Points = dict[tuple[str, str], dict[str, tuple[Point, ...]]]  # by reader and ca
 
 
 class FolderSettings(SourceSettings):
-    """What a spec may say about a folder of images."""
+    """The settings of a folder of images in a spec."""
 
-    images: Path  # searched through all sub-folders
-    labels: Path | None = None  # CSV: image, optionally patient, then one column a finding (1, 0, -1 or blank)
+    images: Path  # including all sub-folders
+    labels: Path | None = None  # CSV: image, optionally patient, then one column per finding (1, 0, -1 or blank)
     masks: Path | None = None  # masks/<finding>/<image>.png
-    truth: Path | None = None  # in place of masks: polygons or run-length codes (JSON), COCO, or a CSV of boxes
-    readers: dict[str, Path] = Field(default_factory=dict)  # a reader's name, and a folder or file as for the truth
+    truth: Path | None = None  # instead of masks: polygons or run-length codes (JSON), COCO, or a CSV of boxes
+    readers: dict[str, Path] = Field(default_factory=dict)  # by reader: a folder or file as for the truth
     points: Path | None = None  # CSV: reader, image, finding, x, y; or one reader's JSON
-    modalities: tuple[str, ...] = ()  # of images whose channels are examinations of one body: masks may be by modality
+    modalities: tuple[str, ...] = ()  # names of the channels, if they are modalities; masks may then be by modality
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
 
@@ -62,11 +62,11 @@ class FolderSettings(SourceSettings):
         if self.masks is not None and self.truth is not None:
             raise ValueError("give masks or truth, not both")
         if self.modalities and self.labels is None:
-            raise ValueError("with `modalities` the masks do not tell the classes; give `labels`")
+            raise ValueError("with `modalities` the masks do not define the findings; give `labels`")
         return self
 
     def resolved(self, folder: Path) -> "FolderSettings":
-        """The same settings with every path taken from `folder`."""
+        """The settings with every path relative to `folder`."""
         return self.model_copy(
             update={
                 "images": folder / self.images,
@@ -81,26 +81,26 @@ class FolderSettings(SourceSettings):
 
 @dataclass(frozen=True)
 class _Marks:
-    """The marks of the truth or of one reader, by the ids of the images."""
+    """The marks of the truth or of one reader, by image id."""
 
     annotations: Annotations
-    names: Mapping[str, str]  # what the annotations call each case they name
+    names: Mapping[str, str]  # the image name in the annotations, by case
 
     def masks(self, case: str, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
-        """Every mask that is stored for the case, empty ones too."""
+        """Every stored mask of the case, including empty ones."""
         name = self.names.get(case, "")
         stored = set(self.annotations.findings_of(name))
         return {finding: self.annotations.mask(name, finding, shape) for finding in findings if finding in stored}
 
     def instances(self, case: str, findings: Sequence[str]) -> dict[str, int]:
-        """How many outlines or boxes were drawn, where that is known."""
+        """The number of outlines or boxes by finding, where known."""
         counts = {finding: self.annotations.instances(self.names[case], finding) for finding in findings}
         return {finding: count for finding, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True)
 class FolderSource:
-    """Images below a folder; the index is read once, pixels when asked for."""
+    """Images below a folder; the index is read once, pixels on demand."""
 
     settings: FolderSettings
 
@@ -112,33 +112,33 @@ class FolderSource:
         if not self._images.endings:
             raise InputError(f"{settings.images} holds no images ({', '.join(IMAGE_SUFFIXES)})")
         if len(set(self.findings)) < len(self.findings):
-            raise InputError(f"two columns or folders mean one finding ({', '.join(self.findings)}); keep one")
+            raise InputError(f"two columns or folders are the same finding ({', '.join(self.findings)}); keep one")
         if not self.findings:
             raise InputError("no findings: give `labels` with a column for each, or masks or truth that name them")
         for marks in filter(None, (self._truth, *self._readers.values())):
             if not self.modalities:
                 self._require_known_names(marks.annotations)
         self._require_every_modality()
-        self._points  # noqa: B018 - a wrong file of points is known before work starts
+        self._points  # noqa: B018 - reports problems with the points before work starts
 
     def _require_every_modality(self) -> None:
-        """Refuse masks of some modalities only: the others' would seem to be empty."""
-        there = _named(self._truth.annotations) if self._truth else ()
-        missing = [name for name in self.modalities if canonical(name) not in there]
+        """Raise InputError if only some modalities have masks: those of the others would seem empty."""
+        available = _findings_in(self._truth.annotations) if self._truth else ()
+        missing = [name for name in self.modalities if canonical(name) not in available]
         if missing and len(missing) < len(self.modalities):
             path = self.settings.masks or self.settings.truth
             raise InputError(
-                f"{path} has no masks of {', '.join(missing)}; it has {', '.join(there)}. Add them, correct "
+                f"{path} has no masks of {', '.join(missing)}; it has {', '.join(available)}. Add them, correct "
                 "`modalities`, or put one mask for all into a folder of another name"
             )
 
     def _require_known_names(self, marks: Annotations) -> None:
-        """Refuse marks whose finding is nearly one of the source's: they would be lost without a word."""
-        names = set(_named(marks))
+        """Raise InputError for a misspelt finding, whose marks would otherwise be ignored silently."""
+        names = set(_findings_in(marks))
         for name in sorted(names - set(self.findings)):
             near = difflib.get_close_matches(name, [f for f in self.findings if f not in names], n=1, cutoff=0.7)
             if near:
-                raise InputError(f"{marks.path / name} is named like no finding; did you mean {near[0]!r}?")
+                raise InputError(f"{marks.path / name} does not name a finding; did you mean {near[0]!r}?")
 
     @cached_property
     def _images(self) -> ImageFolder:
@@ -146,19 +146,19 @@ class FolderSource:
 
     @cached_property
     def findings(self) -> tuple[str, ...]:
-        """The columns of the labels, or what the masks or the truth name."""
+        """The columns of the labels, or else the findings of masks or truth."""
         if self._table:
             return self._table.findings
-        return _named(self._truth.annotations) if self._truth else ()
+        return _findings_in(self._truth.annotations) if self._truth else ()
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """What the channels are called, where they are modalities."""
+        """The names of the channels, if they are modalities."""
         return self.settings.modalities
 
     @property
     def truth_kind(self) -> TruthKind:
-        """How the truth is stored."""
+        """The form in which the truth is stored."""
         return self._truth.annotations.kind if self._truth else "masks"
 
     @cached_property
@@ -178,26 +178,26 @@ class FolderSource:
         return {name: self._marks(path) for name, path in self.settings.readers.items()}
 
     def _marks(self, path: Path) -> _Marks:
-        """The marks in a file or folder, by case; refused where none belongs to an image."""
+        """The marks in a file or folder, by case; raises InputError if none belongs to an image."""
         annotations = mask_folder(path) if path.is_dir() else read_annotations(path)
         names: dict[str, str] = {}
         for name in annotations.images:
             case = self._images.id_of(name)
             if case in names:
-                raise InputError(f"{path}: {names[case]!r} and {name!r} are marks on one image; keep one")
+                raise InputError(f"{path}: {names[case]!r} and {name!r} mark the same image; keep one")
             names[case] = name
         if names and not names.keys() & self._images.endings.keys():
             example = annotations.images[0]
             if path.is_dir():
                 raise InputError(
-                    f"no mask in {path} is named like an image, e.g. {example}; name masks as their images, with one "
-                    f"of the endings {', '.join(MASK_SUFFIXES)}"
+                    f"no mask in {path} is named like an image, e.g. {example}; give masks the names of their images "
+                    f"and one of the endings {', '.join(MASK_SUFFIXES)}"
                 )
-            raise InputError(f"{path} names none of the images, e.g. {example}; name them as their files")
+            raise InputError(f"{path} names none of the images, e.g. {example}; use the names of the image files")
         return _Marks(annotations, names)
 
     def index(self) -> Sequence[CaseKey]:
-        """Every row of the labels, or every image when there are none."""
+        """Every row of the labels, or every image if there are no labels."""
         return self._keys
 
     @cached_property
@@ -206,24 +206,24 @@ class FolderSource:
             return [CaseKey(case, case, self._labels_from_marks(case)) for case in self._images.endings]
         cases = self._cases_of(self._table)
         patients = [
-            said or (_chexpert_patient(case) if self._table.chexpert else case)
-            for said, case in zip(self._table.patients, cases, strict=True)
+            patient or (_chexpert_patient(case) if self._table.chexpert else case)
+            for patient, case in zip(self._table.patients, cases, strict=True)
         ]
         return self._table.keys(cases, patients, self.findings)
 
     def _cases_of(self, table: LabelTable) -> list[str]:
-        """The ids of the images a table names; CheXpert's paths begin with folders that need not be there."""
+        """The ids of the images in a table; CheXpert's paths may begin with folders that do not exist here."""
         if not table.chexpert:
             return [self._images.id_of(name) for name in table.images]
         depth = self._images.depth_of(table.images)
-        before = {tuple(name.split("/")[:depth]) for name in table.images}
-        if len(before) > 1:
-            first, second = ("/".join(parts) for parts in sorted(before)[:2])
+        prefixes = {tuple(name.split("/")[:depth]) for name in table.images}
+        if len(prefixes) > 1:
+            first, second = ("/".join(parts) for parts in sorted(prefixes)[:2])
             raise InputError(f"{table.path}: paths begin with {first} and {second}; keep the rows of one of them")
         return [without_ending("/".join(name.split("/")[depth:])) for name in table.images]
 
     def _labels_from_marks(self, case: str) -> dict[str, float]:
-        """1 where something is marked, 0 where a mask is empty, unknown without a mask or with one nobody can read."""
+        """1 if the finding is marked, 0 if its mask is empty, unknown if the mask is missing or unreadable."""
         labels = dict.fromkeys(self.findings, math.nan)
         if self._truth is None:
             return labels
@@ -235,21 +235,21 @@ class FolderSource:
             return labels
 
     def load(self, key: CaseKey) -> Case:
-        """The image with truth and readings."""
+        """The image with truth and readings of the human readers."""
         path = self._images.path(key.case)
         image = read_image(path, key.case, self.settings.colour, self.settings.value_range)
         truth = self._masks_of(key, image.shape[1:])
         readings = tuple(self._reading(name, key, image.shape[1:]) for name in self._readers)
-        drawn = self._truth.instances(key.case, list(truth)) if self._truth else {}
-        return Case(key, image, truth, readings, instances=drawn, affine=image_affine(path, key.case))
+        instances = self._truth.instances(key.case, list(truth)) if self._truth else {}
+        return Case(key, image, truth, readings, instances=instances, affine=image_affine(path, key.case))
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """The marks alone, without the empty masks that many exports hold for absent findings."""
+        """The masks by finding, without the empty ones that many exports store for absent findings."""
         return self._masks_of(key, image_shape(self._images.path(key.case), key.case))
 
     def _masks_of(self, key: CaseKey, shape: tuple[int, ...]) -> dict[str, Mask]:
-        if self.modalities and self._truth:  # masks are of modalities, or of whatever their folder is called
-            return self._stored(self._truth, key, _named(self._truth.annotations), shape)
+        if self.modalities and self._truth:  # masks are named by modality or by any other folder name
+            return self._stored(self._truth, key, _findings_in(self._truth.annotations), shape)
         stored = self._stored(self._truth, key, self.findings, shape) if self._truth else {}
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
         for finding in masks:
@@ -258,7 +258,7 @@ class FolderSource:
         return masks
 
     def _stored(self, marks: _Marks, key: CaseKey, findings: Sequence[str], shape: tuple[int, ...]) -> dict[str, Mask]:
-        """Every mask that is stored for the case; one that says where it lies must lie where its image does."""
+        """Every stored mask of the case; one with an affine must have the voxel positions of its image."""
         masks = marks.masks(key.case, findings, shape)
         volumes = list(marks.annotations.volumes(marks.names.get(key.case, ""), masks))
         affine = image_affine(self._images.path(key.case), key.case) if volumes else None
@@ -270,16 +270,16 @@ class FolderSource:
         return masks
 
     def stamp(self) -> str:
-        """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+        """A hash of the names, sizes and dates of all files; it changes if a file is replaced."""
         digest = hashlib.sha256()
-        given = self.settings
-        for path in (given.images, given.masks, given.truth, *given.readers.values(), given.labels, given.points):
-            for _, name, size, date in _facts(path) if path else ():
+        spec = self.settings
+        for path in (spec.images, spec.masks, spec.truth, *spec.readers.values(), spec.labels, spec.points):
+            for _, name, size, date in _file_facts(path) if path else ():
                 digest.update(f"{name}\0{size}\0{date}\n".encode())
         return digest.hexdigest()
 
     def _reading(self, name: str, key: CaseKey, shape: tuple[int, ...]) -> Reading:
-        """A reader's marks; an image the reader's file or folder does not name was not outlined by that reader."""
+        """A reader's marks; an image without an entry was not outlined by that reader."""
         marks = self._readers[name]
         stored = self._stored(marks, key, self.findings, shape)
         masks = {finding: mask for finding, mask in stored.items() if mask.any()}
@@ -292,7 +292,7 @@ class FolderSource:
         if path is None:
             return {}
         points: Points = defaultdict(dict)
-        rows = self._points_of_one(path) if path.suffix.lower() == ".json" else _points_of_many(path)
+        rows = self._points_in_json(path) if path.suffix.lower() == ".json" else _points_in_csv(path)
         for where, reader, name, finding, point in rows:
             for kind, value, known in (("finding", finding, self.findings), ("reader", reader, self.settings.readers)):
                 if value not in known:
@@ -300,59 +300,59 @@ class FolderSource:
             case = self._images.id_of(name)
             if case not in self._images.endings:
                 raise InputError(f"{where}: no image {name!r}; correct the name")
-            of_case = points[reader, case]
-            of_case[finding] = (*of_case.get(finding, ()), point)
+            by_finding = points[reader, case]
+            by_finding[finding] = (*by_finding.get(finding, ()), point)
         return dict(points)
 
-    def _points_of_one(self, path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
-        """The points of a JSON file, which does not say whose they are."""
+    def _points_in_json(self, path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
+        """The points of a JSON file, which belong to the only reader."""
         if len(self.settings.readers) != 1:
             raise SpecError(f"{path} holds one reader's points; name one reader, or give a CSV with a column 'reader'")
         (reader,) = self.settings.readers
-        for image, of_image in read_points(path).items():
-            for finding, positions in of_image.items():
+        for image, by_finding in read_points(path).items():
+            for finding, positions in by_finding.items():
                 for x, y in positions:
                     yield f"{path}, image {image}", reader, image, finding, Point((y, x))
 
 
-def _require(holds: Callable[[Path], bool], otherwise: str, *paths: Path | None) -> None:
+def _require(is_valid: Callable[[Path], bool], problem: str, *paths: Path | None) -> None:
     for path in filter(None, paths):
-        if not holds(path):
-            raise InputError(f"{path}: {otherwise}; correct the source in the spec")
+        if not is_valid(path):
+            raise InputError(f"{path}: {problem}; correct the source in the spec")
 
 
-def _named(marks: Annotations) -> tuple[str, ...]:
-    """The findings marks speak of: of a folder of masks every sub-folder, also an empty one."""
+def _findings_in(marks: Annotations) -> tuple[str, ...]:
+    """The findings of the marks; for a folder of masks every sub-folder, even an empty one."""
     if not marks.path.is_dir():
         return marks.findings
     return tuple(sorted(canonical(path.name) for path in marks.path.iterdir() if path.is_dir()))
 
 
-def _facts(path: Path) -> list[tuple[str, str, int, int]]:
-    """Place, name, size and date of a file, or of every file below a folder, in a fixed order."""
+def _file_facts(path: Path) -> list[tuple[str, str, int, int]]:
+    """Folder, name, size and date of a file, or of every file below a folder, sorted."""
     if path.is_file():
         facts = path.stat()
         return [("", path.name, facts.st_size, facts.st_mtime_ns)]
-    found = []
-    waiting = [str(path)]
-    while waiting:
-        place = waiting.pop()
-        with os.scandir(place) as entries:
+    files = []
+    folders = [str(path)]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    folders.append(entry.path)
                 elif entry.is_file():
                     facts = entry.stat()
-                    found.append((place, entry.name, facts.st_size, facts.st_mtime_ns))
-    return sorted(found)
+                    files.append((folder, entry.name, facts.st_size, facts.st_mtime_ns))
+    return sorted(files)
 
 
 def _chexpert_patient(case: str) -> str:
     return next((part for part in case.split("/") if part.startswith("patient")), case)
 
 
-def _points_of_many(path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
-    """Place in the file, reader, image, finding and point, row by row."""
+def _points_in_csv(path: Path) -> Iterator[tuple[str, str, str, str, Point]]:
+    """For each row: where it is (for errors), reader, image, finding and point."""
     header, rows = read_csv(path)
     for column in ("reader", "image", "finding", "x", "y"):
         if column not in header:

@@ -1,4 +1,4 @@
-"""The data sources a study can name, and what a user should know of each."""
+"""The data sources that a study can use, with the facts that lists and reports show."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from heatcheck.core.registry import Registry
 
 
 class SourceSettings(BaseModel):
-    """What a spec may say about a source; unknown keys are refused."""
+    """The settings of a source in a spec; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def resolved(self, folder: Path) -> "SourceSettings":  # noqa: ARG002 - for sources without paths
-        """The same settings with paths taken from `folder`, where the spec lies."""
+        """The settings with paths relative to `folder`, the folder of the spec."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """A kind of data: how it is opened and what it is."""
+    """A kind of data, how to open it, and the texts that lists and reports show."""
 
     name: str
     settings: type[SourceSettings]
     open: Callable[[Any], Source]
     summary: str
     needs: str  # what must be on disk
-    remark: str = ""  # what the report must say about such data
+    remark: str = ""  # a caveat for the report
     drawn: bool = False  # by heatcheck: no patient's images
     published_as: str = ""  # the data set of which a study's paper publishes numbers
 

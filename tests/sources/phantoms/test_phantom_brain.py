@@ -31,11 +31,11 @@ def grade_of(key):
 
 
 def digest(case):
-    """A hash of everything a case holds."""
-    seen = hashlib.sha256(case.image.tobytes())
+    """A hash of everything in a case."""
+    hashed = hashlib.sha256(case.image.tobytes())
     for name, mask in case.truth.items():
-        seen.update(name.encode() + mask.tobytes())
-    return seen.hexdigest()
+        hashed.update(name.encode() + mask.tobytes())
+    return hashed.hexdigest()
 
 
 def forms(source):
@@ -55,7 +55,7 @@ def test_a_case_has_four_modalities_two_grades_and_one_of_them():
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 20), (0.25, 10), (0.8, 32), (0.0, 0), (1.0, 40)])
-def test_grades_are_as_frequent_as_asked_for_in_any_range(share, expected):
+def test_grades_have_the_set_frequency_in_any_range(share, expected):
     for first in (0, 7, 1_000_003):
         counts = Counter(map(grade_of, phantom(cases=40, first=first, irregular=share).index()))
         assert counts["HGG"] == pytest.approx(expected, abs=1)
@@ -67,13 +67,13 @@ def test_index_is_sorted_by_id_and_names_each_person_once(first):
     assert cases == sorted(set(cases))
 
 
-def test_t1c_always_shows_the_grade_and_flair_as_often_as_asked_for():
+def test_t1c_always_shows_the_grade_and_flair_as_often_as_set():
     shown, true = forms(phantom(cases=2000))
     assert (shown["T1C"] == true).all()
     assert (shown["FLAIR"] == true).mean() == pytest.approx(0.7, abs=0.03)
 
 
-def test_t1_and_t2_show_a_form_that_tells_nothing_of_grade_or_of_another_modality():
+def test_the_form_in_t1_and_t2_is_independent_of_grade_and_other_modalities():
     shown, true = forms(phantom(cases=2000))
     for name in ("T1", "T2"):
         for other in (true, *(shown[each] for each in MODALITIES if each != name)):
@@ -104,13 +104,13 @@ def roundness(mask):
 
 
 @pytest.mark.parametrize("size", [64, 96])
-def test_the_mask_of_t1c_tells_the_form_at_the_sizes_of_networks(size):
+def test_the_mask_of_t1c_shows_the_form_at_the_sizes_of_networks(size):
     source = phantom(cases=60, size=size)
     right = [(roundness(source.truth(key)["T1C"]) > 0.88) == (grade_of(key) == "LGG") for key in source.index()]
     assert np.mean(right) >= 0.95
 
 
-def test_size_of_the_tumour_does_not_tell_its_form():
+def test_size_of_the_tumour_does_not_reveal_its_form():
     source = phantom(cases=120, size=64)
     sizes = {"LGG": [], "HGG": []}
     for key in source.index():
@@ -132,7 +132,7 @@ def test_image_of_any_size_is_finite_with_a_mask_for_each_modality_on_its_grid(s
 
 
 @pytest.mark.parametrize("slices", [None, 24])
-def test_background_is_exactly_zero_and_the_head_nowhere(slices):
+def test_background_is_exactly_zero_and_the_head_never_is(slices):
     source = phantom(cases=4, slices=slices)
     for key in source.index():
         case = source.load(key)
@@ -163,7 +163,7 @@ def test_mask_of_t1c_is_the_tumour_and_those_of_the_others_its_swelling_too():
         assert (truth["T1C"] & ~truth["FLAIR"]).sum() <= 0.02 * truth["T1C"].sum()
 
 
-def test_nothing_outside_its_mask_tells_the_form_that_t1c_shows():
+def test_nothing_outside_its_mask_reveals_the_form_in_t1c():
     right, wrong = phantom(size=96, noise=0.0, cases=10), phantom(size=96, noise=0.0, cases=10, t1c=0.0)
     for key in right.index():
         one, other = right.load(key), wrong.load(key)
@@ -188,7 +188,7 @@ def parts(source, key):
     healthy = (source._draw(key.case, scene)[0].white[0] == 1) & ~np.logical_or.reduce(list(case.truth.values()))
     bright = {}
     for channel, (name, form) in enumerate(zip(MODALITIES, source.forms(key.case), strict=True)):
-        far = level(scene.tumour, form, scene.place).far[0]
+        far = level(scene.tumour, form, scene.position).far[0]
         picture, mask = case.image[channel], case.truth[name]
         bright[name] = {
             "core": np.median(picture[mask & (far < 0.4)]),
@@ -212,19 +212,19 @@ def test_rim_lights_up_in_t1c_and_swelling_in_t2_and_flair():
         assert bright["FLAIR"]["swelling"] > bright["FLAIR"]["core"]
 
 
-def test_tumour_only_leaves_the_tumour_as_it_was_and_nothing_else():
-    whole, bare = phantom(), phantom(tumour_only=True)
+def test_tumour_only_keeps_the_tumour_unchanged_and_nothing_else():
+    full, bare = phantom(), phantom(tumour_only=True)
     for key in bare.index():
-        one, other = whole.load(key), bare.load(key)
+        one, other = full.load(key), bare.load(key)
         for channel, name in enumerate(MODALITIES):
             mask = one.truth[name]
             assert np.array_equal(mask, other.truth[name])
             assert np.array_equal(other.image[channel][mask], one.image[channel][mask])
             assert (other.image[channel][~mask] == 0).all()
-            assert np.ptp(other.image[channel][mask]) > 50  # so that it can be scaled by its own spread
+            assert np.ptp(other.image[channel][mask]) > 50  # so that it can be scaled by its spread
 
 
-def test_as_many_cases_as_asked_for_show_their_tumour_alone():
+def test_the_set_share_of_cases_shows_only_the_tumour():
     source, every = phantom(cases=200, size=16, tumour_only=0.3), phantom(cases=200, size=16)
     bare = [np.count_nonzero(source.load(key).image) < np.count_nonzero(every.load(key).image) for key in every.index()]
     assert np.mean(bare) == pytest.approx(0.3, abs=0.1)
@@ -235,12 +235,12 @@ def test_other_numbers_are_other_people():
     assert len(images) == 12
 
 
-def test_person_is_the_same_whichever_range_asks_and_in_whichever_order():
-    whole, part = phantom(cases=8), phantom(cases=3, first=4)
-    wanted = {key.case: key for key in whole.index()}
+def test_person_does_not_depend_on_range_or_order():
+    full, part = phantom(cases=8), phantom(cases=3, first=4)
+    wanted = {key.case: key for key in full.index()}
     for key in reversed(part.index()):
         assert key == wanted[key.case]
-        assert digest(part.load(key)) == digest(whole.load(key))
+        assert digest(part.load(key)) == digest(full.load(key))
 
 
 def test_another_seed_gives_other_images():
@@ -267,11 +267,11 @@ def test_image_is_the_same_in_another_process():
 def test_truth_alone_equals_the_truth_of_the_case_and_measures_nothing(monkeypatch):
     for source in (phantom(), phantom(slices=8, size=24)):
         key = source.index()[2]
-        whole = source.load(key).truth
+        expected = source.load(key).truth
         with monkeypatch.context() as patch:
             patch.setattr(phantom_brain, "measured", lambda *_: pytest.fail("the image was measured"))
             alone = source.truth(key)
-        assert all(np.array_equal(mask, alone[name]) for name, mask in whole.items())
+        assert all(np.array_equal(mask, alone[name]) for name, mask in expected.items())
 
 
 def test_masks_at_two_sizes_agree():
@@ -283,7 +283,7 @@ def test_masks_at_two_sizes_agree():
             assert (shrunk & mask).sum() > 0.85 * (shrunk | mask).sum(), key.case
 
 
-def test_affine_tells_where_the_tumour_is_at_any_size():
+def test_affine_locates_the_tumour_at_any_size():
     """In a head that lies straight the outline's middle is where it was drawn; the patient's left is on the right."""
     for size, slices in ((32, 24), (48, 64)):
         source = phantom(cases=4, size=size, slices=slices)

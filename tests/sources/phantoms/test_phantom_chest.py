@@ -26,16 +26,16 @@ def phantom(**changes):
 
 
 def digest(case):
-    """A hash of everything a case holds."""
-    seen = hashlib.sha256(case.image.tobytes())
+    """A hash of everything in a case."""
+    hashed = hashlib.sha256(case.image.tobytes())
     parts = [("truth", case.truth), *((reading.reader, reading.masks) for reading in case.readings)]
     for name, masks in parts:
-        seen.update(name.encode())
+        hashed.update(name.encode())
         for finding, mask in sorted(masks.items()):
-            seen.update(finding.encode() + mask.tobytes())
+            hashed.update(finding.encode() + mask.tobytes())
     for reading in case.readings:
-        seen.update(repr(sorted(reading.points.items())).encode())
-    return seen.hexdigest()
+        hashed.update(repr(sorted(reading.points.items())).encode())
+    return hashed.hexdigest()
 
 
 def binomial(share, count):
@@ -83,12 +83,12 @@ def test_another_seed_gives_other_labels_films_readers_and_views():
     assert reading.points == first.readings[0].points != again.points
 
 
-def test_patient_is_the_same_whichever_range_of_patients_asks():
-    whole, part = phantom(patients=10), phantom(patients=3, first=4)
-    wanted = {key.case: key for key in whole.index()}
+def test_patient_does_not_depend_on_the_range_of_patients():
+    full, part = phantom(patients=10), phantom(patients=3, first=4)
+    wanted = {key.case: key for key in full.index()}
     for key in part.index():
         assert key == wanted[key.case]
-        assert digest(part.load(key)) == digest(whole.load(key))
+        assert digest(part.load(key)) == digest(full.load(key))
 
 
 @settings(deadline=None, max_examples=12)
@@ -164,7 +164,7 @@ def test_findings_of_the_lung_lie_in_the_lung_fields_of_their_view():
 
 
 @pytest.mark.parametrize("finding", OPACITIES)
-def test_airspace_opacity_covers_what_is_one_too(finding):
+def test_airspace_opacity_includes_its_other_kinds(finding):
     source = phantom(patients=80, size=32, second_view=0)
     positives = [key for key in source.index() if key.labels[finding] == 1]
     assert len(positives) > 5
@@ -196,7 +196,7 @@ def test_two_views_of_a_patient_share_labels_and_findings_but_not_pixels():
 
 
 @pytest.mark.parametrize("share", [0, 0.35, 1])
-def test_about_as_many_patients_have_two_views_as_was_asked_for(share):
+def test_about_the_set_share_of_patients_has_two_views(share):
     keys = phantom(patients=800, second_view=share).index()
     assert len({key.patient for key in keys}) == 800
     assert len(keys) / 800 - 1 == pytest.approx(share, abs=binomial(share, 800) + 1e-9)
@@ -204,16 +204,16 @@ def test_about_as_many_patients_have_two_views_as_was_asked_for(share):
 
 def test_prevalences_are_those_of_the_findings():
     keys = phantom(patients=3000, second_view=0).index()
-    healthy = 0.08  # this share of patients has nothing at all, whatever the draws
+    healthy = 0.08  # this share of patients has no findings at all
     drawn = {finding: facts.prevalence for finding, facts in FINDINGS.items()}
     spared = np.prod([1 - drawn[finding] for finding in ("Airspace Opacity", *OPACITIES)])
     for finding, chance in {**drawn, "Airspace Opacity": 1 - spared}.items():
         share = chance * (1 - healthy)
-        seen = np.mean([key.labels[finding] for key in keys])
-        assert seen == pytest.approx(share, abs=binomial(share, 3000)), finding
+        observed = np.mean([key.labels[finding] for key in keys])
+        assert observed == pytest.approx(share, abs=binomial(share, 3000)), finding
     nothing = healthy + (1 - healthy) * np.prod([1 - share for share in drawn.values()])
-    seen = np.mean([not any(key.labels.values()) for key in keys])
-    assert seen == pytest.approx(nothing, abs=binomial(nothing, 3000))
+    observed = np.mean([not any(key.labels.values()) for key in keys])
+    assert observed == pytest.approx(nothing, abs=binomial(nothing, 3000))
 
 
 @pytest.mark.parametrize("first", [0, 999_995, 5_000_000])
@@ -235,15 +235,17 @@ def test_index_draws_nothing_and_truth_exposes_no_film(monkeypatch):
 
 
 def test_index_draws_the_labels_of_a_patient_once(monkeypatch):
-    asked = []
+    patients = []
     labels = PhantomChest._labels
-    monkeypatch.setattr(PhantomChest, "_labels", lambda self, patient: asked.append(patient) or labels(self, patient))
+    monkeypatch.setattr(
+        PhantomChest, "_labels", lambda self, patient: patients.append(patient) or labels(self, patient)
+    )
     phantom().index()
-    assert len(asked) == 12
+    assert len(patients) == 12
 
 
 @pytest.mark.parametrize("readers", [0, 1, 2])
-def test_as_many_readers_read_as_were_asked_for(readers):
+def test_the_set_number_of_readers_reads(readers):
     case = phantom(readers=readers).load(phantom().index()[0])
     assert [reading.reader for reading in case.readings] == ["reader 1", "reader 2"][:readers]
 
@@ -264,7 +266,7 @@ def test_marker_mask_covers_bright_pixels_of_the_film():
         assert film[mask].mean() > film[around].mean() + 0.15
 
 
-def test_film_without_a_marker_is_not_touched_by_one(monkeypatch):
+def test_film_without_a_marker_is_not_changed(monkeypatch):
     source = phantom(patients=20)
     plain = next(key for key in source.index() if not source.marker_mask(key).any())
     marked = next(key for key in source.index() if source.marker_mask(key).any())
@@ -274,14 +276,14 @@ def test_film_without_a_marker_is_not_touched_by_one(monkeypatch):
     assert not np.array_equal(source.load(marked).image, before[marked.case])
 
 
-def test_markers_are_placed_by_chance_on_either_side_and_on_some_films_only():
+def test_markers_are_random_on_either_side_and_on_some_films_only():
     source = phantom(patients=300, size=32, second_view=0)
     letters = [source._marker(key) for key in source.index()]
     assert np.mean([bool(letter) for letter in letters]) == pytest.approx(0.6, abs=binomial(0.6, 300))
     assert {"R", "L", ""} == set(letters)
 
 
-def test_sure_confounder_marks_the_positives_and_nobody_else():
+def test_perfect_confounder_marks_the_positives_and_nobody_else():
     source = phantom(patients=60, confounder=Confounder(finding="Edema", strength=1))
     keys = source.index()
     assert 0 < sum(key.labels["Edema"] for key in keys) < len(keys)
@@ -290,7 +292,7 @@ def test_sure_confounder_marks_the_positives_and_nobody_else():
 
 
 @pytest.mark.parametrize("strength", [0.5, 0.8])
-def test_weaker_confounder_agrees_with_the_label_as_often_as_it_says(strength):
+def test_weaker_confounder_agrees_with_the_label_as_often_as_set(strength):
     source = phantom(patients=500, size=32, second_view=0, confounder=Confounder(finding="Edema", strength=strength))
     agree = [source.marker_mask(key).any() == (key.labels["Edema"] == 1) for key in source.index()]
     assert np.mean(agree) == pytest.approx(strength, abs=binomial(strength, 500))
@@ -319,12 +321,12 @@ def test_setting_out_of_range_is_refused(wrong):
         PhantomChestSettings.model_validate(wrong)
 
 
-def test_source_speaks_of_the_ten_findings():
+def test_source_has_the_ten_findings():
     assert phantom().findings == tuple(FINDINGS)
     assert all(tuple(key.labels) == phantom().findings for key in phantom().index())
 
 
-def test_uncertain_labels_hide_a_share_of_the_truth_and_change_nothing_that_is_drawn():
+def test_uncertain_labels_hide_a_share_of_the_truth_and_do_not_change_the_films():
     planted = Confounder(finding="Edema", strength=1)
     sure, unsure = phantom(patients=150, confounder=planted), phantom(patients=150, confounder=planted, uncertain=0.3)
     labels = [(a.labels[f], b.labels[f]) for a, b in zip(sure.index(), unsure.index(), strict=True) for f in FINDINGS]

@@ -29,14 +29,14 @@ def class_of(key):
 
 
 def digest(case):
-    """A hash of everything a case holds."""
-    seen = hashlib.sha256(case.image.tobytes())
+    """A hash of everything in a case."""
+    hashed = hashlib.sha256(case.image.tobytes())
     for name, mask in case.truth.items():
-        seen.update(name.encode() + mask.tobytes())
-    return seen.hexdigest()
+        hashed.update(name.encode() + mask.tobytes())
+    return hashed.hexdigest()
 
 
-def test_every_class_has_as_many_cases_as_were_asked_for():
+def test_every_class_has_the_set_number_of_cases():
     for first in (0, 3, 1_000_000):
         keys = phantom(cases_per_class=7, first=first).index()
         assert Counter(map(class_of, keys)) == dict.fromkeys(NAMES, 7)
@@ -70,12 +70,12 @@ def test_other_numbers_are_other_people():
     assert len(films) == 40
 
 
-def test_person_is_the_same_whichever_range_asks_and_in_whichever_order():
-    whole, part = phantom(cases_per_class=4), phantom(cases_per_class=2, first=5)
-    wanted = {key.case: key for key in whole.index()}
+def test_person_does_not_depend_on_range_or_order():
+    full, part = phantom(cases_per_class=4), phantom(cases_per_class=2, first=5)
+    wanted = {key.case: key for key in full.index()}
     for key in reversed(part.index()):
         assert key == wanted[key.case]
-        assert digest(part.load(key)) == digest(whole.load(key))
+        assert digest(part.load(key)) == digest(full.load(key))
 
 
 def test_another_seed_gives_other_films():
@@ -116,7 +116,7 @@ def test_film_of_any_size_and_format_is_finite_and_in_range_with_its_mask_on_its
 
 
 @pytest.mark.parametrize("size", [32, 96])
-def test_what_is_not_normal_has_a_mask_under_its_own_name_alone(size):
+def test_an_abnormal_film_has_one_mask_under_the_name_of_its_class(size):
     source = phantom(cases_per_class=60, size=size)
     for key in source.index():
         truth = source.truth(key)
@@ -126,12 +126,12 @@ def test_what_is_not_normal_has_a_mask_under_its_own_name_alone(size):
 
 def test_truth_alone_equals_the_truth_of_the_whole_case_and_exposes_no_film(monkeypatch):
     source = phantom()
-    whole = {key.case: source.load(key).truth for key in source.index()}
+    expected = {key.case: source.load(key).truth for key in source.index()}
     monkeypatch.setattr(phantom_classes, "expose", lambda *_: pytest.fail("the film was exposed"))
     for key in source.index():
         alone = source.truth(key)
-        assert list(alone) == list(whole[key.case])
-        assert all(np.array_equal(mask, whole[key.case][name]) for name, mask in alone.items())
+        assert list(alone) == list(expected[key.case])
+        assert all(np.array_equal(mask, expected[key.case][name]) for name, mask in alone.items())
     monkeypatch.setattr(phantom_classes, "new_scene", lambda *_: pytest.fail("the index drew"))
     assert len(source.index()) == 12
 
@@ -152,7 +152,7 @@ def test_a_changed_label_does_not_change_the_film():
     assert digest(source.load(flipped)) == digest(source.load(key))
 
 
-def test_no_film_carries_a_letter():
+def test_no_film_has_a_letter():
     """The corners where the chest phantom stamps its laterality letters are as dark as their surroundings."""
     source = phantom(cases_per_class=8, size=96)
     for key in source.index():
@@ -161,27 +161,27 @@ def test_no_film_carries_a_letter():
             assert corner.max() < 0.9
 
 
-def test_three_numbers_tell_the_classes_apart_at_96_pixels():
+def test_three_numbers_distinguish_the_classes_at_96_pixels():
     source = phantom(cases_per_class=25, size=96)
-    right = Counter(class_of(key) for key in source.index() if look(source, key) == class_of(key))
+    right = Counter(class_of(key) for key in source.index() if predicted_class(source, key) == class_of(key))
     assert min(right[name] for name in NAMES) >= 22
 
 
-def look(source, key):
-    """The class by the grain of the lungs beside the heart, and by how much the brightest twentieth stands out."""
+def predicted_class(source, key):
+    """The class from the grain of the lungs next to the heart and the contrast of their brightest twentieth."""
     scene, _ = source._draw(key)
     film = source.load(key).image[0]
     solid = scene.canvas.exact(heart(scene.anatomy), upper_mediastinum(scene.anatomy)).astype(np.uint8)
-    beside = cv2.dilate(solid, np.ones((7, 7))) == 0
-    fields = [(cv2.erode(lung.astype(np.uint8), np.ones((5, 5))) > 0) & beside for lung in scene.lungs.values()]
+    next_to_heart = cv2.dilate(solid, np.ones((7, 7))) == 0
+    fields = [(cv2.erode(lung.astype(np.uint8), np.ones((5, 5))) > 0) & next_to_heart for lung in scene.lungs.values()]
     grain = (film - cv2.GaussianBlur(film, (0, 0), 1.2))[fields[0] | fields[1]].std()
     haze = cv2.GaussianBlur(film, (0, 0), 2)
-    stands_out = [float(np.subtract(*np.quantile(haze[field], [0.95, 0.3]))) for field in fields]
+    contrast = [float(np.subtract(*np.quantile(haze[field], [0.95, 0.3]))) for field in fields]
     if grain > 0.0415:
         return "Diffuse Fine Pattern"
-    if min(stands_out) > 0.14:
+    if min(contrast) > 0.14:
         return "Bilateral Opacity"
-    return "Focal Opacity" if max(stands_out) > 0.175 else "Normal"
+    return "Focal Opacity" if max(contrast) > 0.175 else "Normal"
 
 
 def test_the_stamp_is_the_settings():

@@ -27,7 +27,7 @@ def readings(truths):
     }
 
 
-def test_reader_marks_nothing_but_findings_that_are_there(truths, readings):
+def test_reader_marks_only_findings_that_are_present(truths, readings):
     for by_case in readings.values():
         for case, reading in by_case.items():
             assert set(reading.masks) <= set(truths[case])
@@ -61,12 +61,12 @@ def test_readers_agree_with_each_other_less_than_with_the_truth_and_never_copy(r
 
 
 @pytest.mark.parametrize("habits", READERS, ids=lambda habits: habits.name)
-def test_reader_misses_about_as_often_as_is_his_habit(habits, truths, readings):
+def test_reader_misses_about_as_often_as_set(habits, truths, readings):
     marked = sum(len(reading.masks) for reading in readings[habits.name].values())
-    there = sum(map(len, truths.values()))
-    spread = 4 * np.sqrt(habits.misses * (1 - habits.misses) / there)
-    assert 1 - marked / there == pytest.approx(habits.misses, abs=spread)
-    assert marked < there
+    present = sum(map(len, truths.values()))
+    spread = 4 * np.sqrt(habits.misses * (1 - habits.misses) / present)
+    assert 1 - marked / present == pytest.approx(habits.misses, abs=spread)
+    assert marked < present
 
 
 @pytest.mark.parametrize("habits", READERS, ids=lambda habits: habits.name)
@@ -92,7 +92,7 @@ def test_reader_with_a_steady_hand_draws_the_truth():
     assert 9 < column < 26
 
 
-def test_generous_reader_draws_larger_and_a_timid_one_smaller():
+def test_generous_reader_draws_larger_and_a_cautious_one_smaller():
     mask = np.zeros((60, 60), bool)
     mask[20:40, 20:40] = True
     areas = [
@@ -102,7 +102,7 @@ def test_generous_reader_draws_larger_and_a_timid_one_smaller():
     assert areas[2] == pytest.approx(400 * np.exp(0.4), rel=0.1)
 
 
-def test_each_instance_is_moved_by_itself():
+def test_each_instance_is_moved_separately():
     mask = np.zeros((80, 80), bool)
     mask[10:20, 10:20] = True
     mask[60:70, 60:70] = True
@@ -112,7 +112,7 @@ def test_each_instance_is_moved_by_itself():
     assert min(areas) > 0
 
 
-def test_finding_that_misses_is_left_out_and_the_others_are_not_touched():
+def test_missed_finding_is_left_out_and_does_not_affect_the_others():
     mask = np.zeros((40, 40), bool)
     mask[10:30, 10:30] = True
     habits = replace(READERS[0], misses=0.5)

@@ -1,1 +1,1 @@
-"""Built-in images: drawn, so that the truth is known exactly."""
+"""Built-in images, drawn so that the truth is known exactly."""

@@ -1,4 +1,4 @@
-"""Built-in brain MRI in four modalities with a tumour whose form tells its grade, in some of them."""
+"""Built-in brain MRI in four modalities, some of which show the grade of a tumour by its form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from heatcheck.sources.phantoms.brain.tumour import Form, Tumour, draw_tumour
 from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 CLASSES = ("LGG", "HGG")
-LOWEST, HIGHEST = 4.0, 36.0  # millimetres between which single slices are taken
+LOWEST, HIGHEST = 4.0, 36.0  # range of heights of single slices in millimetres
 
 
 class PhantomBrainSettings(SourceSettings):
-    """What a spec may say about the brain phantom."""
+    """The settings of the brain phantom in a spec."""
 
     cases: int = Field(100, ge=1)
-    first: int = Field(0, ge=0)  # number of the first person: other numbers are other people
+    first: int = Field(0, ge=0)  # number of the first person; other numbers are other people
     size: int = Field(96, ge=16)  # pixels along rows and columns
-    slices: int | None = Field(None, ge=2)  # a volume of that many slices; without it a single slice
-    t1c: float = Field(1.0, ge=0, le=1)  # how often T1C shows the form that belongs to the grade
-    flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; the other form where it does not
+    slices: int | None = Field(None, ge=2)  # a volume with this many slices; by default a single slice
+    t1c: float = Field(1.0, ge=0, le=1)  # share of cases in which T1C shows the form of the grade
+    flair: float = Field(0.7, ge=0, le=1)  # the same for FLAIR; otherwise it shows the other form
     irregular: float = Field(0.5, ge=0, le=1)  # share of HGG
-    tumour_only: float = Field(0.0, ge=0, le=1)  # share of cases, true for all, in which all but the tumour is 0
+    tumour_only: float = Field(0.0, ge=0, le=1)  # share of cases in which everything but the tumour is 0
     noise: float = Field(0.02, ge=0, le=0.2)  # standard deviation as a share of the brightest tissue
     seed: int = 20
 
@@ -40,12 +40,12 @@ class HeadScene:
     build: Build
     tumour: Tumour
     grid: HeadVoxels
-    place: HeadPosition
+    position: HeadPosition
 
 
 @dataclass(frozen=True)
 class PhantomBrain:
-    """Heads of invented people, one tumour each; T1 and T2 show it in a form that chance chose."""
+    """Heads of invented people with one tumour each; T1 and T2 show it in a random form."""
 
     settings: PhantomBrainSettings = PhantomBrainSettings()
 
@@ -61,21 +61,21 @@ class PhantomBrain:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """Masks, exact to the voxel."""
+        """Masks, which are exact."""
         return "masks"
 
     def index(self) -> Sequence[CaseKey]:
-        """One image a person."""
+        """One image per person."""
         first = self.settings.first
         cases = sorted(f"phantom{number:06d}" for number in range(first, first + self.settings.cases))
         return [CaseKey(case, case, {name: float(name == self._grade(case)) for name in CLASSES}) for case in cases]
 
     def load(self, key: CaseKey) -> Case:
-        """The image with the mask of what each modality shows of the tumour."""
+        """The image with the mask of the tumour in each modality."""
         scene = self._scene(key.case)
         head, masks = self._draw(key.case, scene)
         scanner = draw_scanner(self._generator(key.case, "scanner"), self.settings.noise)
-        image = measured(head, scene.place, scanner, self._generator(key.case, "noise"))
+        image = measured(head, scene.position, scanner, self._generator(key.case, "noise"))
         if self._generator(key.case, "bare").random() < self.settings.tumour_only:
             image *= np.stack([masks[name] for name in MODALITIES])
         if self.settings.slices is None:
@@ -88,19 +88,19 @@ class PhantomBrain:
         return masks if self.settings.slices else _single(masks)
 
     def stamp(self) -> str:
-        """The settings say it all."""
+        """The settings, on which everything depends."""
         return self.settings.model_dump_json()
 
     def forms(self, case: str) -> tuple[Form, ...]:
-        """The form that each modality shows."""
+        """The form of the tumour in each modality."""
         chance = self._generator(case, "forms").random(len(MODALITIES))
-        right: Form = "irregular" if self._grade(case) == "HGG" else "round"
-        wrong: Form = "round" if right == "irregular" else "irregular"
-        often = {"T1": 0.5, "T1C": self.settings.t1c, "T2": 0.5, "FLAIR": self.settings.flair}
-        return tuple(right if draw < often[name] else wrong for name, draw in zip(MODALITIES, chance, strict=True))
+        typical: Form = "irregular" if self._grade(case) == "HGG" else "round"
+        atypical: Form = "round" if typical == "irregular" else "irregular"
+        share = {"T1": 0.5, "T1C": self.settings.t1c, "T2": 0.5, "FLAIR": self.settings.flair}
+        return tuple(typical if draw < share[name] else atypical for name, draw in zip(MODALITIES, chance, strict=True))
 
     def _grade(self, case: str) -> str:
-        """HGG as often as the settings say, evenly spread over the numbers."""
+        """The grade of a case; HGG is spread evenly over the numbers."""
         number, share = int(case.removeprefix("phantom")), self.settings.irregular
         return CLASSES[int(np.floor((number + 1) * share) - np.floor(number * share))]
 
@@ -108,8 +108,8 @@ class PhantomBrain:
         return generator_for(self.settings.seed, "brain", case, purpose)
 
     def _draw(self, case: str, scene: HeadScene) -> tuple[Head, dict[str, Mask]]:
-        head = healthy(scene.build, scene.tumour, scene.place, scene.grid.pixel)
-        return head, with_tumour(head, scene.tumour, self.forms(case), scene.place, scene.grid.pixel)
+        head = healthy(scene.build, scene.tumour, scene.position, scene.grid.pixel)
+        return head, with_tumour(head, scene.tumour, self.forms(case), scene.position, scene.grid.pixel)
 
     def _scene(self, case: str) -> HeadScene:
         build = draw_build(self._generator(case, "build"))
@@ -117,7 +117,7 @@ class PhantomBrain:
         volume = self.settings.slices
         tumour = draw_tumour(self._generator(case, "tumour"), build.half, None if volume else height)
         grid = HeadVoxels(self.settings.size, slice_heights(volume) if volume else (height,))
-        return HeadScene(build, tumour, grid, grid.place(build.pose))
+        return HeadScene(build, tumour, grid, grid.positions(build.pose))
 
 
 def _single(masks: dict[str, Mask]) -> dict[str, Mask]:

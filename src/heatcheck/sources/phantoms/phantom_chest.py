@@ -1,4 +1,4 @@
-"""Built-in chest radiographs: drawn, not photographed, so that every finding's place is known exactly."""
+"""Built-in chest radiographs: drawn, so that the position of every finding is known exactly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from heatcheck.sources.registry import SOURCES, SourceFacts, SourceSettings
 
 
 class Confounder(BaseModel):
-    """A laterality marker that goes with one label instead of being placed by chance."""
+    """A laterality marker that depends on one label instead of being random."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     finding: str
@@ -27,16 +27,16 @@ class Confounder(BaseModel):
 
 
 class PhantomChestSettings(SourceSettings):
-    """What a spec may say about the chest phantom."""
+    """The settings of the chest phantom in a spec."""
 
     patients: int = Field(100, ge=1)
-    first: int = Field(0, ge=0)  # number of the first patient: other numbers are other people
+    first: int = Field(0, ge=0)  # number of the first patient; other numbers are other people
     size: int = Field(320, ge=32)  # image height in pixels
     shape: Literal["film", "square"] = "film"
     second_view: float = Field(0.35, ge=0, le=1)  # share of patients with two views
     readers: int = Field(2, ge=0, le=len(READERS))
     seed: int = 20
-    uncertain: float = Field(0.0, ge=0, le=1)  # share of labels that say "uncertain"; the films stay the same
+    uncertain: float = Field(0.0, ge=0, le=1)  # share of labels that are uncertain; the films stay the same
     confounder: Confounder | None = None
 
 
@@ -58,7 +58,7 @@ class PhantomChest:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """Masks, exact to the pixel."""
+        """Masks, which are exact."""
         return "masks"
 
     def index(self) -> Sequence[CaseKey]:
@@ -69,10 +69,10 @@ class PhantomChest:
             labels = self._written_labels(patient)
             two = generator_for(self.settings.seed, patient, "views").random() < self.settings.second_view
             keys += [CaseKey(f"{patient}_view{view}", patient, labels) for view in range(1, 3 if two else 2)]
-        return sorted(keys, key=lambda key: key.case)  # a seventh digit upsets the order of the numbers
+        return sorted(keys, key=lambda key: key.case)  # with a seventh digit, text order differs from number order
 
     def load(self, key: CaseKey) -> Case:
-        """The film with truth and readings."""
+        """The film with truth and the marks of simulated readers."""
         scene, truth = self._draw(key)
         exposure = draw_exposure(self._generator(key.case, "exposure"))
         film = expose(scene, exposure, self._generator(key.case, "film"))
@@ -89,11 +89,11 @@ class PhantomChest:
         return self._draw(key)[1]
 
     def stamp(self) -> str:
-        """The settings say it all."""
+        """The settings, on which everything depends."""
         return self.settings.model_dump_json()
 
     def marker_mask(self, key: CaseKey) -> Mask:
-        """The pixels of the laterality marker; empty where the film has none."""
+        """The pixels of the laterality marker; empty if the film has none."""
         film = np.zeros(self._shape(key.patient), np.float32)
         corner = self._marker(key)
         return add_marker(film, corner) if corner else film.astype(bool)
@@ -102,7 +102,7 @@ class PhantomChest:
         return generator_for(self.settings.seed, *parts)
 
     def _drawn(self, patient: str) -> frozenset[str]:
-        """The findings that are drawn for a patient."""
+        """The findings drawn for a patient."""
         chance = self._generator(patient, "findings").random(len(FINDINGS) + 1)
         if chance[-1] < 0.08:
             return frozenset()
@@ -115,7 +115,7 @@ class PhantomChest:
         return drawn | {"Airspace Opacity"} if drawn & set(OPACITIES) else drawn
 
     def _written_labels(self, patient: str) -> dict[str, float]:
-        """What the index says of a patient: the truth, or that it is uncertain."""
+        """The labels of a patient in the index: the truth, or uncertain."""
         present = self._labels(patient)
         unsure = self._generator(patient, "uncertain").random(len(FINDINGS)) < self.settings.uncertain
         return {
@@ -145,7 +145,7 @@ class PhantomChest:
         return scene, {name: masks[name] for name in FINDINGS if name in masks}
 
     def _marker(self, key: CaseKey) -> str:
-        """The letter on the film: by chance, or as the confounder wants it."""
+        """The letter on the film, or "": random, or as the confounder determines."""
         side, chance = self._generator(key.case, "marker").random(2)
         planted = self.settings.confounder
         if planted is None:

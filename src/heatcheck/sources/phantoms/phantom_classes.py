@@ -1,4 +1,4 @@
-"""Built-in chest radiographs of four classes, of which each film shows exactly one."""
+"""Built-in chest radiographs of four classes, one per film."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _NAMES = tuple(CLASSES)
 
 
 class PhantomClassesSettings(SourceSettings):
-    """What a spec may say about the phantom with four classes."""
+    """The settings of the phantom with four classes in a spec."""
 
     cases_per_class: int = Field(25, ge=1)
-    first: int = Field(0, ge=0)  # number of the first person: other numbers are other people
+    first: int = Field(0, ge=0)  # number of the first person; other numbers are other people
     size: int = Field(128, ge=32)  # image height in pixels
     shape: Literal["film", "square"] = "square"
     seed: int = 20
@@ -31,9 +31,9 @@ class PhantomClassesSettings(SourceSettings):
 
 @dataclass(frozen=True)
 class PhantomClasses:
-    """Frontal chest films of invented people, one each; the classes take turns, so that any range is balanced.
+    """Frontal chest films of invented people, one each; the classes alternate, so that any range is balanced.
 
-    There are no laterality letters on them: a letter would be a trigger of its own.
+    The films have no laterality letters, which would act as triggers.
     """
 
     settings: PhantomClassesSettings = PhantomClassesSettings()
@@ -45,28 +45,28 @@ class PhantomClasses:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """Masks, exact to the pixel."""
+        """Masks, which are exact."""
         return "masks"
 
     def index(self) -> Sequence[CaseKey]:
-        """One film a person."""
+        """One film per person."""
         labels = {name: {other: float(other == name) for other in _NAMES} for name in _NAMES}
         first = self.settings.first
         cases = [f"phantom{number:06d}" for number in range(first, first + len(_NAMES) * self.settings.cases_per_class)]
         return [CaseKey(case, case, labels[_class_of(case)]) for case in sorted(cases)]
 
     def load(self, key: CaseKey) -> Case:
-        """The film with the mask of what is not normal."""
+        """The film with the mask of the abnormality."""
         scene, truth = self._draw(key)
         exposure = draw_exposure(self._generator(key, "exposure"))
         return Case(key, expose(scene, exposure, self._generator(key, "film"))[None], truth)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """The exact mask under the name of the class; nothing where all is normal."""
+        """The exact mask under the name of the class; empty for a normal film."""
         return self._draw(key)[1]
 
     def stamp(self) -> str:
-        """The settings say it all."""
+        """The settings, on which everything depends."""
         return self.settings.model_dump_json()
 
     def _generator(self, key: CaseKey, purpose: str) -> np.random.Generator:
@@ -82,7 +82,7 @@ class PhantomClasses:
 
 
 def _class_of(case: str) -> str:
-    """The class of a person, whatever a label that was changed on purpose may say."""
+    """The class of a person, which does not depend on labels that a study may have changed."""
     return _NAMES[int(case.removeprefix("phantom")) % len(_NAMES)]
 
 

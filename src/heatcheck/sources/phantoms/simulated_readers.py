@@ -1,4 +1,4 @@
-"""Simulated radiologists: contours a little off, now and then none, and one most representative point."""
+"""Simulated readers: inaccurate contours, sometimes missing, and one representative point per finding."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from heatcheck.core.seeds import generator_for
 
 @dataclass(frozen=True, slots=True)
 class ReaderHabits:
-    """How far one reader's marks stray; lengths as a share of the image height."""
+    """How inaccurate one reader's marks are; lengths as a share of the image height."""
 
     name: str
     displacement: float
@@ -27,7 +27,7 @@ READERS = (
 
 
 def read_case(truth: dict[str, Mask], habits: ReaderHabits, seed: int, case: str) -> Reading:
-    """What the reader marks on the case."""
+    """The reader's marks on the case."""
     masks: dict[str, Mask] = {}
     points: dict[str, tuple[Point, ...]] = {}
     for finding, mask in truth.items():
@@ -42,13 +42,13 @@ def read_case(truth: dict[str, Mask], habits: ReaderHabits, seed: int, case: str
 
 
 def _redraw(mask: Mask, habits: ReaderHabits, generator: np.random.Generator) -> Mask:
-    """Each instance moved, resized and bent as a hand would."""
+    """The mask with each instance shifted, resized and bent at random."""
     height, width = mask.shape
     count, labels = cv2.connectedComponents(mask.astype(np.uint8))
-    reach = habits.displacement * height
+    spread = habits.displacement * height
     bend = [
         cv2.resize(
-            generator.normal(0, reach, (6, 6)).astype(np.float32), (width, height), interpolation=cv2.INTER_CUBIC
+            generator.normal(0, spread, (6, 6)).astype(np.float32), (width, height), interpolation=cv2.INTER_CUBIC
         )
         for _ in range(2)
     ]
@@ -58,7 +58,7 @@ def _redraw(mask: Mask, habits: ReaderHabits, generator: np.random.Generator) ->
         instance = (labels == index).astype(np.uint8)
         centre_row, centre_column = (axis.mean() for axis in np.nonzero(instance))
         size = np.exp(habits.bias + generator.normal(0, habits.scaling))
-        shift_row, shift_column = generator.normal(0, reach, 2)
+        shift_row, shift_column = generator.normal(0, spread, 2)
         source_rows = (rows - centre_row - shift_row + bend[0]) / size + centre_row
         source_columns = (columns - centre_column - shift_column + bend[1]) / size + centre_column
         moved = cv2.remap(
@@ -70,7 +70,7 @@ def _redraw(mask: Mask, habits: ReaderHabits, generator: np.random.Generator) ->
 
 def _representative(mask: Mask, habits: ReaderHabits, generator: np.random.Generator) -> Point:
     """A point near the thickest part of the finding."""
-    padded = np.pad(mask.astype(np.uint8), 1)  # the border of the film is not the middle of a finding
+    padded = np.pad(mask.astype(np.uint8), 1)  # so that the border of the film counts as the edge of a finding
     depth = cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
     row, column = np.unravel_index(int(depth.argmax()), depth.shape)
     jitter = generator.normal(0, habits.displacement * mask.shape[0] * 0.8, 2)

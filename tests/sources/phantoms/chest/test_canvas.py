@@ -112,7 +112,7 @@ def test_blob_depends_on_its_generator_alone():
     assert not np.array_equal(first, other)
 
 
-def test_several_lines_are_drawn_at_once_as_they_are_one_by_one():
+def test_several_lines_drawn_at_once_equal_those_drawn_one_by_one():
     paths = np.random.default_rng(0).standard_normal((3, 9, 2)).cumsum(1)
     for width in (0.2, np.linspace(0.1, 0.3, 9)):
         together = stroke(paths, width)
@@ -120,6 +120,6 @@ def test_several_lines_are_drawn_at_once_as_they_are_one_by_one():
             np.testing.assert_array_equal(outline, stroke(path, width))
 
 
-def test_outline_of_a_line_goes_there_on_one_side_and_back_on_the_other():
+def test_outline_of_a_line_encloses_its_area():
     path = np.stack([np.linspace(-0.5, 0.5, 9), np.zeros(9)], 1)
     assert Canvas((200, 200)).exact(stroke(path, 0.2)).sum() == pytest.approx(100 * 20, rel=0.1)

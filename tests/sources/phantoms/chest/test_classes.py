@@ -42,7 +42,7 @@ def test_equal_generators_draw_equal_patterns_within_the_lungs(draw):
 
 
 @pytest.mark.parametrize("draw", [bilateral_opacity, focal_opacity, diffuse_fine_pattern])
-def test_the_film_is_brighter_where_the_mask_is_and_as_before_elsewhere(draw):
+def test_the_film_is_brighter_inside_the_mask_and_unchanged_elsewhere(draw):
     for seed in PEOPLE:
         film, mask = drawn(draw, seed)
         change = expose(film, PLAIN, generator(9)) - expose(scene(seed), PLAIN, generator(9))
@@ -51,7 +51,7 @@ def test_the_film_is_brighter_where_the_mask_is_and_as_before_elsewhere(draw):
         assert np.abs(change[far]).max() < 0.02
 
 
-def test_a_normal_chest_is_left_as_it_is():
+def test_a_normal_chest_is_not_changed():
     film, mask = drawn(normal, 3)
     assert not mask.any()
     assert not film.density.any()
@@ -63,10 +63,10 @@ def test_bilateral_opacity_is_in_both_lungs_low_and_on_the_outside():
         film, mask = drawn(bilateral_opacity, seed)
         x, y = film.canvas.frame
         for side in (RIGHT, LEFT):
-            here = mask & film.lungs[side]
-            assert here.sum() > 0.03 * film.lungs[side].sum()
-            assert (side * x)[here].mean() > (side * x)[film.lungs[side]].mean()
-            assert y[here].mean() > y[film.lungs[side]].mean()
+            in_lung = mask & film.lungs[side]
+            assert in_lung.sum() > 0.03 * film.lungs[side].sum()
+            assert (side * x)[in_lung].mean() > (side * x)[film.lungs[side]].mean()
+            assert y[in_lung].mean() > y[film.lungs[side]].mean()
 
 
 def test_focal_opacity_is_one_dense_piece_of_one_lung():
@@ -100,9 +100,9 @@ def test_diffuse_pattern_fills_both_lungs_with_fine_detail():
         for side in (RIGHT, LEFT):
             for low, high in pairwise(thirds):
                 part = film.lungs[side] & (y >= low) & (y <= high)
-                assert detail[part].std() > 0.015  # no third of a lung is spared
+                assert detail[part].std() > 0.015  # in every third of both lungs
 
 
-def test_looks_differ_from_one_person_to_the_next():
+def test_films_differ_between_people():
     for draw in (bilateral_opacity, focal_opacity, diffuse_fine_pattern):
         assert len({drawn(draw, seed)[0].density.tobytes() for seed in range(8)}) == 8

@@ -29,10 +29,10 @@ def test_device_absorbs_where_its_mask_is_and_nowhere_else(kind):
         assert drawing.mask.any()
         assert drawing.density[drawing.mask].mean() > 0.02
         assert drawing.density[~near].max() < 0.01
-        assert drawing.density.min() > -0.05  # a tube's hollow inside may outweigh its walls in single pixels
+        assert drawing.density.min() > -0.05  # in single pixels a tube's bore may outweigh its walls
 
 
-def test_each_device_has_its_own_shape():
+def test_each_device_has_a_different_shape():
     masks = [drawn(kind, 1).mask for kind in KINDS]
     assert len({mask.tobytes() for mask in masks}) == len(KINDS)
 
@@ -50,12 +50,12 @@ def test_same_generator_places_the_same_devices():
 
 
 def test_one_to_three_devices_are_drawn_and_all_kinds_occur(monkeypatch):
-    seen = []
+    drawn_kinds = []
     for kind in KINDS:
-        monkeypatch.setattr(chest_devices, kind, lambda *_, kind=kind: seen[-1].append(kind))
+        monkeypatch.setattr(chest_devices, kind, lambda *_, kind=kind: drawn_kinds[-1].append(kind))
     for seed in range(60):
-        seen.append([])
+        drawn_kinds.append([])
         draw_devices(CANVAS, draw_anatomy(generator(1)), generator(seed))
-    assert {len(kinds) for kinds in seen} == {1, 2, 3}
-    assert all(len(set(kinds)) == len(kinds) for kinds in seen)
-    assert set().union(*seen) == set(KINDS)
+    assert {len(kinds) for kinds in drawn_kinds} == {1, 2, 3}
+    assert all(len(set(kinds)) == len(kinds) for kinds in drawn_kinds)
+    assert set().union(*drawn_kinds) == set(KINDS)

@@ -46,7 +46,7 @@ def test_lungs_are_dark_the_heart_is_bright_and_the_room_is_black():
     assert film[:, :2].mean() < 0.2
 
 
-def test_what_absorbs_more_is_brighter():
+def test_denser_parts_are_brighter():
     dense = scene()
     dense.density[40:50, 20:30] += 0.2
     dense.metal[10:15, 40:45] += 0.3
@@ -64,7 +64,7 @@ def test_lung_without_air_is_white():
     assert change[lungs].mean() > 0.2
 
 
-def test_noise_is_the_generators_and_grows_with_the_exposures_noise():
+def test_noise_comes_from_the_generator_and_grows_with_the_exposures_noise():
     noisy = replace(PLAIN, noise=1.0)
     first, again = (expose(scene(), noisy, generator(3)) for _ in range(2))
     np.testing.assert_array_equal(first, again)
@@ -82,7 +82,7 @@ def test_scene_is_not_changed_by_its_exposure():
         np.testing.assert_array_equal(plane, old)
 
 
-def test_poses_and_exposures_stay_within_what_a_radiographer_would_accept():
+def test_poses_and_exposures_stay_within_clinical_limits():
     poses = [draw_pose(generator(seed)) for seed in range(200)]
     exposures = [draw_exposure(generator(seed)) for seed in range(200)]
     assert max(abs(pose.rotation) for pose in poses) <= 0.08

@@ -19,7 +19,7 @@ def generator(seed):
 
 
 def scene(patient, present=frozenset(), shape=(96, 96), **changes):
-    """The patient without findings drawn, in the build that the findings call for."""
+    """The patient without findings, with the anatomy that the findings require."""
     anatomy = enlarge(draw_anatomy(generator(patient)), frozenset(present), generator(patient + 1))
     return new_scene(Canvas(shape), replace(anatomy, **changes))
 
@@ -63,7 +63,7 @@ def test_finding_of_the_lung_is_marked_inside_the_lung_fields(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(FINDINGS) - {"Pneumothorax"}))
-def test_finding_is_brighter_inside_its_mask_than_the_same_place_without_it(name):
+def test_film_is_brighter_inside_the_mask_than_without_the_finding(name):
     for patient in PATIENTS:
         difference, mask = change(name, patient)
         assert difference[mask].mean() > 0.03
@@ -88,13 +88,13 @@ def test_pneumothorax_is_darker_and_empty_of_vessels():
     for patient in PATIENTS:
         difference, mask = change("Pneumothorax", patient)
         assert difference[mask].mean() < -0.03
-        ill, healthy = (_vessels_seen(name, patient) for name in ("Pneumothorax", None))
+        ill, healthy = (_visible_vessels(name, patient) for name in ("Pneumothorax", None))
         assert ill[mask].mean() < 0.2 * healthy[mask].mean()
         assert ill[~mask].mean() > 0.9 * healthy[~mask].mean()
 
 
-def _vessels_seen(name, patient):
-    """What the vessels and the lung's texture add to the film."""
+def _visible_vessels(name, patient):
+    """How much vessels and lung texture add to the film."""
     films = []
     for markings in (0.0, 1.0):
         drawn = draw(name, patient, markings=markings)[0] if name else scene(patient, markings=markings)
@@ -164,7 +164,7 @@ def test_wide_mediastinum_is_marked_together_with_the_heart():
         assert not (drawn.canvas.exact(heart(drawn.anatomy)) & ~mask).any()
 
 
-def test_build_changes_only_for_the_findings_that_call_for_it():
+def test_anatomy_changes_only_for_the_findings_that_require_it():
     anatomy = draw_anatomy(generator(1))
     assert enlarge(anatomy, frozenset(set(IN_LUNGS)), generator(2)) == anatomy
     grown = enlarge(anatomy, frozenset({"Cardiomegaly"}), generator(2))
@@ -178,7 +178,7 @@ def test_build_changes_only_for_the_findings_that_call_for_it():
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_equal_generators_draw_the_same_finding_in_the_patients_frame(name):
-    """Two views differ by the pose alone."""
+    """Two views differ only in the pose."""
     straight, shifted = (
         new_scene(Canvas((96, 96), pose), scene(30, {name}).anatomy)
         for pose in (ChestPose(), ChestPose(shift=(0.125, 0.0)))

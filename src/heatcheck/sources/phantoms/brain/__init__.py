@@ -1,1 +1,1 @@
-"""How a head with a tumour is drawn in four modalities."""
+"""Draws a head with a tumour in four modalities."""

@@ -1,4 +1,4 @@
-"""What each modality makes of a head: the brightness of its tissues, the coil's shading and noise."""
+"""The image of a head in each modality: brightness of tissues, shading of the coil, and noise."""
 
 from dataclasses import dataclass
 
@@ -35,17 +35,17 @@ BRIGHTEST = 1000.0  # raw value of fat in T1
 
 @dataclass(frozen=True)
 class Scanner:
-    """The chance of one examination."""
+    """The random properties of one examination."""
 
     gain: Float[np.ndarray, " modality"]
     noise: float  # standard deviation, as a share of the brightest
-    shading: tuple[Waves, ...]  # one for each modality
+    shading: tuple[Waves, ...]  # one per modality
     shade: float
-    grain: Waves  # unevenness of the tissue itself
+    grain: Waves  # unevenness of the tissue
 
 
 def draw_scanner(generator: np.random.Generator, noise: float) -> Scanner:
-    """An examination on some scanner."""
+    """A random examination."""
     return Scanner(
         gain=generator.uniform(0.8, 1.25, len(MODALITIES)).astype(np.float32),
         noise=noise * generator.uniform(0.8, 1.2),
@@ -57,125 +57,126 @@ def draw_scanner(generator: np.random.Generator, noise: float) -> Scanner:
 
 @dataclass(frozen=True)
 class Head:
-    """A head as every modality sees it without a tumour, and what a tumour may take."""
+    """A head without a tumour in every modality, and where a tumour may grow."""
 
     image: Image
-    inside: Mask  # the head
-    brain: Field  # share of each voxel that a tumour may take
+    inside: Mask  # voxels of the head
+    brain: Field  # share of each voxel that a tumour may replace
     solid: Field  # share of each voxel that can swell
-    white: Field  # share of each voxel in which swelling spreads with ease
+    white: Field  # share of each voxel in which swelling spreads easily
 
 
-def healthy(build: Build, tumour: Tumour, place: HeadPosition, pixel: float) -> Head:
-    """The head layer by layer, from the skin inwards, moved by the tumour but without it."""
-    depth = anatomy.beneath_skull(build, place)
+def healthy(build: Build, tumour: Tumour, position: HeadPosition, pixel: float) -> Head:
+    """The head layer by layer, from the skin inwards: displaced by the tumour, but without it."""
+    depth = anatomy.beneath_skull(build, position)
     image = np.zeros((len(MODALITIES), *depth.shape), np.float32)
     outer = build.space + anatomy.SKULL
     inside = depth > -(outer + build.scalp)
     _lay(image, "skin", np.ones_like(depth))
     _lay(image, "fat", covered(depth + np.float32(outer + build.scalp - 1.3), pixel))
-    temple = deep.ellipsoid(HeadPosition(np.abs(place.left), place.front, place.up), (70, 26, -12), (9, 30, 34))
+    temple = deep.ellipsoid(position.mirrored(), (70, 26, -12), (9, 30, 34))
     _lay(image, "muscle", covered(np.minimum(temple, depth + np.float32(outer + build.scalp - 2.6)), pixel + 2))
     _lay(image, "bone", covered(depth + np.float32(outer), pixel))
     diploe = np.float32(1.6) - np.abs(depth + np.float32(build.space + anatomy.SKULL * 0.5))
     _lay(image, "marrow", covered(diploe, pixel))
-    floor = anatomy.above_base(place)
+    floor = anatomy.above_base(position)
     if (floor < 8).any():
-        _lay_face(image, build, place, depth, pixel)
+        _lay_face(image, build, position, depth, pixel)
     _lay(image, "bone", covered(np.minimum(depth, floor + np.float32(3)), pixel))
-    rough = np.float32(0.5) * build.bends[1].at(place)
+    rough = np.float32(0.5) * build.bends[1].values_at(position)
     _lay(image, "fluid", covered(np.minimum(depth, floor) + np.float32(build.space) + rough, pixel))
-    moved = pushed(tumour, anatomy.bent(build, place), depth)
+    moved = pushed(tumour, anatomy.bent(build, position), depth)
     white, water = _lay_brain(image, build, moved, (depth, floor), pixel)
-    back = deep.ellipsoid(place, (0, -build.half[1] - 0.5, 12), (4.5, 3.2, 60))
+    back = deep.ellipsoid(position, (0, -build.half[1] - 0.5, 12), (4.5, 3.2, 60))
     _lay(image, "sinus", covered(back, pixel))
     brain = covered(np.minimum(depth, floor), pixel)
     return Head(image, inside, brain, brain * (1 - water), white)
 
 
 def _lay_brain(
-    image: Image, build: Build, place: HeadPosition, surfaces: tuple[Field, Field], pixel: float
+    image: Image, build: Build, position: HeadPosition, surfaces: tuple[Field, Field], pixel: float
 ) -> tuple[Field, Field]:
-    """The shares of each voxel that are white matter and ventricle."""
+    """Add the brain; returns the shares of each voxel that are white matter and ventricle."""
     depth = np.minimum(*surfaces)
-    surface = anatomy.furrows(build, place, *surfaces)
+    surface = anatomy.furrows(build, position, *surfaces)
     white = covered(surface - np.float32(build.furrow + anatomy.CORTEX), pixel)
     _lay(image, "grey", covered(surface - np.float32(build.furrow), pixel))
     _lay(image, "white", white)
-    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
+    mirrored = position.mirrored()
     for tissue, centre, half in deep.NUCLEI:
         _lay(image, tissue, covered(deep.ellipsoid(mirrored, centre, half), pixel + 1.5))
-    if (place.up < 0).any():
-        _lay_below(image, place, depth, pixel)
-    water = covered(deep.ventricles(build, place), pixel)
+    if (position.up < 0).any():
+        _lay_below(image, position, depth, pixel)
+    water = covered(deep.ventricles(build, position), pixel)
     _lay(image, "fluid", water)
     _lay(image, "plexus", covered(deep.ellipsoid(mirrored, *deep.PLEXUS), pixel + 1) * water * np.float32(0.8))
     return white, water
 
 
-def _lay_face(image: Image, build: Build, place: HeadPosition, depth: Field, pixel: float) -> None:
-    """What lies under the floor of the skull: muscle and fat, the nose and the eyes."""
+def _lay_face(image: Image, build: Build, position: HeadPosition, depth: Field, pixel: float) -> None:
+    """Add what lies below the floor of the skull: muscle and fat, the nose and the eyes."""
     inside = covered(depth - np.float32(3), pixel)
     _lay(image, "muscle", inside)
-    _lay(image, "fat", covered(build.folds.at(place) * 3 - 2, pixel) * inside * np.float32(0.7))
-    _lay(image, "bone", covered(deep.ellipsoid(place, (0, 56, -44), (10, 30, 18)), pixel))
-    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
+    _lay(image, "fat", covered(build.folds.values_at(position) * 3 - 2, pixel) * inside * np.float32(0.7))
+    _lay(image, "bone", covered(deep.ellipsoid(position, (0, 56, -44), (10, 30, 18)), pixel))
+    mirrored = position.mirrored()
     orbit = deep.ellipsoid(mirrored, (29, 62, -34), (17, 26, 16))
     _lay(image, "fat", covered(orbit, pixel) * inside)
-    _lay(image, "muscle", covered(deep.ellipsoid(mirrored, (25, 50, -34), (3, 24, 3)), pixel) * inside)  # its nerve
+    optic_nerve = deep.ellipsoid(mirrored, (25, 50, -34), (3, 24, 3))
+    _lay(image, "muscle", covered(optic_nerve, pixel) * inside)
     _lay(image, "fluid", covered(deep.ellipsoid(mirrored, (30, 70, -34), (11, 11, 11)), pixel) * inside)
 
 
-def _lay_below(image: Image, place: HeadPosition, depth: Field, pixel: float) -> None:
-    """Cerebellum and brain stem under their tent."""
-    below = deep.tent(place)
+def _lay_below(image: Image, position: HeadPosition, depth: Field, pixel: float) -> None:
+    """Add cerebellum and brain stem below the tentorium."""
+    below = deep.tent(position)
     room = np.minimum(below, depth)
     _lay(image, "fluid", covered(room, pixel))
     _lay(image, "grey", covered(room - np.float32(1.2), pixel))
-    _lay(image, "leaf", covered(room - np.float32(2), pixel) * deep.leaves(place))
-    middle = deep.ellipsoid(place, (0, -40, -34), (30, 14, 12))
+    _lay(image, "leaf", covered(room - np.float32(2), pixel) * deep.leaves(position))
+    middle = deep.ellipsoid(position, (0, -40, -34), (30, 14, 12))
     _lay(image, "white", covered(np.minimum(middle, room - 4), pixel + 5))
-    stem = deep.stem(place)
-    cistern = np.minimum(stem + np.float32(3.5), np.float32(-13) - place.up)  # above it the stem joins the thalami
+    stem = deep.stem(position)
+    cistern = np.minimum(stem + np.float32(3.5), np.float32(-13) - position.up)  # above it the stem joins the thalami
     _lay(image, "fluid", covered(np.minimum(cistern, depth + 4), pixel))
     _lay(image, "white", covered(stem, pixel) * np.float32(0.9))
 
 
 def _lay(image: Image, tissue: str, share: Field) -> None:
-    """Put a tissue over what is there."""
-    for channel, bright in enumerate(TISSUES[tissue]):
-        image[channel] += share * (np.float32(bright) - image[channel])
+    """Blend a tissue over the image."""
+    for channel, brightness in enumerate(TISSUES[tissue]):
+        image[channel] += share * (np.float32(brightness) - image[channel])
 
 
 def with_tumour(
-    head: Head, tumour: Tumour, forms: tuple[Form, ...], place: HeadPosition, pixel: float
+    head: Head, tumour: Tumour, forms: tuple[Form, ...], position: HeadPosition, pixel: float
 ) -> dict[str, Mask]:
-    """The masks of the tumour by modality; the head's image then shows it."""
-    levels = {form: level(tumour, form, place) for form in dict.fromkeys(("round", *forms))}
-    grain = tumour.grain.at(place)
-    eased = np.float32(0.62) + np.float32(0.38) * head.white
+    """Draw the tumour into the head's image; returns its masks by modality."""
+    levels = {form: level(tumour, form, position) for form in dict.fromkeys(("round", *forms))}
+    grain = tumour.grain.values_at(position)
+    spread = np.float32(0.62) + np.float32(0.38) * head.white
     masks = {}
     for channel, (modality, form) in enumerate(zip(MODALITIES, forms, strict=True)):
-        own = levels[form]
-        body = covered(own.inside(1), pixel) * head.brain
-        # swelling that T1C hardly shows is no part of its mask, so that its outline must not tell the form
+        tumour_level = levels[form]
+        body = covered(tumour_level.inside(1), pixel) * head.brain
+        # T1C hardly shows swelling and its mask excludes it, so the outline of the swelling must not reveal the form
         swollen = covered(levels["round" if modality == "T1C" else form].inside(SWELLING), pixel + 1.5) * head.solid
-        core = covered(own.inside(CORE + np.float32(0.05) * grain), pixel + 1) * head.brain
+        core = covered(tumour_level.inside(CORE + np.float32(0.05) * grain), pixel + 1) * head.brain
         uneven = 1 - np.float32(0.05) * np.abs(grain)
-        picture = head.image[channel]
-        for share, tissue in ((swollen * eased * uneven, "swelling"), (body, "rim"), (core, "core")):
-            bright = np.float32(TISSUES[tissue][channel]) * (1 + np.float32(0.05) * grain)
-            picture += share * (bright - picture)
+        channel_image = head.image[channel]
+        for share, tissue in ((swollen * spread * uneven, "swelling"), (body, "rim"), (core, "core")):
+            brightness = np.float32(TISSUES[tissue][channel]) * (1 + np.float32(0.05) * grain)
+            channel_image += share * (brightness - channel_image)
         masks[modality] = (body if modality == "T1C" else np.maximum(body, swollen)) >= 0.5
     return masks
 
 
-def measured(head: Head, place: HeadPosition, scanner: Scanner, generator: np.random.Generator) -> Image:
-    """The raw intensities, exactly 0 outside the head; a magnitude inside is above it."""
-    grain = 1 + np.float32(0.022) * scanner.grain.at(place)
+def measured(head: Head, position: HeadPosition, scanner: Scanner, generator: np.random.Generator) -> Image:
+    """The raw intensities: magnitudes above 0 inside the head, exactly 0 outside."""
+    grain = 1 + np.float32(0.022) * scanner.grain.values_at(position)
     image = np.empty_like(head.image)
     for channel, (gain, shading) in enumerate(zip(scanner.gain, scanner.shading, strict=True)):
-        shade = np.exp(np.float32(scanner.shade) * shading.at(place))
+        shade = np.exp(np.float32(scanner.shade) * shading.values_at(position))
         noise = generator.standard_normal((2, *shade.shape), dtype=np.float32) * np.float32(scanner.noise)
         magnitude = np.hypot(head.image[channel] * grain * shade + noise[0], noise[1]) * np.float32(gain * BRIGHTEST)
         image[channel] = np.where(head.inside, magnitude, np.float32(0))

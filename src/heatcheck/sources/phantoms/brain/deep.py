@@ -1,4 +1,4 @@
-"""What lies deep in a brain: ventricles, nuclei, brain stem and cerebellum."""
+"""The deep structures of a brain: ventricles, nuclei, brain stem and cerebellum."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,7 +8,7 @@ import numpy as np
 from heatcheck.sources.phantoms.brain.anatomy import Build, Point
 from heatcheck.sources.phantoms.brain.space import Field, HeadPosition
 
-LATERAL = (  # the lateral ventricle from horn to horn: millimetres and radius
+LATERAL = (  # the lateral ventricle from horn to horn: position and radius in millimetres
     ((13.0, 36.0, 2.0), 2.4),
     ((7.5, 22.0, 8.0), 4.2),
     ((6.5, 8.0, 15.0), 4.2),
@@ -27,49 +27,52 @@ NUCLEI = (
 PLEXUS = ((23.0, -40.0, 10.0), (2.8, 5.0, 5.0))
 
 
-def ventricles(build: Build, place: HeadPosition) -> Field:
+def ventricles(build: Build, position: HeadPosition) -> Field:
     """Millimetres inside the ventricles; negative outside."""
-    mirrored = HeadPosition(np.abs(place.left), place.front, place.up)
+    mirrored = position.mirrored()
     lateral = np.maximum(_tube(mirrored, LATERAL, build.ventricles), _tube(mirrored, TEMPORAL, build.ventricles))
     lateral = np.minimum(lateral, mirrored.left - np.float32(1.0))  # the septum
-    third = ellipsoid(place, (0, -8, -3), (2.2 * build.ventricles, 15, 10))
-    fourth = ellipsoid(place, (0, -38, -34), (7, 5, 11))
+    third = ellipsoid(position, (0, -8, -3), (2.2 * build.ventricles, 15, 10))
+    fourth = ellipsoid(position, (0, -38, -34), (7, 5, 11))
     return np.maximum(lateral, np.maximum(third, fourth))
 
 
-def _tube(place: HeadPosition, stations: Sequence[tuple[Point, float]], width: float) -> Field:
+def _tube(position: HeadPosition, stations: Sequence[tuple[Point, float]], width: float) -> Field:
     inside = np.full((1, 1, 1), -np.inf, np.float32)
     for (one, thick), (other, thin) in pairwise(stations):
         along = np.subtract(other, one).astype(np.float32)
-        x, y, z = (axis - np.float32(start) for axis, start in zip(place, one, strict=True))
+        x, y, z = (axis - np.float32(start) for axis, start in zip(position, one, strict=True))
         share = np.clip((x * along[0] + y * along[1] + z * along[2]) / (along @ along), 0, 1)
         away = np.sqrt((x - share * along[0]) ** 2 + (y - share * along[1]) ** 2 + (z - share * along[2]) ** 2)
         inside = np.maximum(inside, np.float32(width) * (thick + share * np.float32(thin - thick)) - away)
     return inside
 
 
-def ellipsoid(place: HeadPosition, centre: Point, half: Point) -> Field:
-    """About the millimetres inside an ellipsoid; negative outside."""
-    terms = [((axis - np.float32(m)) * np.float32(1 / h)) ** 2 for axis, m, h in zip(place, centre, half, strict=True)]
+def ellipsoid(position: HeadPosition, centre: Point, half: Point) -> Field:
+    """Approximate millimetres inside an ellipsoid; negative outside."""
+    terms = [
+        ((axis - np.float32(m)) * np.float32(1 / h)) ** 2 for axis, m, h in zip(position, centre, half, strict=True)
+    ]
     return (1 - np.sqrt(terms[0] + terms[1] + terms[2])) * np.float32(min(half))
 
 
-def tent(place: HeadPosition) -> Field:
-    """Millimetres below the tent that lies over cerebellum and brain stem; negative above."""
-    roof = np.float32(-6) - np.float32(0.22) * np.abs(place.left) - np.float32(0.22) * np.maximum(-place.front - 30, 0)
-    behind = -place.front - np.float32(16) - np.float32(0.2) * np.abs(place.left)
-    return np.minimum(roof - place.up, behind)
+def tent(position: HeadPosition) -> Field:
+    """Millimetres below the tentorium over cerebellum and brain stem; negative above."""
+    aside = np.abs(position.left)
+    roof = np.float32(-6) - np.float32(0.22) * aside - np.float32(0.22) * np.maximum(-position.front - 30, 0)
+    behind = -position.front - np.float32(16) - np.float32(0.2) * aside
+    return np.minimum(roof - position.up, behind)
 
 
-def stem(place: HeadPosition) -> Field:
+def stem(position: HeadPosition) -> Field:
     """Millimetres inside the brain stem; negative outside."""
-    middle = np.float32(-22) + np.float32(0.12) * (place.up + 10)
-    thick = np.float32(13) + np.float32(3.5) * np.exp(-(((place.up + 28) / 9) ** 2))  # the pons
-    round_ = thick - np.hypot(place.left * np.float32(0.85), place.front - middle)
-    return np.minimum(round_, np.float32(-4) - place.up)
+    middle = np.float32(-22) + np.float32(0.12) * (position.up + 10)
+    thick = np.float32(13) + np.float32(3.5) * np.exp(-(((position.up + 28) / 9) ** 2))  # the pons
+    round_ = thick - np.hypot(position.left * np.float32(0.85), position.front - middle)
+    return np.minimum(round_, np.float32(-4) - position.up)
 
 
-def leaves(place: HeadPosition) -> Field:
-    """A number between 0 and 1: the fine leaves of the cerebellum."""
-    radius = np.sqrt((place.left * np.float32(0.75)) ** 2 + (place.front + 34) ** 2 + (place.up + 16) ** 2)
+def leaves(position: HeadPosition) -> Field:
+    """The fine leaves of the cerebellum as a pattern between 0 and 1."""
+    radius = np.sqrt((position.left * np.float32(0.75)) ** 2 + (position.front + 34) ** 2 + (position.up + 16) ** 2)
     return np.float32(0.5) + np.float32(0.5) * np.sin(radius * np.float32(1.35))

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from heatcheck.core.records import Affine
 
-WIDTH = 204.0  # millimetres that an image shows along its rows and its columns
-BOTTOM, TOP = -52.0, 92.0  # millimetres of the lowest and highest place that a volume shows
+WIDTH = 204.0  # field of view in millimetres along rows and columns
+BOTTOM, TOP = -52.0, 92.0  # lowest and highest point of a volume in millimetres
 Field = Float[np.ndarray, "slice row column"]
 
 
@@ -20,6 +20,10 @@ class HeadPosition(NamedTuple):
     left: Field
     front: Field
     up: Field
+
+    def mirrored(self) -> "HeadPosition":
+        """The positions with both sides folded onto the left, for symmetric structures."""
+        return self._replace(left=np.abs(self.left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,15 @@ class HeadVoxels:
     """The voxels of an image: slices from below upwards, rows from front to back, columns from right to left."""
 
     size: int
-    heights: tuple[float, ...]  # millimetres of each slice
+    heights: tuple[float, ...]  # of the slices, in millimetres
 
     @property
     def pixel(self) -> float:
-        """Millimetres of a pixel's side."""
+        """Side of a pixel in millimetres."""
         return WIDTH / self.size
 
-    def place(self, pose: HeadPose) -> HeadPosition:
-        """Where every voxel lies in a head of that pose."""
+    def positions(self, pose: HeadPose) -> HeadPosition:
+        """The position of every voxel in a head of that pose."""
         across = ((np.arange(self.size) + 0.5) * self.pixel - WIDTH / 2).astype(np.float32)
         left = across[None, None, :] - np.float32(pose.shift[0])
         front = -across[None, :, None] - np.float32(pose.shift[1])
@@ -65,7 +69,7 @@ class HeadVoxels:
 
 
 def slice_heights(slices: int) -> tuple[float, ...]:
-    """The heights of that many slices that fill a volume."""
+    """The heights of that many slices, evenly spaced over a volume."""
     step = (TOP - BOTTOM) / slices
     return tuple(BOTTOM + (number + 0.5) * step for number in range(slices))
 
@@ -77,42 +81,42 @@ def _rotated(one: Field, other: Field, angle: float) -> tuple[Field, Field]:
 
 @dataclass(frozen=True)
 class Waves:
-    """A smooth random field with mean 0 and variance 1: plane waves of similar lengths in all directions."""
+    """A smooth random field with mean 0 and variance 1: a sum of plane waves of similar lengths in all directions."""
 
     numbers: Float[np.ndarray, "wave axis"]
     phases: Float[np.ndarray, " wave"]
 
-    def at(self, place: HeadPosition) -> Field:
-        """Its value at every place."""
+    def values_at(self, position: HeadPosition) -> Field:
+        """The field at every position."""
         total = np.zeros((1, 1, 1), np.float32)
-        for angle in self._angles(place):
+        for angle in self._angles(position):
             total = total + np.cos(angle)
         return total * self._scale
 
-    def nearest_zero(self, place: HeadPosition) -> Field:
-        """About the way to the nearest surface on which the field is 0, in the units of the place."""
+    def nearest_zero(self, position: HeadPosition) -> Field:
+        """Approximate distance to the nearest zero of the field (|value| / |gradient|), in units of the position."""
         value = np.zeros((1, 1, 1), np.float32)
         slope = [value, value, value]
-        for angle, number in zip(self._angles(place), self.numbers, strict=True):
+        for angle, number in zip(self._angles(position), self.numbers, strict=True):
             value = value + np.cos(angle)
-            fall = np.sin(angle)
-            slope = [sum_ + fall * k for sum_, k in zip(slope, number, strict=True)]
-        steep = np.sqrt(slope[0] ** 2 + slope[1] ** 2 + slope[2] ** 2)
-        usual = np.float32(np.sqrt((self.numbers**2).sum() / 2))
-        return np.abs(value) / np.maximum(steep, np.float32(0.45) * usual)
+            sine = np.sin(angle)
+            slope = [total + sine * k for total, k in zip(slope, number, strict=True)]
+        gradient = np.sqrt(slope[0] ** 2 + slope[1] ** 2 + slope[2] ** 2)
+        typical = np.float32(np.sqrt((self.numbers**2).sum() / 2))
+        return np.abs(value) / np.maximum(gradient, np.float32(0.45) * typical)
 
     @property
     def _scale(self) -> np.float32:
         return np.float32(np.sqrt(2 / len(self.phases)))
 
-    def _angles(self, place: HeadPosition) -> Iterator[Field]:
-        """The phase of each wave at every place."""
+    def _angles(self, position: HeadPosition) -> Iterator[Field]:
+        """The phase of each wave at every position."""
         for (a, b, c), phase in zip(self.numbers, self.phases, strict=True):
-            yield place.left * a + place.front * b + (place.up * c + phase)
+            yield position.left * a + position.front * b + (position.up * c + phase)
 
 
 def draw_waves(generator: np.random.Generator, length: float, count: int = 9) -> Waves:
-    """Waves of about that length in millimetres."""
+    """Waves of about that length, in the units of the position."""
     directions = generator.normal(size=(count, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     numbers = directions * (2 * np.pi / length) * generator.uniform(0.85, 1.15, (count, 1))

@@ -1,4 +1,4 @@
-"""A tumour in the brain: round or irregular, with a dead core, a rim and swelling around it."""
+"""A brain tumour: round or irregular, with a necrotic core, a rim and swelling around it."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,17 +8,17 @@ import numpy as np
 from heatcheck.sources.phantoms.brain.space import Field, HeadPosition, Waves, draw_waves
 
 Form = Literal["round", "irregular"]
-CORE, SWELLING = 0.55, 1.42  # outlines of the dead core and of the swelling, of the tumour's own
+CORE, SWELLING = 0.55, 1.42  # outlines of necrotic core and swelling, relative to the tumour's outline
 
 
 @dataclass(frozen=True)
 class Tumour:
-    """One tumour, in both forms it may show."""
+    """One tumour with the parameters of both forms."""
 
     centre: tuple[float, float, float]
     radius: float  # millimetres
     stretch: tuple[float, float, float]  # of the round form
-    dents: Waves  # of the round form, hardly seen
+    dents: Waves  # of the round form, hardly visible
     lobes: Waves
     spikes: Waves
     grain: Waves  # unevenness of its tissue
@@ -26,7 +26,7 @@ class Tumour:
 
 
 class Level(NamedTuple):
-    """How far out every place lies: 1 on the tumour's outline, and the millimetres of that outline on its ray."""
+    """The relative distance of every position from the centre, 1 on the outline, and the outline's radius there."""
 
     far: Field
     outline: Field
@@ -37,12 +37,12 @@ class Level(NamedTuple):
 
 
 def draw_tumour(generator: np.random.Generator, half: tuple[float, float, float], up: float | None) -> Tumour:
-    """A tumour in one hemisphere of a brain of those half axes, its centre in the slice at `up` where one is given."""
+    """A random tumour in one hemisphere of a brain with these half axes; `up` fixes the height of its centre."""
     radius = generator.uniform(18.0, 25.0)
     side = generator.choice([-1.0, 1.0])
     low_to_high = generator.uniform(8, 30)
     up = low_to_high if up is None else up
-    room = np.sqrt(1 - (up / half[2]) ** 2)  # a high slice is a small one
+    room = np.sqrt(1 - (up / half[2]) ** 2)  # high slices are small
     front = generator.uniform(-0.55, 0.55) * half[1] * room
     most = half[0] * room * np.sqrt(1 - (front / (half[1] * room)) ** 2) - 0.9 * radius
     least = min(0.95 * radius, most)
@@ -58,9 +58,9 @@ def draw_tumour(generator: np.random.Generator, half: tuple[float, float, float]
     )
 
 
-def pushed(tumour: Tumour, place: HeadPosition, depth: Field) -> HeadPosition:
-    """Where the tissue lay before the tumour grew; at the skull nothing moves."""
-    offset, away = _offset(tumour, place)
+def pushed(tumour: Tumour, position: HeadPosition, depth: Field) -> HeadPosition:
+    """Where the tissue was before the tumour grew; at the skull nothing moves."""
+    offset, away = _offset(tumour, position)
     reach = away * np.float32(1 / (1.9 * tumour.radius))
     move = np.float32(tumour.push) * np.exp(-(reach * reach)) * np.clip(depth * np.float32(1 / 14), 0, 1)
     move *= np.minimum(away * np.float32(1 / tumour.radius), 1)
@@ -68,21 +68,21 @@ def pushed(tumour: Tumour, place: HeadPosition, depth: Field) -> HeadPosition:
     return HeadPosition(*(o * back + np.float32(c) for o, c in zip(offset, tumour.centre, strict=True)))
 
 
-def _offset(tumour: Tumour, place: HeadPosition) -> tuple[HeadPosition, Field]:
-    offset = HeadPosition(*(axis - np.float32(middle) for axis, middle in zip(place, tumour.centre, strict=True)))
+def _offset(tumour: Tumour, position: HeadPosition) -> tuple[HeadPosition, Field]:
+    offset = HeadPosition(*(axis - np.float32(middle) for axis, middle in zip(position, tumour.centre, strict=True)))
     return offset, np.sqrt(offset.left**2 + offset.front**2 + offset.up**2) + np.float32(1e-3)
 
 
-def level(tumour: Tumour, form: Form, place: HeadPosition) -> Level:
-    """Where every place lies with regard to the tumour in that form."""
-    offset, away = _offset(tumour, place)
+def level(tumour: Tumour, form: Form, position: HeadPosition) -> Level:
+    """The level of every position for the tumour in that form."""
+    offset, away = _offset(tumour, position)
     ray = HeadPosition(*(axis / away for axis in offset))
     if form == "round":
         stretched = HeadPosition(*(axis * np.float32(s) for axis, s in zip(ray, tumour.stretch, strict=True)))
-        outline = 1 + np.float32(0.025) * tumour.dents.at(ray)
+        outline = 1 + np.float32(0.025) * tumour.dents.values_at(ray)
         outline /= np.sqrt(stretched.left**2 + stretched.front**2 + stretched.up**2)
     else:
-        lobes, spikes = tumour.lobes.at(ray), tumour.spikes.at(ray)
+        lobes, spikes = tumour.lobes.values_at(ray), tumour.spikes.values_at(ray)
         outline = np.float32(0.94) + np.float32(0.36) * np.tanh(1.5 * lobes) + np.float32(0.10) * np.tanh(2 * spikes)
     outline = outline * np.float32(tumour.radius)
     return Level(away / outline, outline)

@@ -1,1 +1,1 @@
-"""How a chest film with its findings is drawn."""
+"""Draws a chest film with its findings."""

@@ -1,4 +1,4 @@
-"""A chest: the shapes of one patient, and what they absorb."""
+"""A chest: the shapes of one patient and their absorption."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from jaxtyping import Float
 from heatcheck.core.records import Map, Mask
 from heatcheck.sources.phantoms.chest.canvas import Canvas, Outline, curve, smooth, stroke
 
-RIGHT, LEFT = -1, 1  # the patient's sides: the patient's right is on the image's left
+RIGHT, LEFT = -1, 1  # sides of the patient, whose right is on the image's left
 
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The build of one patient."""
+    """The anatomy of one patient."""
 
     width: float  # half width of the rib cage
     height: float  # stretch of the lungs
     heart: float  # cardiac width relative to normal
     mediastinum: float  # half width of the upper mediastinum
-    dome: tuple[float, float]  # diaphragm height, the patient's right and left
+    dome: tuple[float, float]  # height of the diaphragm on the patient's right and left
     ribs: float  # slope of the ribs
     soft_tissue: float  # thickness of the soft tissue over the cage
     breast: float  # 0 without breast shadows
@@ -31,7 +31,7 @@ class Anatomy:
 
 
 def draw_anatomy(generator: np.random.Generator) -> Anatomy:
-    """A healthy patient's build."""
+    """A random healthy patient."""
     dome = generator.uniform(0.36, 0.46)
     return Anatomy(
         width=generator.uniform(0.60, 0.72),
@@ -73,7 +73,7 @@ def heart(anatomy: Anatomy) -> Outline:
 
 
 def upper_mediastinum(anatomy: Anatomy) -> Outline:
-    """The outline of the great vessels above the heart, the aortic knob on the patient's left."""
+    """The outline of the great vessels above the heart, with the aortic knob on the patient's left."""
     m, h = anatomy.mediastinum, anatomy.height
     points = [
         (-0.075, -0.78), (-m, -0.6), (-1.05 * m, -0.35), (-1.0 * m, -0.12), (0.0, -0.05), (1.2 * m, -0.12),
@@ -116,7 +116,7 @@ def rib_paths(anatomy: Anatomy, side: int) -> tuple[list[Outline], list[Outline]
 
 
 def bones(anatomy: Anatomy, canvas: Canvas) -> Map:
-    """What ribs, clavicles, shoulder blades and spine absorb."""
+    """The absorption of ribs, clavicles, shoulder blades and spine."""
     posterior, anterior = [], []
     for side in (RIGHT, LEFT):
         back, front = rib_paths(anatomy, side)
@@ -155,7 +155,7 @@ def _spine(canvas: Canvas) -> Map:
 
 @cache
 def _vertebrae() -> tuple[Outline, list[Outline], list[Outline]]:
-    """The outlines of the whole column, of its bodies and of their spines, the same in all patients."""
+    """The outlines of the spinal column, vertebral bodies and spinous processes, the same in all patients."""
     bodies, spines = [], []
     for top in np.arange(-1.05, 1.0, 0.115):
         bodies.append(
@@ -176,7 +176,7 @@ def _vertebrae() -> tuple[Outline, list[Outline], list[Outline]]:
 
 
 def airways(canvas: Canvas) -> Map:
-    """The air in windpipe and main bronchi."""
+    """The air in trachea and main bronchi."""
     trachea = stroke(curve([(0.0, -1.2), (0.004, -0.8), (-0.004, -0.5), (0.0, -0.30)]), 0.062)
     right = stroke(curve([(0.0, -0.32), (-0.05, -0.24), (-0.11, -0.12)]), 0.045)
     left = stroke(curve([(0.0, -0.32), (0.07, -0.25), (0.15, -0.16)]), 0.040)
@@ -184,7 +184,7 @@ def airways(canvas: Canvas) -> Map:
 
 
 def vessels(anatomy: Anatomy, canvas: Canvas) -> Map:
-    """The branching lung vessels, thick at the hila and thin at the rim."""
+    """The branching vessels of the lungs, thick at the hila and thin at the rim."""
     generator = np.random.default_rng(anatomy.tree)
     plane = np.zeros(canvas.shape, np.uint8)
     for quads, shade in _vessel_tree(generator):
@@ -195,7 +195,7 @@ def vessels(anatomy: Anatomy, canvas: Canvas) -> Map:
 
 
 def _vessel_tree(generator: np.random.Generator) -> Iterator[tuple[Float[np.ndarray, "segments 4 2"], int]]:
-    """The segments of each generation of branches with their shade, the finest and faintest first."""
+    """The segments of each generation of branches with their shade, finest and faintest first."""
     side = np.repeat([RIGHT, LEFT], 8)
     angle = np.tile(np.linspace(-1.45, 1.35, 8), 2) + generator.normal(0, 0.12, 16)
     start = np.array([hilum(s) for s in side]) + generator.normal(0, 0.02, (16, 2))
@@ -203,10 +203,10 @@ def _vessel_tree(generator: np.random.Generator) -> Iterator[tuple[Float[np.ndar
     generations = []
     for depth in range(6):
         length = generator.uniform(0.07, 0.14, len(angle)) * (1.05 - 0.09 * depth)
-        way = np.stack([side * np.cos(angle), np.sin(angle)], 1)
-        end = start + length[:, None] * way
-        across = np.stack([-way[:, 1], way[:, 0]], 1) / 2
-        thick, thin = across * width[:, None], across * width[:, None] * 0.75
+        direction = np.stack([side * np.cos(angle), np.sin(angle)], 1)
+        end = start + length[:, None] * direction
+        normal = np.stack([-direction[:, 1], direction[:, 0]], 1) / 2
+        thick, thin = normal * width[:, None], normal * width[:, None] * 0.75
         generations.append((np.stack([start + thick, end + thin, end - thin, start - thick], 1), 255 - 36 * depth))
         turn = generator.uniform(0.15, 0.55, (2, len(angle))) * np.array([[1], [-1]])
         angle = (angle + turn).reshape(-1)

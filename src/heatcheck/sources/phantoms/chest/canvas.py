@@ -1,4 +1,4 @@
-"""Drawing on a radiograph: shapes in the patient's frame become soft or exact pixels.
+"""Draws on a radiograph: shapes in the patient's frame become soft or exact pixels.
 
 The patient's frame has x from −1 (the image's left, the patient's right side) to 1 and y from −1 (top) to 1 (bottom).
 """
@@ -13,12 +13,12 @@ from jaxtyping import Float
 from heatcheck.core.records import Map, Mask
 
 Outline = Float[np.ndarray, "points 2"]
-_SHIFT = 6  # OpenCV draws at 1/64 pixel
+_SHIFT = 6  # fractional bits of OpenCV's coordinates: 1/64 pixel
 
 
 @dataclass(frozen=True)
 class ChestPose:
-    """How the patient stands before the detector."""
+    """The position of the patient in front of the detector."""
 
     rotation: float = 0.0  # radians
     shift: tuple[float, float] = (0.0, 0.0)  # x, y in frame units
@@ -81,14 +81,14 @@ class Canvas:
         return plane if sigma < 0.15 else cv2.GaussianBlur(plane, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
 
     def texture(self, generator: np.random.Generator, cells: int) -> Map:
-        """Smooth noise of unit variance whose grain is the frame height divided by `cells`, the same at any size."""
+        """Smooth noise of unit variance with a grain of the frame height / `cells`, the same at any image size."""
         columns = max(4, round(cells * self.shape[1] / self.shape[0]))
         lattice = generator.standard_normal((cells + 1, columns + 1), dtype=np.float32)
         return cv2.resize(lattice, self.shape[::-1], interpolation=cv2.INTER_CUBIC)
 
 
 def smooth(points: list[tuple[float, float]], rounds: int = 3) -> Outline:
-    """A closed outline through the corners' neighbourhood, rounded by repeated corner cutting."""
+    """A closed outline near the corners, rounded by repeated corner cutting (Chaikin)."""
     outline = np.asarray(points, float)
     for _ in range(rounds):
         following = np.roll(outline, -1, axis=0)
@@ -99,12 +99,12 @@ def smooth(points: list[tuple[float, float]], rounds: int = 3) -> Outline:
 def stroke(
     path: Float[np.ndarray, "*paths points 2"], width: float | Float[np.ndarray, " points"]
 ) -> Float[np.ndarray, "*paths outline 2"]:
-    """The outline of a line of the given width (which may vary along it) drawn along the path, or along each path."""
-    along = np.gradient(path, axis=-2)
-    along /= np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), 1e-9)
+    """The outline of a line along the path, or along each path; its width may vary along it."""
+    direction = np.gradient(path, axis=-2)
+    direction /= np.maximum(np.linalg.norm(direction, axis=-1, keepdims=True), 1e-9)
     half = np.broadcast_to(np.asarray(width) / 2, path.shape[:-1])
-    across = np.stack([-along[..., 1], along[..., 0]], -1) * half[..., None]
-    return np.concatenate([path + across, (path - across)[..., ::-1, :]], -2)
+    offset = np.stack([-direction[..., 1], direction[..., 0]], -1) * half[..., None]
+    return np.concatenate([path + offset, (path - offset)[..., ::-1, :]], -2)
 
 
 def curve(points: list[tuple[float, float]], samples: int = 24) -> Outline:

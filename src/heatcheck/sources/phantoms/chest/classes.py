@@ -1,7 +1,7 @@
-"""The four looks of a chest of which a film has exactly one, each with the exact mask of what is not normal.
+"""The four classes of chest films, each with the exact mask of the abnormality.
 
-They stand for the classes of the COVID-19 Radiography Database: normal, patches in the outer lower parts of both
-lungs (COVID-19), one dense patch (other opacities), and a fine net with nodules all through (viral pneumonia).
+They imitate the classes of the COVID-19 Radiography Database: normal, patches in the outer lower parts of both lungs
+(COVID-19), one dense patch (other opacities), and a fine net with nodules throughout (viral pneumonia).
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from heatcheck.sources.phantoms.chest.canvas import Canvas, Outline, blob
 from heatcheck.sources.phantoms.chest.findings import ChestScene
 
 Generator = np.random.Generator
-_SHIFT = 6  # OpenCV draws at 1/64 pixel
+_SHIFT = 6  # fractional bits of OpenCV's coordinates: 1/64 pixel
 
 
 def normal(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - a normal chest has nothing to draw
-    """Nothing."""
+    """An empty mask."""
     return np.zeros(scene.canvas.shape, bool)
 
 
 def bilateral_opacity(scene: ChestScene, generator: Generator) -> Mask:
-    """Hazy patches in the outer and lower parts of both lungs, through which the vessels still show."""
+    """Hazy patches in the outer and lower parts of both lungs, with the vessels still visible."""
     mask = np.zeros(scene.canvas.shape, bool)
     strength = generator.uniform(0.17, 0.26)
     for side in (RIGHT, LEFT):
@@ -46,7 +46,7 @@ def _outer_patch(scene: ChestScene, generator: Generator, side: int, dome: float
 
 
 def focal_opacity(scene: ChestScene, generator: Generator) -> Mask:
-    """One dense patch of one lung, beside the heart rather than behind it, that hides the vessels."""
+    """One dense patch in one lung, next to the heart rather than behind it, that hides the vessels."""
     side = RIGHT if generator.random() < 0.5 else LEFT
     y = generator.uniform(-0.42, 0.30)
     widest = scene.anatomy.width * float(np.clip(0.62 + 0.9 * (y + 0.75), 0.45, 0.86))
@@ -62,14 +62,14 @@ def focal_opacity(scene: ChestScene, generator: Generator) -> Mask:
 
 
 def diffuse_fine_pattern(scene: ChestScene, generator: Generator) -> Mask:
-    """A fine net of lines and small nodules through the whole of both lungs."""
+    """A fine net of lines and small nodules throughout both lungs."""
     lungs = scene.lungs[RIGHT] | scene.lungs[LEFT]
-    seen = scene.canvas.blurred(lungs.astype(np.float32), 0.004)
+    soft = scene.canvas.blurred(lungs.astype(np.float32), 0.004)
     net, grains = _net(scene.canvas, generator), _grains(scene, generator)
     uneven = np.clip(1 + 0.15 * scene.canvas.texture(generator, 5), 0.6, 1.4)
     strength = generator.uniform(0.95, 1.35)
-    scene.density += strength * seen * uneven * (0.025 + 0.085 * net + 0.10 * grains)
-    scene.markings *= 1 - 0.5 * seen
+    scene.density += strength * soft * uneven * (0.025 + 0.085 * net + 0.10 * grains)
+    scene.markings *= 1 - 0.5 * soft
     return lungs
 
 
@@ -82,8 +82,8 @@ def _net(canvas: Canvas, generator: Generator) -> Map:
 def _grains(scene: ChestScene, generator: Generator) -> Map:
     """Nodules of a few millimetres, scattered evenly."""
     count = int(generator.integers(380, 600))
-    places = generator.uniform((-scene.anatomy.width, -0.8), (scene.anatomy.width, 0.6), (count, 2))
-    centres = np.round(scene.canvas.pixels(places) * (1 << _SHIFT)).astype(int)
+    positions = generator.uniform((-scene.anatomy.width, -0.8), (scene.anatomy.width, 0.6), (count, 2))
+    centres = np.round(scene.canvas.pixels(positions) * (1 << _SHIFT)).astype(int)
     radii = np.round(generator.uniform(0.007, 0.014, count) * scene.canvas.unit * (1 << _SHIFT)).astype(int)
     plane = np.zeros(scene.canvas.shape, np.uint8)
     for (x, y), radius in zip(centres.tolist(), radii.tolist(), strict=True):

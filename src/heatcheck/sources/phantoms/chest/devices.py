@@ -1,4 +1,4 @@
-"""Tubes, lines and a pacemaker, as they lie on a frontal film."""
+"""Draws tubes, lines and a pacemaker as on a frontal film."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ Generator = np.random.Generator
 
 @dataclass
 class Drawing:
-    """Devices as they absorb, and the pixels they cover."""
+    """The absorption of the devices, and the pixels they cover."""
 
     density: Map
     mask: Mask
@@ -35,7 +35,7 @@ def _add(canvas: Canvas, drawing: Drawing, shapes: list[Outline], density: float
 
 
 def _tube(canvas: Canvas, drawing: Drawing, path: Outline, width: float, density: float) -> None:
-    """A hollow tube: faint inside, with two walls."""
+    """Add a hollow tube: faint inside, with two walls."""
     drawing.density += density * (canvas.soft(stroke(path, width)) - 0.6 * canvas.soft(stroke(path, width * 0.5)))
     drawing.mask |= canvas.exact(stroke(path, width * 1.1))
 

@@ -1,4 +1,4 @@
-"""From anatomy and findings to the grey values of a film."""
+"""Turns anatomy and findings into the grey values of a film."""
 
 from dataclasses import dataclass
 
@@ -25,16 +25,16 @@ from heatcheck.sources.phantoms.chest.findings import ChestScene
 
 @dataclass(frozen=True)
 class Exposure:
-    """How the film was taken."""
+    """The exposure settings of a film."""
 
     brightness: float  # shifts the grey values
     contrast: float
-    scatter: float  # share of light spread widely
+    scatter: float  # share of widely scattered light
     noise: float  # relative to a good exposure
 
 
 def draw_exposure(generator: np.random.Generator) -> Exposure:
-    """The exposure of one view."""
+    """A random exposure for one view."""
     return Exposure(
         brightness=generator.uniform(-0.08, 0.08),
         contrast=generator.uniform(0.88, 1.14),
@@ -44,7 +44,7 @@ def draw_exposure(generator: np.random.Generator) -> Exposure:
 
 
 def draw_pose(generator: np.random.Generator) -> ChestPose:
-    """How the patient stands in one view."""
+    """A random pose for one view."""
     return ChestPose(
         rotation=float(np.clip(generator.normal(0, 0.03), -0.08, 0.08)),
         shift=(generator.uniform(-0.06, 0.06), generator.uniform(-0.05, 0.05)),
@@ -53,20 +53,20 @@ def draw_pose(generator: np.random.Generator) -> ChestPose:
 
 
 def new_scene(canvas: Canvas, anatomy: Anatomy) -> ChestScene:
-    """A film without findings."""
+    """A scene without findings."""
     lungs = {side: canvas.exact(lung(anatomy, side)) for side in (RIGHT, LEFT)}
-    blank = np.zeros(canvas.shape, np.float32)
-    return ChestScene(canvas, anatomy, lungs, blank, blank.copy(), np.ones_like(blank), np.ones_like(blank))
+    zeros = np.zeros(canvas.shape, np.float32)
+    return ChestScene(canvas, anatomy, lungs, zeros, zeros.copy(), np.ones_like(zeros), np.ones_like(zeros))
 
 
 def expose(scene: ChestScene, exposure: Exposure, generator: np.random.Generator) -> Map:
-    """The film's grey values in [0, 1], dense parts bright."""
+    """The film's grey values in [0, 1]; dense parts are bright."""
     canvas = scene.canvas
     absorbed = _absorbed(scene, generator)
     spread = canvas.blurred(cv2.resize(absorbed, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA), 0.25 * 0.25)
     absorbed += exposure.scatter * (cv2.resize(spread, canvas.shape[::-1], interpolation=cv2.INTER_LINEAR) - absorbed)
     film = 1 / (1 + np.exp(-5.2 * exposure.contrast * (absorbed - 0.62 + 0.5 * exposure.brightness)))
-    # a pixel gathers light in proportion to its area, so small pixels are noisier
+    # a pixel collects light in proportion to its area, so small pixels are noisier
     grain = 0.010 * exposure.noise * (canvas.shape[0] / 256) * np.sqrt(0.25 + film)
     film += (grain * generator.standard_normal(canvas.shape, dtype=np.float32)).astype(np.float32)
     return np.clip(film, 0, 1).astype(np.float32)
@@ -84,10 +84,10 @@ def _absorbed(scene: ChestScene, generator: np.random.Generator) -> Map:
     middle = canvas.soft(upper_mediastinum(anatomy), blur=0.014)
     cardiac = canvas.soft(heart(anatomy), blur=0.010)
     solid = np.maximum(middle, cardiac)
-    lung_seen = fields * (1 - 0.62 * solid)
+    visible_lung = fields * (1 - 0.62 * solid)
     absorbed -= 0.58 * (0.42 * fields + 0.58 * air) * (1 - 0.62 * solid) * scene.air
     absorbed += (
-        lung_seen
+        visible_lung
         * scene.markings
         * anatomy.markings
         * (
@@ -120,12 +120,12 @@ def _stomach(anatomy: Anatomy, canvas: Canvas) -> Map:
     return generator.uniform(0.05, 0.22) * canvas.soft(bubble, blur=0.012)
 
 
-def add_marker(film: Map, corner: str) -> Mask:
-    """Stamp a laterality letter into an upper corner of the film, in place; returns the pixels it covers."""
+def add_marker(film: Map, letter: str) -> Mask:
+    """Draw a laterality letter into an upper corner of the film, in place; returns the pixels it covers."""
     height, width = film.shape
     size, top = 0.055 * height, 0.10 * height
-    left = 0.07 * width if corner == "R" else width - 0.07 * width - size
-    strokes = _LETTERS[corner]
+    left = 0.07 * width if letter == "R" else width - 0.07 * width - size
+    strokes = _LETTERS[letter]
     plane = np.zeros(film.shape, np.uint8)
     for path in strokes:
         outline = stroke(curve(path, 16), 0.16) * size + np.array([left, top])

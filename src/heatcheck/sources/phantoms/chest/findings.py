@@ -1,7 +1,7 @@
-"""The ten findings, each drawn as it looks on a frontal film, with its exact mask.
+"""Draws the ten findings as on a frontal film, with their exact masks.
 
-A finding is drawn twice for a patient with two views: it draws all its random numbers from the generator it is
-given, in the patient's frame, so that equal generators give the same finding.
+For a patient with two views a finding is drawn twice. All its random numbers come from the given generator and apply
+to the patient's frame, so that equal generators give the same finding.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,15 @@ Generator = np.random.Generator
 
 @dataclass
 class ChestScene:
-    """A film being drawn: what findings add to it or take from it."""
+    """A film being drawn: what findings add to it or remove from it."""
 
     canvas: Canvas
     anatomy: Anatomy
     lungs: dict[int, Mask]
-    density: Map  # absorbed in the lungs in addition to the anatomy
-    metal: Map  # absorbed by devices
-    air: Map  # share of the lung's air that is left
-    markings: Map  # share of the vessels that is seen
+    density: Map  # absorption in the lungs in addition to the anatomy
+    metal: Map  # absorption of devices
+    air: Map  # remaining share of the air in the lungs
+    markings: Map  # visible share of the vessels
 
 
 def _sides(generator: Generator, both: float) -> list[int]:
@@ -37,7 +37,7 @@ def _sides(generator: Generator, both: float) -> list[int]:
 
 
 def _in_lung(generator: Generator, anatomy: Anatomy, side: int, zone: tuple[float, float]) -> tuple[float, float]:
-    """A place in the lung of that side, within the zone of heights, away from the mediastinum."""
+    """A random position in the lung of that side, within the zone of heights, away from the mediastinum."""
     y = generator.uniform(*zone)
     widest = anatomy.width * np.clip(0.62 + 0.9 * (y + 0.75), 0.45, 0.88)
     return side * float(generator.uniform(0.22, max(0.26, widest))), float(y)
@@ -52,7 +52,7 @@ def _both_lungs(scene: ChestScene) -> Mask:
 
 
 def airspace_opacity(scene: ChestScene, generator: Generator) -> Mask:
-    """Hazy patches through which the vessels still show."""
+    """Hazy patches with the vessels still visible."""
     mask = np.zeros(scene.canvas.shape, bool)
     for side in _sides(generator, both=0.35):
         patches = [
@@ -73,7 +73,7 @@ def airspace_opacity(scene: ChestScene, generator: Generator) -> Mask:
 
 
 def consolidation(scene: ChestScene, generator: Generator) -> Mask:
-    """A dense patch of one lobe that hides the vessels and shows air in the bronchi."""
+    """A dense patch in one lobe that hides the vessels and shows air in the bronchi."""
     side = _sides(generator, both=0.0)[0]
     centre = _in_lung(generator, scene.anatomy, side, (-0.40, 0.36))
     patch = blob(generator, centre, (generator.uniform(0.14, 0.22), generator.uniform(0.13, 0.22)), 0.16)
@@ -118,7 +118,7 @@ def _septal_line(anatomy: Anatomy, side: int, y: float) -> Outline:
 
 
 def atelectasis(scene: ChestScene, generator: Generator) -> Mask:
-    """Plate-like bands above the diaphragm, or a collapsed wedge beside the heart."""
+    """Plate-like bands above the diaphragm, or a collapsed wedge next to the heart."""
     mask = np.zeros(scene.canvas.shape, bool)
     for side in _sides(generator, both=0.25):
         dome = scene.anatomy.dome[0 if side == RIGHT else 1]
@@ -198,7 +198,7 @@ def pneumothorax(scene: ChestScene, generator: Generator) -> Mask:
     lateral = np.clip((side * rim[:, 0] - 0.22) / (scene.anatomy.width - 0.22), 0, 1) ** 0.8
     apical = 0.5 * np.clip((-0.5 - rim[:, 1]) / 0.2, 0, 1)
     falls = np.clip((0.42 - rim[:, 1]) / 0.75, 0, 1) * np.maximum(lateral, apical)
-    # where the lung stays in place its new rim is drawn a little outside, or rounding would leave specks of air
+    # where the lung stays in place its new rim is drawn slightly outside; otherwise rounding leaves specks of air
     collapsed = centre + (rim - centre) * (1 - retreat * falls + 0.02 * np.exp(-falls / 0.04))[:, None]
     inside = scene.canvas.exact(collapsed)
     mask = _largest(scene.lungs[side] & ~inside)
@@ -216,25 +216,25 @@ def _largest(mask: Mask) -> Mask:
     return np.asarray(labels == 1 + int(stats[1:, cv2.CC_STAT_AREA].argmax())) if count > 1 else mask
 
 
-def cardiomegaly(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
-    """The outline of the heart, which the anatomy has enlarged."""
+def cardiomegaly(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - the anatomy has its size
+    """The outline of the heart, which `enlarge` has made larger."""
     return scene.canvas.exact(heart(scene.anatomy))
 
 
-def enlarged_cardiomediastinum(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - its size is in the anatomy
-    """The outline of heart and great vessels, which the anatomy has widened."""
+def enlarged_cardiomediastinum(scene: ChestScene, generator: Generator) -> Mask:  # noqa: ARG001 - the anatomy has its size
+    """The outline of heart and great vessels, which `enlarge` has made wider."""
     return scene.canvas.exact(heart(scene.anatomy), upper_mediastinum(scene.anatomy))
 
 
 def support_devices(scene: ChestScene, generator: Generator) -> Mask:
-    """One or more of tube, line, pacemaker, gastric tube and drain."""
+    """One to three of tube, line, pacemaker, gastric tube and drain."""
     drawing = draw_devices(scene.canvas, scene.anatomy, generator)
     scene.metal += drawing.density
     return drawing.mask
 
 
 def enlarge(anatomy: Anatomy, present: frozenset[str], generator: Generator) -> Anatomy:
-    """The anatomy with the heart and the mediastinum that the findings call for."""
+    """The anatomy with heart and mediastinum enlarged as the findings require."""
     grown, widened = generator.uniform(1.30, 1.55), generator.uniform(1.5, 2.0)
     if "Cardiomegaly" in present:
         anatomy = replace(anatomy, heart=anatomy.heart * grown)
@@ -245,7 +245,7 @@ def enlarge(anatomy: Anatomy, present: frozenset[str], generator: Generator) -> 
 
 @dataclass(frozen=True)
 class Finding:
-    """How often a finding occurs and how it is drawn."""
+    """The prevalence of a finding and the function that draws it."""
 
     prevalence: float
     draw: Callable[[ChestScene, Generator], Mask]
@@ -263,4 +263,4 @@ FINDINGS: dict[str, Finding] = {
     "Pneumothorax": Finding(0.18, pneumothorax),
     "Support Devices": Finding(0.36, support_devices),
 }
-OPACITIES = ("Consolidation", "Edema")  # these are airspace opacities too, in the labels as in the masks
+OPACITIES = ("Consolidation", "Edema")  # these count as airspace opacities too, in labels and masks

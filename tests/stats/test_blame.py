@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, Found, Use, level, read, used
+from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, LevelReading, Use, level, read, used
 
 UNKNOWN = EstimateWithInterval()
 NONE = EstimateWithInterval(0.0, 0.0, 0.0)
@@ -91,15 +91,20 @@ def test_before_fine_tuning(reliance, gain, before):
 @pytest.mark.parametrize(
     ("seen", "floor", "whole", "expected"),
     [
-        (EstimateWithInterval(0.5, 0.001, 3.0), 0.0, 1.0, Found("high")),  # above the floor, however much it may be
-        (EstimateWithInterval(0.5, 0.0, 0.9), 0.0, 1.0, Found("low")),
-        (EstimateWithInterval(0.5, 0.0, 1.0), 0.0, 1.0, Found("unknown", "too wide")),
-        (EstimateWithInterval(0.5, -0.1, 0.9), 0.0, math.nan, Found("unknown", "no scale")),
-        (EstimateWithInterval(0.0, -0.1, 0.1), 0.0, -0.2, Found("unknown", "no scale")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, Found("high")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 1.0, Found("low")),
-        (EstimateWithInterval(0.5), 0.0, 1.0, Found("unknown", "undefined")),
-        (EstimateWithInterval(0.5, 0.1), 0.0, 1.0, Found("unknown", "undefined")),
+        (
+            EstimateWithInterval(0.5, 0.001, 3.0),
+            0.0,
+            1.0,
+            LevelReading("high"),
+        ),  # above the floor, however much it may be
+        (EstimateWithInterval(0.5, 0.0, 0.9), 0.0, 1.0, LevelReading("low")),
+        (EstimateWithInterval(0.5, 0.0, 1.0), 0.0, 1.0, LevelReading("unknown", "too wide")),
+        (EstimateWithInterval(0.5, -0.1, 0.9), 0.0, math.nan, LevelReading("unknown", "no scale")),
+        (EstimateWithInterval(0.0, -0.1, 0.1), 0.0, -0.2, LevelReading("unknown", "no scale")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, LevelReading("high")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 1.0, LevelReading("low")),
+        (EstimateWithInterval(0.5), 0.0, 1.0, LevelReading("unknown", "undefined")),
+        (EstimateWithInterval(0.5, 0.1), 0.0, 1.0, LevelReading("unknown", "undefined")),
     ],
 )
 def test_levels_come_from_the_ends_of_intervals(seen, floor, whole, expected):
@@ -297,4 +302,4 @@ def test_a_reading_without_any_number_is_undecided_in_both_parts():
     arms = (Arm("align", UNKNOWN, UNKNOWN), Arm("misalign", UNKNOWN, UNKNOWN))
     seen = read(BlameEvidence(blank, UNKNOWN, math.nan, blank, UNKNOWN, arms))
     assert (seen.before, seen.under) == ("undecided", "undecided")
-    assert seen.uses == seen.marks == Found("unknown", "undefined")
+    assert seen.uses == seen.marks == LevelReading("unknown", "undefined")

@@ -47,7 +47,7 @@ def test_a_draw_is_the_correlation_of_the_rows_that_were_drawn():
     values = np.round(generator.normal(size=(80, 1)) + generator.normal(size=(80, 2)), 1)
     codes = np.unique(patients, return_inverse=True)[1]
     totals, of_totals = correlation._products(values, codes, 12)
-    of_weights = correlation._ranked(values, codes)
+    of_weights = correlation._rank_correlations(values, codes)
     for weights in next(iter(resampled_weights(12, 5, generator))):
         drawn = np.repeat(values, weights[codes].astype(int), axis=0)
         assert of_totals(weights @ totals)[0] == pytest.approx(stats.pearsonr(*drawn.T)[0])
@@ -61,7 +61,7 @@ def test_ranks_of_many_rows_share_steps_and_hardly_change(monkeypatch):
     patients = np.arange(3000) % 50
 
     def both():
-        drawn = correlation._ranked(values, patients)(np.ones(50))[0]
+        drawn = correlation._rank_correlations(values, patients)(np.ones(50))[0]
         return drawn, found(values, patients, draws=20).spearman[0].value
 
     assert both() == pytest.approx((wanted, wanted), rel=1e-4)

@@ -55,7 +55,7 @@ def test_the_unit_of_the_feature_is_the_callers():
 def test_a_finding_that_all_hit_takes_no_part_and_is_named():
     rows = rows_of(np.random.default_rng(3), hits=True)
     sure = replace(rows, scores=np.where(rows.groups == 2, 1.0, rows.scores))
-    fit, without = logistic_gee(sure), logistic_gee(rows.kept(rows.groups != 2))
+    fit, without = logistic_gee(sure), logistic_gee(rows.only(rows.groups != 2))
     assert (fit.value, fit.low, fit.n_cases) == (without.value, without.low, without.n_cases)
     assert fit.reason == "over 3 of 4 findings: in the others all hit or all miss"
     assert fit.n_undefined == 0

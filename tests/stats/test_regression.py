@@ -74,7 +74,7 @@ def test_undefined_rows_are_left_out_and_counted():
     rows = rows_of(np.random.default_rng(5))
     holes = replace(rows, scores=np.where(np.arange(len(rows.scores)) % 5 == 0, np.nan, rows.scores))
     fit = clustered_least_squares(holes)
-    kept = clustered_least_squares(rows.kept(~np.isnan(holes.scores)))
+    kept = clustered_least_squares(rows.only(~np.isnan(holes.scores)))
     assert (fit.value, fit.low, fit.n_cases) == (kept.value, kept.low, kept.n_cases)
     assert fit.n_undefined == len(rows.scores) - fit.n_cases
     assert least_squares(holes.feature, holes.scores).n_undefined == fit.n_undefined

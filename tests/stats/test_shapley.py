@@ -150,7 +150,7 @@ def test_mean_of_the_cases_values_is_the_value_of_the_mean():
 def test_game_without_players_and_worths_of_other_subsets_are_refused():
     with pytest.raises(ValueError, match="at least one player, got 0"):
         coalitions(0)
-    with pytest.raises(ValueError, match=r"8 subsets, but worths of shape \(7,\)"):
+    with pytest.raises(ValueError, match=r"8 subsets needs a worth, got worths of shape \(7,\)"):
         shapley(np.zeros(7), coalitions(3))
     with pytest.raises(ValueError, match="at least 4 random orders, got 2"):
         coalitions(11, permutations=2)

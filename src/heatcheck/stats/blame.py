@@ -1,35 +1,37 @@
-"""Whose fault a low score is, read from intervals: the model's, which uses other places, or the method's, which lies.
+"""Whether a low score is the fault of the model, which uses other areas, or of the method, whose map is wrong.
 
-Reliance says what the model does without any map; the score says what the map shows. Neither alone is evidence.
-Every threshold is an interval's end or the whole that there is to find, never a constant. A statement is made only
-where the intervals rule out its opposite, each at its own level, without a correction for many rows.
+Reliance shows what the model uses, without any map; the score shows what the map marks. Neither alone is evidence.
+Every threshold is an end of an interval or the largest possible value, never a constant. A statement is made only
+where the intervals rule out its opposite, each at its own level, without a correction for multiple testing.
 
-Before fine-tuning. Reliance is high where its interval lies above 0 (the shifted regions are its floor; where the
-placebo's interval lies above 0, its high end is). It is low where the interval reaches the floor but not the model's
-whole separation of positive from negative images: an interval that could hold all or nothing knows nothing. The
-map's score less its floor is read in the same way, and its whole is the human's score less the floor.
+Before fine-tuning. Reliance is high where its interval lies above the floor: 0, because reliance is relative to
+shifted regions, or the high end of the placebo's interval where that lies above 0. It is low where the interval
+reaches the floor but not the full separation of positive from negative images by the model: an interval that includes
+both nothing and everything decides nothing. The map's score less its floor is read in the same way, with the human
+readers' score less the floor as the full value.
 
 | reliance | map | before |
 |---|---|---|
 | high | low | method: it fails to show what the model uses |
-| low | low | model: it does not use the area, and the map says so |
+| low | low | model: it does not use the area, and the map shows that |
 | high | high | shows: the map marks what the model uses |
 | low | high | looks_elsewhere: the map marks an area that the model does not use |
 | unknown | any | undecided |
 | any | unknown | undecided |
 
-Under fine-tuning, in each arm (aligned or misaligned, against the control), the map's change lies beyond 0 in the
-arm's direction (moved), beyond 0 the other way (back), or around 0. It is far, or far back, where even its near end
-leaves the interval of the control's score: its value alone may do so by a hair, most of all with one seed, whose
-interval knows nothing of other trainings. So both doubts, of the change and of the control, must be overcome one after
-the other. The map is still where both ends of a change around 0 stay within that interval, and no more than slight
-where both ends of a change beyond 0 do, either way: paired differences are so exact that a change of no weight can lie
-beyond 0. It is unclear where a change around 0 reaches out of that interval, and unknown where there is no interval.
+Under fine-tuning, in each arm (aligned or misaligned, against the control), the interval of the map's change lies
+beyond 0 in the arm's direction (moved), beyond 0 the other way (back), or includes 0. The change is far, or far back,
+where even its end nearer to 0, added to the control's score, leaves the interval of that score. The value alone could
+leave it by a hair, most of all with one seed, whose interval does not cover other trainings; so the uncertainty of the
+change and that of the control must both be overcome. The map is still where a change that includes 0 stays within the
+control's interval with both ends, and its change is slight where one beyond 0 does: paired differences are so precise
+that even an unimportant change can lie beyond 0. It is unclear where a change that includes 0 reaches beyond the
+control's interval, and unknown where there is no interval.
 
-Reliance followed where its difference lies beyond 0 in the arm's direction, and beyond the control's placebo (what
-reliance is where nothing is). It turned where it did the same the other way. It held where it did neither, and both
-ends of its difference stay within the interval of the control's reliance, which must be high or low to be of use. Else
-it is unclear: where patients or seeds are few, a change that cannot be seen is not one that did not happen.
+Reliance followed where its difference lies beyond 0 in the arm's direction, and beyond the control's placebo (the
+reliance on an area where nothing is outlined). It turned where it did the same the other way. It held where it did
+neither, both ends of its difference stay within the interval of the control's reliance, and that reliance is high or
+low. Otherwise it is unclear: with few patients or seeds, no visible change does not mean no change.
 
 | map | reliance | arm |
 |---|---|---|
@@ -39,10 +41,10 @@ it is unclear: where patients or seeds are few, a change that cannot be seen is 
 | far back | held or followed | foolable, for the same reason |
 | moved, but not far | held or turned | undecided |
 | back, but not far | held or followed | undecided |
-| still | followed or turned | missed: the model changed, and the map did not tell |
+| still | followed or turned | missed: the model changed, and the map did not show it |
 | still | held, unclear or unknown | still |
 | slight | held | still |
-| slight | not held | undecided: too little to follow the model, too sure to have missed it |
+| slight | not held | undecided: too small to follow the model, too clear to have missed it |
 | moved or back, far or not | unclear or unknown | undecided |
 | unclear or unknown | any | undecided |
 
@@ -54,12 +56,12 @@ it is unclear: where patients or seeds are few, a change that cannot be seen is 
 | follows, and the other missed a change, or is still where reliance may not have held | undecided |
 | missed, and the other missed or is still | unmoved: the model changed and the map did not, whatever was learned |
 | all still, judged on networks aligned through another method | unmoved |
-| all still, score rose on the fine-tuning images by more than it can have on others | unmoved: it does not carry over |
+| all still, score rose on the fine-tuning images by more than it can have on others | unmoved: it does not generalise |
 | all still, score did not rise on the fine-tuning images either | failed: the optimisation did not work |
 | all still, neither of these | undecided |
 | none | undecided |
 
-A score did not rise where its difference reaches 0 and its high end stays within the interval of the control's.
+A score did not rise where its difference reaches 0 and its high end stays within the interval of the control's score.
 """
 
 import math
@@ -81,7 +83,7 @@ _BEFORE: dict[tuple[Level, Level], Before] = {
     ("high", "high"): "shows",
     ("low", "high"): "looks_elsewhere",
 }
-_OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # else undecided
+_OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # all other pairs are undecided
     ("moved", "followed"): "follows",
     ("far", "followed"): "follows",
     ("back", "turned"): "follows",
@@ -101,7 +103,7 @@ _OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # else undecided
 
 @dataclass(frozen=True, slots=True)
 class EstimateWithInterval:
-    """An estimate and the ends of its interval, NaN where there is none."""
+    """An estimate and the ends of its interval, NaN where undefined."""
 
     value: float = math.nan
     low: float = math.nan
@@ -109,17 +111,17 @@ class EstimateWithInterval:
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval at all."""
+        """Whether value and interval are defined."""
         return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
 
     def toward(self, direction: Direction) -> "EstimateWithInterval":
-        """The same with the arm's direction as up."""
+        """The same with its sign changed for misalignment, so that a change in the arm's direction is positive."""
         return self if direction == "align" else EstimateWithInterval(-self.value, -self.high, -self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much a model relies on the outlined area, and what there is to compare it with."""
+    """How much a model relies on the outlined area, with the placebo and the separation as its scale."""
 
     reliance: EstimateWithInterval
     placebo: EstimateWithInterval
@@ -128,7 +130,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one direction of fine-tuning changed on unseen patients, against the control."""
+    """The changes in one direction of fine-tuning, relative to the control, on patients not used for fine-tuning."""
 
     direction: Direction
     score: EstimateWithInterval
@@ -137,21 +139,21 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class BlameEvidence:
-    """All that is known of one model, method and finding."""
+    """The evidence on one model, method and finding."""
 
     base: Use
     gain: EstimateWithInterval  # the base map's score less its floor
-    room: float  # the human's score less the floor; NaN if unknown
+    room: float  # the human readers' score less the floor; NaN if unknown
     control: Use
     control_score: EstimateWithInterval
     arms: tuple[Arm, ...]
-    learned: EstimateWithInterval = EstimateWithInterval()  # aligned less control, on the images that were learned from
+    learned: EstimateWithInterval = EstimateWithInterval()  # score of aligned less control on the fine-tuning images
     judged: bool = False  # the networks were aligned through another method
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Whether something is there, and why that is not known."""
+class LevelReading:
+    """Whether reliance or a score is high or low, and the reason if that is unknown."""
 
     level: Level
     why: Why = ""
@@ -159,7 +161,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ArmReading:
-    """What one direction of fine-tuning showed."""
+    """How map and reliance moved in one direction of fine-tuning, and what follows."""
 
     direction: Direction
     score: MapMove
@@ -169,38 +171,38 @@ class ArmReading:
 
 @dataclass(frozen=True, slots=True)
 class BlameVerdict:
-    """Whose fault it is, and what fine-tuning showed, with what each rests on."""
+    """The verdicts before and under fine-tuning, with the readings that they follow from."""
 
     before: Before
     under: Under
-    uses: Found  # the model the area
-    marks: Found  # the map the area
+    uses: LevelReading  # whether the model uses the area
+    marks: LevelReading  # whether the map marks the area
     arms: tuple[ArmReading, ...]
 
 
 def read(evidence: BlameEvidence) -> BlameVerdict:
-    """The reading of the evidence by the tables above."""
+    """The verdict from the evidence, by the tables above."""
     uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.room)
     arms = tuple(_arm(arm, evidence) for arm in evidence.arms)
     before = _BEFORE.get((uses.level, marks.level), "undecided")
     return BlameVerdict(before, _under(arms, evidence), uses, marks, arms)
 
 
-def used(use: Use) -> Found:
+def used(use: Use) -> LevelReading:
     """Whether the model relies on the area."""
     floor = use.placebo.high if use.placebo.known and use.placebo.low > 0 else 0.0
     return level(use.reliance, floor, use.separation)
 
 
-def level(seen: EstimateWithInterval, floor: float, whole: float) -> Found:
-    """High above the floor; low where it reaches the floor and cannot be the whole; else not known."""
-    if not seen.known:
-        return Found("unknown", "undefined")
-    if seen.low > floor:
-        return Found("high")
-    if not whole > floor:  # nothing to find, or not known how much
-        return Found("unknown", "no scale")
-    return Found("low") if seen.high < whole else Found("unknown", "too wide")
+def level(estimate: EstimateWithInterval, floor: float, full: float) -> LevelReading:
+    """High above the floor; low where the interval reaches the floor but not the full value; else unknown."""
+    if not estimate.known:
+        return LevelReading("unknown", "undefined")
+    if estimate.low > floor:
+        return LevelReading("high")
+    if not full > floor:  # NaN, too: without a scale, an interval around the floor is neither wide nor narrow
+        return LevelReading("unknown", "no scale")
+    return LevelReading("low") if estimate.high < full else LevelReading("unknown", "too wide")
 
 
 def _arm(arm: Arm, evidence: BlameEvidence) -> ArmReading:
@@ -217,6 +219,7 @@ def _map_move(arm: Arm, control_score: EstimateWithInterval) -> MapMove:
         return "slight" if beyond else "still"
     if not beyond:
         return "unclear"
+    # the end nearer to 0 is added to the control's value, so that both intervals count
     if change.low > 0:
         return "far" if control.value + change.low > control.high else "moved"
     return "far back" if control.value + change.high < control.low else "back"
@@ -227,10 +230,10 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
     if not change.known:
         return "unknown"
     placebo = control.placebo.toward(arm.direction)
-    nothing = placebo if placebo.known else EstimateWithInterval(0.0, 0.0, 0.0)
-    if change.low > 0 and change.value > nothing.high:
+    by_chance = placebo if placebo.known else EstimateWithInterval(0.0, 0.0, 0.0)
+    if change.low > 0 and change.value > by_chance.high:
         return "followed"
-    if change.high < 0 and change.value < nothing.low:
+    if change.high < 0 and change.value < by_chance.low:
         return "turned"
     within = _within(arm.reliance, control.reliance)
     return "held" if within and used(control).level != "unknown" else "unclear"
@@ -249,16 +252,17 @@ def _under(arms: tuple[ArmReading, ...], evidence: BlameEvidence) -> Under:
 
 
 def _where_nothing_moved(evidence: BlameEvidence) -> Under:
-    """Why no arm's map moved on unseen patients, where networks were trained to move it."""
+    """Why no arm's map moved on new patients, although networks were trained to move it."""
     if not evidence.learned.known:
         return "undecided"
     control = evidence.control_score
     if evidence.learned.low <= 0:
         return "failed" if control.value + evidence.learned.high <= control.high else "undecided"
-    unseen = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
-    return "unmoved" if unseen and max(unseen) < evidence.learned.value else "undecided"
+    # moved on the fine-tuning images by more than the most that it can have moved on new patients: no generalisation
+    on_new = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
+    return "unmoved" if on_new and max(on_new) < evidence.learned.value else "undecided"
 
 
 def _within(change: EstimateWithInterval, control: EstimateWithInterval) -> bool:
-    """Whether both ends of a change stay within what the control is known to be."""
+    """Whether the control's value plus either end of the change stays within the control's interval."""
     return control.low <= control.value + change.low and control.value + change.high <= control.high

@@ -1,4 +1,4 @@
-"""p-values of several tests, corrected for their number."""
+"""Corrections of p-values for multiple testing."""
 
 import numpy as np
 from jaxtyping import Float

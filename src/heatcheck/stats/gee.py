@@ -1,7 +1,7 @@
-"""Logistic regression of hits whose rows come in patients: generalized estimating equations (Liang and Zeger 1986).
+"""Logistic regression of hits with correlated rows per patient: generalized estimating equations (Liang, Zeger 1986).
 
-Written out instead of taken from statsmodels, which the tests compare it with: its loop over patients takes minutes
-for each of the hundreds of fits that a large study has, and importing it takes seconds.
+Not taken from statsmodels, with which the tests compare it: its loop over patients takes minutes for each of the
+hundreds of fits of a large study, and importing it takes seconds.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,20 @@ from heatcheck.stats.regression import (
     SAME_SCORE,
     Fit,
     Observations,
-    counted,
     few_patients_factor,
-    judged,
+    row_counts,
     varies,
+    with_interval,
 )
 
 SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
 NEARLY_SEPARATED = "the feature separates hits from misses almost without an error, so the slope is hardly bounded"
 NOT_CONVERGED = "the fit did not settle"
 _STEPS = 50
-_SETTLED = 1e-9  # relative to the coefficients
-_EXACT = 1e-20  # squared residuals that are rounding only, as when shared hits lie on one curve
-_STEEPEST = 30.0  # log odds beyond which a probability is 0 or 1 to the computer
+_CONVERGED = 1e-9  # relative to the coefficients
+_EXACT = 1e-20  # squared residuals below this are rounding, as when shared hits lie on one curve
+_MOST_LOG_ODDS = 30.0  # beyond these, a probability is 0 or 1 in floating point
+_LARGEST_ERROR = 20.0  # log odds per standard deviation of the feature: with this error the slope is unbounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +50,46 @@ class _Design:
 
 @dataclass(frozen=True, slots=True)
 class _Equations:
-    """The estimating equations at some coefficients: each patient's pull, and how the pulls change."""
+    """The estimating equations at given coefficients: each patient's score vector, and the (negative) derivative."""
 
-    pulls: Float[np.ndarray, "patients coefficients"]
+    scores: Float[np.ndarray, "patients coefficients"]
     curvature: Float[np.ndarray, "coefficients coefficients"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Chances:
-    """What some coefficients say about every row: the standard deviation of its hit, and how many it is off by."""
+class _RowFit:
+    """The fit of every row at given coefficients: the standard deviation of its hit, and its Pearson residual."""
 
     deviation: Float[np.ndarray, " rows"]
     residuals: Float[np.ndarray, " rows"]
 
 
-_WILD = 20.0  # log odds per standard deviation of the feature: an error of this size bounds nothing
-_Correlation = Callable[[np.ndarray], float]  # of a patient's rows, given all residuals
+_Correlation = Callable[[np.ndarray], float]  # of two rows of a patient, given all residuals
 
 
-def logistic_gee(given: Observations) -> Fit:
-    """The change of a hit's log odds per unit of the feature, each group with its own level.
+def logistic_gee(observations: Observations) -> Fit:
+    """The change of a hit's log odds per unit of the feature, each group with its own intercept.
 
-    Any two rows of a patient are equally alike (exchangeable); the errors hold even where they are not, with the same
-    correction for few patients as in `clustered_least_squares`. A hit may be a share (tied peaks share it): only the
-    mean is modelled, so shares are as good as zeros and ones (Papke and Wooldridge 1996). Groups in which all rows hit
-    or all miss say nothing about the slope and are left out: their level has no bound.
+    The working correlation is exchangeable: any two rows of a patient are equally correlated. The sandwich errors are
+    valid even where that is wrong, with the same correction for few patients as in `clustered_least_squares`. A hit may
+    be a fraction (tied peaks share it): only its mean is modelled, so fractions are as valid as zeros and ones (Papke
+    and Wooldridge 1996). Groups in which all rows hit or all miss carry no information on the slope, and their
+    intercept is infinite; they are left out.
     """
-    points = given.defined()
+    points = observations.defined()
     if not np.all((points.scores >= 0) & (points.scores <= 1)):
         raise ValueError("hits must lie between 0 and 1, or be NaN where undefined")
-    n_undefined = len(given.scores) - len(points.scores)
+    n_undefined = len(observations.scores) - len(points.scores)
     n_groups = int(np.count_nonzero(np.bincount(points.groups)))
-    points = points.kept(_informative(points)[points.groups])
-    counts = replace(counted(points, given), n_undefined=n_undefined)
-    left = int(np.count_nonzero(np.bincount(points.groups)))
-    if not left:
+    points = points.only(_informative(points)[points.groups])
+    counts = replace(row_counts(points, observations), n_undefined=n_undefined)
+    n_informative = int(np.count_nonzero(np.bincount(points.groups)))
+    if not n_informative:
         return replace(counts, reason=SAME_SCORE)
-    if left < n_groups:
-        counts = replace(counts, reason=f"over {left} of {n_groups} findings: in the others all hit or all miss")
+    if n_informative < n_groups:
+        counts = replace(
+            counts, reason=f"over {n_informative} of {n_groups} findings: in the others all hit or all miss"
+        )
     problem = _problem(points, counts)
     return replace(counts, reason=problem) if problem else _fit(points, counts)
 
@@ -100,7 +103,7 @@ def _informative(points: Observations) -> Bool[np.ndarray, " groups"]:
 
 
 def _problem(points: Observations, counts: Fit) -> str:
-    """Why there cannot be a slope, if so."""
+    """The reason why there is no finite slope, or ""."""
     if counts.n_patients < FEWEST_PATIENTS:
         return FEW_PATIENTS
     if not varies(points.feature, points.groups).any():
@@ -115,7 +118,7 @@ def _problem(points: Observations, counts: Fit) -> str:
 def _is_separated(points: Observations) -> bool:
     """Whether in every group no miss lies above a hit: then a steeper slope always fits better (Albert, Anderson 1984).
 
-    A shared hit is a hit and a miss at the same place.
+    A fractional hit counts as a hit and as a miss at the same value of the feature.
     """
     n_groups = int(points.groups.max()) + 1
     lowest_hit = np.full(n_groups, np.inf)
@@ -127,23 +130,25 @@ def _is_separated(points: Observations) -> bool:
 
 
 def _fit(points: Observations, counts: Fit) -> Fit:
-    # the feature is centred and scaled while fitting: the equations are then far from singular
+    # the feature is standardized for fitting: the equations are then far from singular
     centre, scale = float(points.feature.mean()), float(points.feature.std())
     if not scale > 0:
         return replace(counts, reason=SAME_FEATURE)
     design = _design(replace(points, feature=(points.feature - centre) / scale))
-    solved = _solve(design)
-    if solved is None:
+    solution = _solve(design)
+    if solution is None:
         return replace(counts, reason=NOT_CONVERGED)
-    coefficients, equations = solved
-    if np.square(_chances(design, coefficients).residuals).mean() < _EXACT:
-        return judged(counts, float(coefficients[0]) / scale, 0.0, counts.n_patients - 1)
-    influence = np.linalg.solve(equations.curvature, equations.pulls.T)[0]  # of each patient on the slope
+    coefficients, equations = solution
+    if np.square(_row_fit(design, coefficients).residuals).mean() < _EXACT:
+        return with_interval(counts, float(coefficients[0]) / scale, 0.0, counts.n_patients - 1)
+    # the sandwich A⁻¹ (Σ s sᵀ) A⁻¹ of curvature A and scores s: its first diagonal entry is the sum of the squared
+    # first components of A⁻¹ s, the influences of the patients on the slope
+    influence = np.linalg.solve(equations.curvature, equations.scores.T)[0]
     variance = few_patients_factor(counts, len(coefficients)) * float(influence @ influence)
     error = float(np.sqrt(variance))
-    if error > _WILD:
+    if error > _LARGEST_ERROR:
         return replace(counts, reason=NEARLY_SEPARATED)
-    return judged(counts, float(coefficients[0]) / scale, error / scale, counts.n_patients - 1)
+    return with_interval(counts, float(coefficients[0]) / scale, error / scale, counts.n_patients - 1)
 
 
 def _design(points: Observations) -> _Design:
@@ -158,65 +163,66 @@ def _design(points: Observations) -> _Design:
 
 
 def _solve(design: _Design) -> tuple[np.ndarray, _Equations] | None:
-    """The coefficients and the equations there; None where they do not settle.
+    """The solution and the equations at it; None if the iteration does not converge.
 
-    First as if rows were independent, then with their correlation estimated at every step. Where the two chase each
-    other it is held at last: it only makes the slope more precise, and the errors are valid whatever it is.
+    Starts from independent rows, then estimates the correlation anew at every step. If the two then alternate without
+    converging, the correlation is fixed at its first estimate: it affects only the precision of the slope, and the
+    errors are valid for any value.
     """
     in_group = design.columns[:, 1:]
-    coefficients = np.append(0.0, logit(in_group.T @ design.hits / in_group.sum(0)))
-    start = _settled(design, coefficients, lambda _: 0.0)
-    if start is None:
+    null_model = np.append(0.0, logit(in_group.T @ design.hits / in_group.sum(0)))
+    independent = _iterate(design, null_model, lambda _: 0.0)
+    if independent is None:
         return None
-    correlated = _settled(design, start, lambda residuals: _correlation(design, residuals))
-    if correlated is not None:
-        return correlated, _equations(design, correlated, lambda residuals: _correlation(design, residuals))
-    alike = _correlation(design, _chances(design, start).residuals)
-    held = _settled(design, start, lambda _: alike)
-    return None if held is None else (held, _equations(design, held, lambda _: alike))
+    fixed = _correlation(design, _row_fit(design, independent).residuals)
+    correlations: tuple[_Correlation, ...] = (lambda residuals: _correlation(design, residuals), lambda _: fixed)
+    for correlation in correlations:
+        coefficients = _iterate(design, independent, correlation)
+        if coefficients is not None:
+            return coefficients, _equations(design, coefficients, correlation)
+    return None
 
 
-def _settled(design: _Design, coefficients: np.ndarray, correlation: _Correlation) -> np.ndarray | None:
-    """Where the equations' steps end, if they do."""
+def _iterate(design: _Design, coefficients: np.ndarray, correlation: _Correlation) -> np.ndarray | None:
+    """The solution by Fisher scoring from these coefficients; None if it does not converge."""
     for _ in range(_STEPS):
         equations = _equations(design, coefficients, correlation)
         try:
-            step = np.linalg.solve(equations.curvature, equations.pulls.sum(0))
+            step = np.linalg.solve(equations.curvature, equations.scores.sum(0))
         except np.linalg.LinAlgError:
             return None
         if not np.all(np.isfinite(step)):
             return None
         coefficients = coefficients + step
-        if np.abs(step).max() <= _SETTLED * max(1.0, np.abs(coefficients).max()):
+        if np.abs(step).max() <= _CONVERGED * max(1.0, np.abs(coefficients).max()):
             return coefficients
     return None
 
 
-def _chances(design: _Design, coefficients: np.ndarray) -> _Chances:
-    odds = np.clip(design.columns @ coefficients, -_STEEPEST, _STEEPEST)
-    chances = expit(odds)
-    deviation = np.sqrt(chances * expit(-odds))
-    return _Chances(deviation, (design.hits - chances) / deviation)
+def _row_fit(design: _Design, coefficients: np.ndarray) -> _RowFit:
+    log_odds = np.clip(design.columns @ coefficients, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+    probabilities = expit(log_odds)
+    deviation = np.sqrt(probabilities * expit(-log_odds))  # 1 − p would lose all digits where p is near 1
+    return _RowFit(deviation, (design.hits - probabilities) / deviation)
 
 
 def _equations(design: _Design, coefficients: np.ndarray, correlation: _Correlation) -> _Equations:
-    at = _chances(design, coefficients)
-    alike = correlation(at.residuals)
-    weighted = design.columns * at.deviation[:, None]
-    # the inverse of an exchangeable correlation matrix: a multiple of the identity less a multiple of all ones
-    shared = alike / (1 + (design.sizes - 1) * alike)
+    fit = _row_fit(design, coefficients)
+    rho = correlation(fit.residuals)
+    # per patient, scores = Wᵀ R⁻¹ r and curvature = Wᵀ R⁻¹ W, with W the columns times the deviation, r the residuals
+    # and R the exchangeable correlation matrix. R⁻¹ = (I − shared · 1 1ᵀ) / (1 − ρ), so sums over rows suffice and no
+    # matrix is inverted.
+    weighted = design.columns * fit.deviation[:, None]
+    shared = rho / (1 + (design.sizes - 1) * rho)
     sums = design.patient_sums(weighted)
-    pulls = design.patient_sums(weighted * at.residuals[:, None])
-    pulls -= sums * (shared * design.patient_sums(at.residuals))[:, None]
+    scores = design.patient_sums(weighted * fit.residuals[:, None])
+    scores -= sums * (shared * design.patient_sums(fit.residuals))[:, None]
     curvature = weighted.T @ weighted - sums.T @ (sums * shared[:, None])
-    return _Equations(pulls / (1 - alike), curvature / (1 - alike))
+    return _Equations(scores / (1 - rho), curvature / (1 - rho))
 
 
 def _correlation(design: _Design, residuals: Float[np.ndarray, " rows"]) -> float:
-    """How alike two rows of a patient are, by moments.
-
-    Kept to where it could be the correlation of the largest patient's rows; any such value gives valid errors.
-    """
+    """The correlation of two rows of a patient, by moments: the mean product of residuals over their mean square."""
     rows, coefficients = design.columns.shape
     pairs = float((design.sizes * (design.sizes - 1)).sum() / 2)
     if pairs <= coefficients or rows <= coefficients:
@@ -225,6 +231,8 @@ def _correlation(design: _Design, residuals: Float[np.ndarray, " rows"]) -> floa
     spread = squares.sum() / (rows - coefficients)
     if spread < _EXACT:
         return 0.0
+    # Σ over pairs i < j of rᵢ rⱼ = ((Σ r)² − Σ r²) / 2
     products = float((design.patient_sums(residuals) ** 2 - design.patient_sums(squares)).sum()) / 2
+    # n rows cannot all be correlated below −1/(n − 1), nor may R become singular; any value between gives valid errors
     lowest = -0.9 / (design.sizes.max() - 1)
     return float(np.clip(products / spread / (pairs - coefficients), lowest, 0.95))

@@ -1,4 +1,4 @@
-"""How far readers agree who each rate some of the same things on a scale: Krippendorff's alpha.
+"""Agreement of readers of whom each rates some of the same units on a scale: Krippendorff's alpha.
 
 Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, University of Pennsylvania.
 """
@@ -22,9 +22,8 @@ def krippendorff_alpha(
 ) -> Interval:
     """Alpha for ratings on an interval scale, with patients resampled: 1 agreement, 0 chance, below 0 opposition.
 
-    1 − observed / expected disagreement, which are the mean squared differences of two readers' ratings of one unit
-    and of any two ratings. Units that fewer than two readers rated take no part. `clusters` is the patient of each
-    unit.
+    1 − observed / expected disagreement: the mean squared differences between ratings of one unit, and between any two
+    ratings. Units with fewer than two ratings are left out. `clusters` is the patient of each unit.
     """
     if ratings.ndim != 2 or len(ratings) != len(clusters):
         raise ValueError(f"ratings must be one row per unit, got shape {ratings.shape} for {len(clusters)} patients")
@@ -35,14 +34,14 @@ def krippendorff_alpha(
     kept, codes = ratings[paired], cluster_codes(np.asarray(clusters)[paired])
     if np.nanmin(kept) == np.nanmax(kept):
         return Interval(np.nan, reason=ALL_ALIKE)
-    totals = np.stack([np.bincount(codes, column) for column in _of_units(kept).T], 1)
+    totals = np.stack([np.bincount(codes, column) for column in _unit_sums(kept).T], 1)
     return bca_interval(totals, _alpha, draws, generator, level)[0]
 
 
-def _of_units(ratings: Ratings) -> Float[np.ndarray, "units 4"]:
-    """Of each unit: how many ratings, their sum, their squares' sum, and their squared differences per other rating."""
+def _unit_sums(ratings: Ratings) -> Float[np.ndarray, "units 4"]:
+    """Per unit: the number of ratings, their sum, their sum of squares, and their squared differences over n − 1."""
     rated = ~np.isnan(ratings)
-    centred = np.where(rated, ratings - np.nanmean(ratings), 0)  # differences of squares then keep their digits
+    centred = np.where(rated, ratings - np.nanmean(ratings), 0)  # else differences of squares would lose digits
     n, summed, squared = rated.sum(1), centred.sum(1), (centred**2).sum(1)
     return np.stack([n, summed, squared, 2 * (n * squared - summed**2) / (n - 1)], 1)
 
@@ -50,6 +49,7 @@ def _of_units(ratings: Ratings) -> Float[np.ndarray, "units 4"]:
 def _alpha(totals: Totals) -> Values:
     """Alpha from the totals of the units drawn; NaN where their ratings do not differ."""
     n, summed, squared, observed = np.moveaxis(totals, -1, 0)
-    apart = 2 * (n * squared - summed**2)  # over all pairs of ratings
-    expected = np.where(apart > 1e-9 * np.maximum(n * squared, 1e-300), apart / np.maximum(n - 1, 1), np.nan)
+    differences = 2 * (n * squared - summed**2)  # Σ over all pairs of ratings of their squared difference
+    differ = differences > 1e-9 * np.maximum(n * squared, 1e-300)
+    expected = np.where(differ, differences / np.maximum(n - 1, 1), np.nan)
     return np.asarray(1 - observed / expected)[..., None]

@@ -1,8 +1,8 @@
-"""Whether methods differ in rank over several blocks (a seed of a trigger, a fold), and which pairs of them do.
+"""Whether methods differ in rank over several blocks (such as folds, or seeds per trigger), and which pairs do.
 
-Within a block each method has one score. Only their order counts, so blocks may be of any scale. Friedman 1937 (Journal
-of the American Statistical Association 32:675), Nemenyi 1963 (Distribution-free multiple comparisons, Princeton),
-Demšar 2006 (Journal of Machine Learning Research 7:1).
+Within a block each method has one score. Only their order matters, so blocks may differ in scale. Friedman 1937
+(Journal of the American Statistical Association 32:675), Nemenyi 1963 (Distribution-free multiple comparisons,
+Princeton), Demšar 2006 (Journal of Machine Learning Research 7:1).
 """
 
 import math
@@ -23,30 +23,30 @@ Blocks = Float[np.ndarray, "blocks methods"]
 
 @dataclass(frozen=True, slots=True)
 class RankComparison:
-    """Friedman's test over all methods and Nemenyi's of each pair; `reason` says why they are NaN."""
+    """Friedman's test of all methods and Nemenyi's test of each pair; `reason` says why they are NaN."""
 
     mean_ranks: Float[np.ndarray, " methods"]  # 1 is best
-    p_values: Float[np.ndarray, "methods methods"]  # of each pair, corrected for their number; 1 on the diagonal
-    critical_difference: float  # of two mean ranks, from which on a pair differs at the level
+    p_values: Float[np.ndarray, "methods methods"]  # of each pair, corrected for the number of pairs; 1 on the diagonal
+    critical_difference: float  # the smallest difference of two mean ranks that is significant at the level
     chi_squared: float
     p_value: float
     n_blocks: int  # complete
-    n_incomplete: int  # blocks that lack a method, left out
+    n_incomplete: int  # blocks without a score of some method; left out
     reason: str = ""
 
 
 def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95) -> RankComparison:
-    """The methods' mean ranks over the complete blocks, tested as a whole and pair by pair.
+    """The mean ranks of the methods over the complete blocks, tested together and pair by pair.
 
     Equal scores share the mean of their ranks, and Friedman's statistic is corrected for ties. Its p-value is that of
-    χ², which is on the safe side for few blocks; Nemenyi's is that of the studentized range over √2. A block in which
-    a method is NaN is dropped: filling it in would invent a rank. Blocks count as independent: those that share a seed
-    or a trigger tell somewhat less than their number says.
+    χ², which is conservative for few blocks; Nemenyi's is that of the studentized range over √2. A block in which a
+    method is NaN is dropped: filling it in would invent a rank. Blocks are treated as independent; those that share a
+    seed or a trigger carry somewhat less information than their number suggests.
     """
     if scores.ndim != 2:
         raise ValueError(f"scores must be one row per block and one column per method, got shape {scores.shape}")
     if np.isinf(scores).any():
-        raise ValueError("scores must be finite, or NaN where undefined, got infinity; look at the metric that made it")
+        raise ValueError("scores must be finite, or NaN where undefined, got infinity; check the metric")
     complete = scores[~np.isnan(scores).any(1)]
     n, k = complete.shape
     dropped = len(scores) - n
@@ -54,7 +54,7 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
         return _undefined(complete, dropped, higher_is_better, FEW_METHODS if k < 3 else FEW_BLOCKS)
     by_block = _ranked(complete, higher_is_better)
     mean_ranks = by_block.mean(0)
-    # with ties the ranks spread less; k(k² − 1)/12 is their sum of squares in a block without
+    # ties reduce the spread of the ranks; without ties it is k(k² − 1)/12 per block
     spread = float(np.sum((by_block - (k + 1) / 2) ** 2)) / n
     if spread == 0:
         return _undefined(complete, dropped, higher_is_better, ALL_TIED)
@@ -65,21 +65,21 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
     return RankComparison(mean_ranks, p_values, critical_value(k, level) * error, chi_squared, p_value, n, dropped)
 
 
-def top_marks(found: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
-    """Which methods are among the best: the two with the best mean ranks, and whoever surely differs from neither.
+def top_marks(comparison: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
+    """Which methods are among the best: the two with the best mean ranks, and all that clearly differ from neither.
 
-    Nobody is marked where there was no test.
+    No method is marked where there was no test.
     """
-    if found.reason:
-        return np.zeros(len(found.mean_ranks), bool)
-    best = np.argsort(found.mean_ranks, kind="stable")[:2]
-    top = np.asarray((found.p_values[best] >= 1 - level).all(0))
-    # whoever ties with the second of the two is as good as it
-    return np.asarray(top | (found.mean_ranks <= found.mean_ranks[best[1]]))
+    mean_ranks = comparison.mean_ranks
+    if comparison.reason:
+        return np.zeros(len(mean_ranks), bool)
+    best = np.argsort(mean_ranks, kind="stable")[:2]
+    top = np.asarray((comparison.p_values[best] >= 1 - level).all(0))
+    return np.asarray(top | (mean_ranks <= mean_ranks[best[1]]))  # includes ties with the second
 
 
 def critical_value(methods: int, level: float = 0.95) -> float:
-    """Nemenyi's q: how many standard errors apart two mean ranks must lie, among so many methods."""
+    """Nemenyi's q: how many standard errors two mean ranks must lie apart, given the number of methods."""
     from scipy.stats import studentized_range  # takes most of a second to import
 
     return float(studentized_range.ppf(level, methods, np.inf)) / math.sqrt(2)
@@ -88,10 +88,10 @@ def critical_value(methods: int, level: float = 0.95) -> float:
 def _nemenyi(mean_ranks: Float[np.ndarray, " methods"], error: float) -> Float[np.ndarray, "methods methods"]:
     from scipy.stats import studentized_range
 
-    apart = np.abs(mean_ranks[:, None] - mean_ranks) / error
-    one, other = np.triu_indices(len(mean_ranks), 1)
-    p_values = np.ones(apart.shape)
-    p_values[one, other] = studentized_range.sf(apart[one, other] * math.sqrt(2), len(mean_ranks), np.inf)
+    distance = np.abs(mean_ranks[:, None] - mean_ranks) / error
+    pairs = np.triu_indices(len(mean_ranks), 1)
+    p_values = np.ones(distance.shape)
+    p_values[pairs] = studentized_range.sf(distance[pairs] * math.sqrt(2), len(mean_ranks), np.inf)
     return np.asarray(np.minimum(np.minimum(p_values, p_values.T), 1))
 
 
@@ -101,7 +101,7 @@ def _ranked(blocks: Blocks, higher_is_better: bool) -> Blocks:
 
 
 def _undefined(complete: Blocks, dropped: int, higher_is_better: bool, reason: str) -> RankComparison:
-    """Without a test; the mean ranks are known as soon as there is a block."""
+    """A comparison without tests; it still has mean ranks if there is a complete block."""
     n, k = complete.shape
     mean_ranks = _ranked(complete, higher_is_better).mean(0) if n else np.full(k, np.nan)
     pairs = np.full((k, k), np.nan)

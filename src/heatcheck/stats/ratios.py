@@ -1,6 +1,7 @@
-"""Statistics of totals: each maps totals[..., columns] to one number or several, for many draws at once.
+"""Statistics of totals: each maps totals[..., columns] to one or several numbers, for many draws at once.
 
-Undefined ratios are NaN. For the statistics of means the columns are `ClusterTotals.joined`: all sums, then all counts.
+Undefined ratios are NaN. For means and what follows from them, the columns are `ClusterTotals.joined`: all sums, then
+all counts.
 """
 
 import numpy as np
@@ -13,22 +14,23 @@ Values = Float[np.ndarray, "*draws values"]
 def means(totals: Totals) -> Values:
     """The mean of each column."""
     sums, counts = np.split(totals, 2, axis=-1)
-    return _divide(sums, counts)
+    return ratio(sums, counts)
 
 
 def differences_from_first(totals: Totals) -> Values:
     """Each later column's mean less the first column's."""
-    each = means(totals)
-    return np.asarray(each[..., 1:] - each[..., :1])
+    column_means = means(totals)
+    return np.asarray(column_means[..., 1:] - column_means[..., :1])
 
 
 def decreases_from_first(totals: Totals) -> Values:
     """How far each later column's mean falls short of the first column's, as a fraction of the first's.
 
-    Unstable where the first mean is near 0; read the difference beside it.
+    Unstable where the first mean is near 0: report the difference with it.
     """
-    each = means(totals)
-    return _divide(each[..., :1] - each[..., 1:], each[..., :1])
+    column_means = means(totals)
+    first = column_means[..., :1]
+    return ratio(first - column_means[..., 1:], first)
 
 
 def first_share(totals: Totals) -> Float[np.ndarray, "*draws"]:
@@ -37,9 +39,10 @@ def first_share(totals: Totals) -> Float[np.ndarray, "*draws"]:
     With pixel counts: (true, false positives) is precision, (true positives, false negatives) recall, (true
     negatives, false positives) specificity over all images.
     """
-    return _divide(totals[..., 0], totals.sum(axis=-1))
+    return ratio(totals[..., 0], totals.sum(axis=-1))
 
 
-def _divide(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Part over whole, element by element; NaN where the whole is 0."""
     shape = np.broadcast_shapes(part.shape, whole.shape)
     return np.asarray(np.divide(part, whole, out=np.full(shape, np.nan), where=whole != 0))

@@ -1,8 +1,8 @@
 """How much a score rises with one feature: coefficients with intervals and p-values.
 
-Two kinds. `least_squares` is the plain regression of the CheXlocalize paper. `clustered_least_squares` keeps the
-findings apart (each has a level of its own, so that easy findings with large outlines cannot pass for an effect of
-size) and lets the cases of one patient be alike; `stats.gee` does the same for hits.
+`least_squares` is the plain regression of the CheXlocalize paper. `clustered_least_squares` gives each finding an
+intercept of its own (else easy findings with large outlines would look like an effect of size) and allows for
+correlated cases of one patient; `stats.gee` does the same for hits.
 """
 
 import math
@@ -25,7 +25,7 @@ ONE_LINE = "all points lie on one line, so nothing says how sure it is"
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A coefficient with its interval and what it rests on; `reason` says why a part of it is NaN."""
+    """A coefficient with its interval and the number of cases used; `reason` says why a part of it is NaN."""
 
     value: float = math.nan
     low: float = math.nan
@@ -39,22 +39,22 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """A feature and a score per row, with the group that has a level of its own, and the patient."""
+    """A feature, a score, a group and a patient per row; each group has an intercept of its own."""
 
     feature: Float[np.ndarray, " rows"]
     scores: Float[np.ndarray, " rows"]
-    groups: Int[np.ndarray, " rows"]  # codes from 0, such as the finding's
+    groups: Int[np.ndarray, " rows"]  # codes from 0, such as those of the findings
     patients: Int[np.ndarray, " rows"]  # codes from 0
 
-    def kept(self, rows: Bool[np.ndarray, " rows"]) -> "Observations":
-        """Those rows alone."""
+    def only(self, rows: Bool[np.ndarray, " rows"]) -> "Observations":
+        """The marked rows."""
         return Observations(self.feature[rows], self.scores[rows], self.groups[rows], self.patients[rows])
 
     def defined(self) -> "Observations":
-        """The rows in which feature and score are known."""
+        """The rows in which feature and score are both defined."""
         if np.isinf(self.feature).any() or np.isinf(self.scores).any():
             raise ValueError("features and scores must be finite, or NaN where undefined, got infinity")
-        return self.kept(~(np.isnan(self.feature) | np.isnan(self.scores)))
+        return self.only(~(np.isnan(self.feature) | np.isnan(self.scores)))
 
     @property
     def n_patients(self) -> int:
@@ -63,7 +63,7 @@ class Observations:
 
 
 def min_max(values: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
-    """The values moved and scaled to reach from 0 to 1; NaN stays, and all are NaN where they do not vary."""
+    """The values scaled to the range 0 to 1; NaN stays NaN, and all are NaN if the values do not vary."""
     defined = values[~np.isnan(values)]
     low, high = (defined.min(), defined.max()) if defined.size else (0.0, 0.0)
     span = high - low
@@ -71,10 +71,9 @@ def min_max(values: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
 
 
 def least_squares(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray, " rows"]) -> Fit:
-    """The slope of the straight line through the points, as if all of them were independent; a 95 % t-interval."""
-    own = np.arange(len(feature))  # every row a patient of its own
-    given = Observations(feature, scores, np.zeros(len(feature), np.intp), own)
-    points = given.defined()
+    """The slope of the least-squares line, as if all rows were independent, with a 95 % t-interval."""
+    one_group, one_patient_per_row = np.zeros(len(feature), np.intp), np.arange(len(feature))
+    points = Observations(feature, scores, one_group, one_patient_per_row).defined()
     counts = Fit(n_cases=len(points.scores), n_undefined=len(feature) - len(points.scores))
     if counts.n_cases < 3:
         return replace(counts, reason=FEW_CASES)
@@ -83,45 +82,45 @@ def least_squares(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray,
         return replace(counts, reason=line)
     freedom = counts.n_cases - 2
     error = math.sqrt(float(line.residuals @ line.residuals) / freedom / line.spread)
-    return judged(counts, line.slope, 0.0 if line.is_exact else error, freedom)
+    return with_interval(counts, line.slope, 0.0 if line.is_exact else error, freedom)
 
 
-def clustered_least_squares(given: Observations) -> Fit:
-    """The slope common to all groups, each with its own level, with errors clustered by patient.
+def clustered_least_squares(observations: Observations) -> Fit:
+    """The slope common to all groups, each with its own intercept, with errors clustered by patient.
 
     Liang and Zeger's sandwich with the usual correction for few patients, and t with one degree of freedom less than
-    there are patients. Taking each group's means off feature and score first gives the very slope and error of a
-    regression with a column per group (Frisch and Waugh).
+    there are patients.
     """
-    points = given.defined()
-    counts = counted(points, given)
+    points = observations.defined()
+    counts = row_counts(points, observations)
     if counts.n_patients < FEWEST_PATIENTS:
         return replace(counts, reason=FEW_PATIENTS)
     line = _line(points)
     if isinstance(line, str):
         return replace(counts, reason=line)
-    pulls = np.bincount(points.patients, line.feature * line.residuals)
+    # the meat of the sandwich: residuals of one patient may be correlated, so they are summed before squaring
+    score_sums = np.bincount(points.patients, line.feature * line.residuals)
     coefficients = 1 + int(np.count_nonzero(np.bincount(points.groups)))
-    variance = few_patients_factor(counts, coefficients) * float(pulls @ pulls) / line.spread**2
-    return judged(counts, line.slope, 0.0 if line.is_exact else math.sqrt(variance), counts.n_patients - 1)
+    variance = few_patients_factor(counts, coefficients) * float(score_sums @ score_sums) / line.spread**2
+    return with_interval(counts, line.slope, 0.0 if line.is_exact else math.sqrt(variance), counts.n_patients - 1)
 
 
-def counted(points: Observations, given: Observations) -> Fit:
-    """A fit that says only how many rows were given and used."""
-    used = len(points.scores)
-    return Fit(n_cases=used, n_patients=points.n_patients, n_undefined=len(given.scores) - used)
+def row_counts(used: Observations, observations: Observations) -> Fit:
+    """A Fit that holds only the numbers of rows used and not used."""
+    n_cases = len(used.scores)
+    return Fit(n_cases=n_cases, n_patients=used.n_patients, n_undefined=len(observations.scores) - n_cases)
 
 
 def few_patients_factor(counts: Fit, coefficients: int) -> float:
-    """By how much a sandwich variance is too small, when patients are few or coefficients many; NaN when too many."""
+    """The factor that corrects a sandwich variance for few patients and many coefficients; NaN if rows are too few."""
     if counts.n_cases <= coefficients:
         return math.nan
     patients, cases = counts.n_patients, counts.n_cases
     return patients / (patients - 1) * (cases - 1) / (cases - coefficients)
 
 
-def judged(counts: Fit, value: float, error: float, freedom: int) -> Fit:
-    """The fit with interval and two-sided p-value from its standard error; an error of 0 gives neither."""
+def with_interval(counts: Fit, value: float, error: float, freedom: int) -> Fit:
+    """The fit with its t-interval and two-sided p-value from a standard error; neither if the error is 0."""
     if error == 0:
         return replace(counts, value=value, reason=ONE_LINE)
     if not (math.isfinite(value) and math.isfinite(error)):
@@ -132,7 +131,7 @@ def judged(counts: Fit, value: float, error: float, freedom: int) -> Fit:
 
 
 def varies(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Bool[np.ndarray, " groups"]:
-    """Whether the values of each group differ among themselves; False for a group without rows."""
+    """Whether the values within each group differ; False for a group without rows."""
     high = np.full(groups.max(initial=-1) + 1, -np.inf)
     low = -high
     np.maximum.at(high, groups, values)
@@ -142,28 +141,29 @@ def varies(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"])
 
 @dataclass(frozen=True, slots=True)
 class _Slope:
-    """A slope, with feature and residuals taken from their group's mean."""
+    """A slope, with the feature and the residuals relative to their group's mean."""
 
     slope: float
     feature: Float[np.ndarray, " rows"]
     residuals: Float[np.ndarray, " rows"]
-    spread: float  # of the feature: its summed squares
+    spread: float  # sum of squares of the feature
     is_exact: bool
 
 
 def _line(points: Observations) -> _Slope | str:
-    """The least-squares slope within the groups, or why there is none."""
+    """The least-squares slope within the groups, or the reason why there is none."""
     if not varies(points.feature, points.groups).any():
         return SAME_FEATURE
     if not varies(points.scores, points.groups).any():
         return SAME_SCORE
+    # centring each group gives exactly the slope and errors of a regression with a column per group (Frisch and Waugh)
     feature, scores = (_centred(values, points.groups) for values in (points.feature, points.scores))
     spread = float(feature @ feature)
-    if spread < 1e-150:  # its square is about to vanish
+    if spread < 1e-150:  # its square would underflow
         return SAME_FEATURE
     slope = float(feature @ scores) / spread
     residuals = scores - slope * feature
-    # what is left of an exact line is rounding
+    # residuals this small are rounding: the line is exact
     return _Slope(slope, feature, residuals, spread, float(residuals @ residuals) <= 1e-24 * float(scores @ scores))
 
 

@@ -1,4 +1,4 @@
-"""Whether a score rises with a feature, by ranks alone."""
+"""Rank correlation of a score with a feature."""
 
 import math
 from dataclasses import replace
@@ -14,21 +14,21 @@ PERFECT = "the order agrees without an exception, which has no interval"
 
 
 def spearman(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray, " rows"]) -> Fit:
-    """Spearman's rank correlation with Fisher's interval, as if all rows were independent, and a t-test against 0.
+    """Spearman's rank correlation with Fisher's interval and a t-test against 0, as if all rows were independent.
 
-    The interval is tanh(atanh r ± 1.96 / √(n − 3)): none where |r| is 1 or n at most 3.
+    The interval is tanh(atanh r ± 1.96 / √(n − 3)); there is none where |r| is 1 or n at most 3.
     """
     defined = ~(np.isnan(feature) | np.isnan(scores))
     n = int(np.count_nonzero(defined))
     counts = Fit(n_cases=n, n_undefined=len(feature) - n)
     if n <= 3:
         return replace(counts, reason=FEW_CASES)
-    one, other = ranks(feature[defined]), ranks(scores[defined])
-    one, other = one - one.mean(), other - other.mean()
-    for centred, reason in ((one, SAME_FEATURE), (other, SAME_SCORE)):
+    x, y = ranks(feature[defined]), ranks(scores[defined])
+    x, y = x - x.mean(), y - y.mean()
+    for centred, reason in ((x, SAME_FEATURE), (y, SAME_SCORE)):
         if not centred.any():
             return replace(counts, reason=reason)
-    r = float(one @ other) / math.sqrt(float(one @ one) * float(other @ other))
+    r = float(x @ y) / math.sqrt(float(x @ x) * float(y @ y))
     if abs(r) > 1 - 1e-12:
         return replace(counts, value=math.copysign(1, r), reason=PERFECT)
     reach = 1.96 / math.sqrt(n - 3)
@@ -38,7 +38,7 @@ def spearman(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray, " ro
 
 
 def ranks(values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-    """The place of each value in their order, counted from 1; equal values share the mean of their places."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    """The rank of each value from 1; equal values share the mean of their ranks."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place])
+    return np.asarray((last - (counts - 1) / 2)[index])

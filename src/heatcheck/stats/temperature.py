@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes a model's probabilities as sure as they deserve (Guo et al. 2017)."""
+"""Temperature scaling: one number that calibrates the confidence of a model (Guo et al. 2017)."""
 
 import numpy as np
 from jaxtyping import Float
@@ -14,28 +14,32 @@ _STEPS = 200
 
 
 def fitted_temperature(labels: Float[np.ndarray, " cases"], logits: Float[np.ndarray, " cases"]) -> Measured:
-    """The temperature T at which the probabilities σ(logit / T) make the labels most likely.
+    """The temperature T that maximizes the likelihood of the labels under the probabilities σ(logit / T).
 
-    Labels are 1 present, 0 absent, NaN unknown; unknown ones are left out. In 1 / T the log-likelihood has one hill,
-    so its top is where the slope is 0: Newton's steps find it, halving the bracket where a step would leave it.
+    Labels are 1 present, 0 absent, NaN unknown; unknown ones are left out.
     """
     known = ~np.isnan(labels)
     truth, rated = labels[known] == 1, np.asarray(logits[known], np.float64)
     if not np.isfinite(rated).all():
-        raise ValueError("logits of cases with a known label must be finite; leave the others out")
+        raise ValueError(
+            "logits of cases with a known label must be finite, got NaN or infinity; leave these cases out"
+        )
     if truth.all() or not truth.any():
         return Measured(np.nan, ONE_CLASS)
     margins = np.where(truth, rated, -rated)  # how far each logit lies on the right side of 0
-    farthest = float(np.abs(margins).max())
-    if margins.sum() <= 1e-12 * farthest:
+    largest = float(np.abs(margins).max())
+    # the slope of the log-likelihood at 1/T = 0 is half the sum of the margins: if not positive, the best T is infinite
+    if margins.sum() <= 1e-12 * largest:
         return Measured(np.nan, WRONG_WAY)
-    if margins.min() >= -1e-12 * farthest:
+    if margins.min() >= -1e-12 * largest:
         return Measured(np.nan, NO_ERROR)
-    return Measured(farthest / _sharpness(margins / farthest))
+    return Measured(largest / _sharpness(margins / largest))
 
 
 def _sharpness(margins: Float[np.ndarray, " cases"]) -> float:
-    """1 / T for margins up to 1: where the summed slope Σ margin · σ(−margin · sharpness) falls through 0."""
+    """1 / T for margins up to 1: the zero of the slope Σ margin · σ(−margin · sharpness) of the log-likelihood."""
+    # the log-likelihood is concave in 1 / T: Newton's steps find the zero, bisection wherever a step would leave the
+    # bracket
     low, high = 0.0, 1.0
     while _slope(margins, high) > 0:
         low, high = high, 2 * high
@@ -44,12 +48,12 @@ def _sharpness(margins: Float[np.ndarray, " cases"]) -> float:
         slope = _slope(margins, sharpness)
         low, high = (sharpness, high) if slope > 0 else (low, sharpness)
         wrong = expit(-margins * sharpness)
-        bend = float(np.sum(margins**2 * wrong * (1 - wrong)))
-        step = sharpness + slope / bend if bend > 0 else low
-        following = step if low < step < high else (low + high) / 2
-        if abs(following - sharpness) <= 1e-13 * sharpness:
+        curvature = float(np.sum(margins**2 * wrong * (1 - wrong)))
+        newton = sharpness + slope / curvature if curvature > 0 else low
+        improved = newton if low < newton < high else (low + high) / 2
+        if abs(improved - sharpness) <= 1e-13 * sharpness:
             break
-        sharpness = following
+        sharpness = improved
     return float(sharpness)
 
 

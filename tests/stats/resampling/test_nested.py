@@ -7,7 +7,7 @@ from scipy.stats import bootstrap
 
 from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT, ONE_VALUE
 from heatcheck.stats.resampling.cells import Design, cell_totals, drawn_means, macro
-from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, components_of, nested_means
+from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, nested_means, variance_components
 
 
 def laid_out(table):
@@ -59,7 +59,7 @@ def test_draws_are_all_ways_to_take_two_seeds_and_two_images_with_replacement():
 
 def test_components_are_those_of_a_two_way_analysis_of_variance():
     table = crossed(np.random.default_rng(3), 1, 2, 1, (4, 9))
-    found = components_of(cell_totals(*laid_out(table)))[0]
+    found = variance_components(cell_totals(*laid_out(table)))[0]
     rows, columns = table.mean(1, keepdims=True), table.mean(0, keepdims=True)
     mean_squares = {
         "seeds": 9 * np.sum((rows - table.mean()) ** 2) / 3,
@@ -74,8 +74,8 @@ def test_components_are_those_of_a_two_way_analysis_of_variance():
 def test_components_of_balanced_groups_are_those_of_their_means():
     table = np.random.default_rng(3).random((3, 4, 9))
     together, apart = (
-        components_of(cell_totals(*laid_out(table)))[0],
-        components_of(cell_totals(*laid_out(table.mean(0))))[0],
+        variance_components(cell_totals(*laid_out(table)))[0],
+        variance_components(cell_totals(*laid_out(table.mean(0))))[0],
     )
     for name in ("seeds", "patients", "rest", "n_seeds", "n_patients"):
         assert getattr(together, name) == pytest.approx(getattr(apart, name))
@@ -161,7 +161,7 @@ def test_an_interval_stays_where_a_value_can_be():
     assert free.high > 1
     assert kept.high == 1
     assert kept.value == free.value
-    with pytest.raises(ValueError, match="must lie within 0 and 1, got 30"):
+    with pytest.raises(ValueError, match="must lie between 0 and 1, got 30"):
         estimate(np.full((2, 2), 30.0), within=(0, 1))
 
 
@@ -196,7 +196,7 @@ def test_a_group_that_one_seed_has_is_in_every_draw():
 
 
 def test_lists_of_other_lengths_and_infinity_are_refused():
-    with pytest.raises(ValueError, match=r"its patient and its group, got \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"its patient and its group, got lists of lengths \[2, 3\]"):
         Design(np.zeros(3), np.zeros(2))
     with pytest.raises(ValueError, match=r"one row per case, got shape \(3, 1\) for 4 cases"):
         nested_means(np.zeros((3, 1)), Design(np.zeros(4), np.zeros(4)), 100, np.random.default_rng(0))

@@ -92,7 +92,7 @@ def test_one_patient_or_no_case_has_no_interval_and_other_shapes_are_refused():
     assert ratio([[0.1], [0.3]], [[1.0], [1.0]]).reason == ONE_PATIENT
     none = np.empty((0, 2))
     assert nested_ratios(none, none, Design(none[:, 0], none[:, 0]), 10, np.random.default_rng(0))[1].reason == NO_SEED
-    with pytest.raises(ValueError, match="every part needs its whole"):
+    with pytest.raises(ValueError, match="parts and wholes must have the same shape"):
         nested_ratios(none, np.empty((0, 1)), Design(none[:, 0], none[:, 0]), 10, np.random.default_rng(0))
 
 

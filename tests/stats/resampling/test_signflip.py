@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from heatcheck.stats.resampling.signflip import _random_ways, sign_flip_test
+from heatcheck.stats.resampling.signflip import _random_signs, sign_flip_test
 
 FLIPS = 10_000
 
@@ -130,6 +130,6 @@ def test_too_few_flips_are_refused():
 
 
 def test_signs_come_in_blocks_that_fit_into_memory():
-    blocks = [block.shape for block in _random_ways(3000, FLIPS, generator())]
+    blocks = [block.shape for block in _random_signs(3000, FLIPS, generator())]
     assert sum(rows for rows, _ in blocks) == FLIPS
     assert max(rows * columns for rows, columns in blocks) <= 2**20

@@ -1,1 +1,1 @@
-"""Intervals and tests by drawing patients, seeds or signs again."""
+"""Intervals and tests from resampling patients and seeds, or from flipping signs."""

@@ -16,7 +16,7 @@ NO_VALUE = "undefined on these cases"
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with its interval; `reason` says why a part of it is NaN."""
+    """A value with its interval; `reason` says why the value or the interval is NaN."""
 
     value: float
     low: float = math.nan
@@ -29,9 +29,9 @@ def bca(
 ) -> Interval:
     """The interval of one statistic, given its value on the data, on each draw and without each group of patients.
 
-    Draws on which the statistic is undefined are left out, unless there are more of them than the interval itself
-    leaves out: then they might be either tail, and there is no interval. Nor is there one when all draws agree, as
-    when three patients of three were hits: an interval without width would claim to be certain.
+    Draws on which the statistic is undefined are left out. If they are more than the share 1 − level that the interval
+    cuts off, they could fill either tail, and there is no interval. Nor is there one when all draws agree, as when
+    three patients of three are hits: an interval of no width would claim certainty.
     """
     if math.isnan(value):
         return Interval(value, reason=NO_VALUE)
@@ -39,21 +39,21 @@ def bca(
     if undefined > (1 - level) * len(replicates):
         return Interval(value, reason=f"undefined in {undefined} of {len(replicates)} draws")
     defined = replicates[~np.isnan(replicates)]
-    # sums in another order differ in the last bits; without this, ties with the value would fall to either side
+    # sums taken in another order differ in the last bits: without this, ties with the value would fall to either side
     defined = np.where(np.isclose(defined, value, rtol=1e-12, atol=1e-14), value, defined)
     if np.all(defined == defined[0]):
         return Interval(value, reason=ONE_VALUE)
     bias = _bias(value, defined)
     shifted = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-    # the stretch of an extreme tail goes to infinity, never beyond
-    stretch = np.maximum(1 - _acceleration(jackknife) * shifted, 1e-9)
-    low, high = np.quantile(defined, ndtr(bias + shifted / stretch))
+    # in an extreme tail the denominator would pass through 0 and change sign
+    denominator = np.maximum(1 - _acceleration(jackknife) * shifted, 1e-9)
+    low, high = np.quantile(defined, ndtr(bias + shifted / denominator))
     return Interval(value, float(low), float(high))
 
 
 def _bias(value: float, replicates: Float[np.ndarray, " draws"]) -> float:
     below = np.count_nonzero(replicates < value) + np.count_nonzero(replicates == value) / 2
-    # all draws on one side would put the interval at infinity; half a draw is as near as they can tell
+    # if all draws lay on one side, the quantile would be infinite; half a draw is the finest share they can resolve
     share = min(max(below, 0.5), len(replicates) - 0.5) / len(replicates)
     return float(ndtri(share))
 
@@ -62,9 +62,9 @@ def _acceleration(jackknife: Float[np.ndarray, " groups"]) -> float:
     """Efron's acceleration; the same formula whether single patients or groups of about equal size were left out.
 
     Leaving out a group moves the statistic by the sum V of its patients' influences u, up to a factor that cancels.
-    Influences sum to 0 and groups are random, so the cross terms vanish: ΣV² and ΣV³ over the groups are on average
-    Σu² and Σu³ over the patients, but for a share of about 1 / groups. The scaling is thus already in the sums: in
-    the form skewness / (6 √n), groups of h have a skewness √h smaller and a number n / h.
+    Influences sum to 0 and groups are random, so the cross terms vanish: on average ΣV² and ΣV³ over the groups equal
+    Σu² and Σu³ over the patients, up to a relative error of about 1 / groups. No further scaling is needed: in the
+    form skewness / (6 √n), groups of h patients have a skewness smaller by √h, and there are n / h of them.
     Efron and Narasimhan 2020, J Comput Graph Stat 29:608 (their `bcajack` does the same for m < n groups).
     """
     defined = jackknife[~np.isnan(jackknife)]

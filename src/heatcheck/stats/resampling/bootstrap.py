@@ -1,4 +1,4 @@
-"""Intervals by resampling patients, everything that is compared on one draw."""
+"""Intervals from resampling patients; what is compared with each other is computed on the same draws."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """The mean of one column with its interval and what it rests on."""
+    """The mean of one column with its interval, and how many cases and patients it is based on."""
 
     value: float
     low: float
@@ -42,19 +42,20 @@ def mean_estimates(
 ) -> tuple[MeanEstimate, ...]:
     """The mean of each column over its defined values, with an interval from resampling that column's patients.
 
-    Patients without a defined value in a column take no part in it. Columns with the same patients share their
-    draws, and a column's interval does not depend on the columns beside it.
+    Patients without a defined value in a column are not drawn for it. Columns with the same patients share their
+    draws, and a column's interval does not depend on which other columns are given.
     """
     totals = cluster_totals(values, clusters)
     seed = int(generator.integers(2**63))
     patterns, pattern_of = np.unique(totals.counts > 0, axis=1, return_inverse=True)
-    found: dict[int, Interval] = {}
-    for number, takes_part in enumerate(patterns.T):
-        columns = np.flatnonzero(pattern_of.ravel() == number)
-        joined = np.hstack([totals.sums[:, columns], totals.counts[:, columns]])[takes_part]
+    by_column: dict[int, Interval] = {}
+    for pattern, has_value in enumerate(patterns.T):
+        columns = np.flatnonzero(pattern_of.ravel() == pattern)
+        joined = np.hstack([totals.sums[:, columns], totals.counts[:, columns]])[has_value]
+        # every pattern starts from the same seed: the order and number of patterns must not change a result
         intervals = bca_interval(joined, means, draws, np.random.default_rng(seed), level)
-        found |= zip(columns.tolist(), intervals, strict=True)
-    return tuple(_estimate(found[column], totals.counts[:, column], len(values)) for column in sorted(found))
+        by_column |= zip(columns.tolist(), intervals, strict=True)
+    return tuple(_estimate(by_column[column], totals.counts[:, column], len(values)) for column in sorted(by_column))
 
 
 def _estimate(interval: Interval, counts: Float[np.ndarray, " patients"], n_cases: int) -> MeanEstimate:
@@ -77,17 +78,18 @@ def bca_interval(
     generator: np.random.Generator,
     level: float = LEVEL,
 ) -> tuple[Interval, ...]:
-    """One interval per number that the statistic makes of the summed totals of the patients drawn.
+    """One interval for each number that the statistic returns for the summed totals of the patients drawn.
 
-    The statistic gets totals[..., columns] and returns one number or several per set of totals, NaN where undefined.
+    The statistic gets totals[..., columns] and returns one or several numbers per set of totals, NaN where undefined.
     """
-    whole = totals.sum(axis=0)
-    value = statistic(whole)
+    grand_total = totals.sum(axis=0)
+    value = statistic(grand_total)
     if len(totals) < 2:
         return _without_interval(value, len(totals))
     drawn = [statistic(weights @ totals) for weights in resampled_weights(len(totals), draws, generator)]
-    # `bca_from_weights` for weighted sums; subtracting spares a weight for every pair of patients
-    return _intervals(value, np.concatenate(drawn), statistic(whole - totals), level)
+    # row i of the differences leaves patient i out: the jackknife, without the patients × patients weights that
+    # `bca_from_weights` needs
+    return bca_of_each(value, np.concatenate(drawn), statistic(grand_total - totals), level)
 
 
 def bca_from_weights(
@@ -97,17 +99,17 @@ def bca_from_weights(
     generator: np.random.Generator,
     level: float = LEVEL,
 ) -> tuple[Interval, ...]:
-    """One interval per number that the statistic makes of how often each patient counts.
+    """One interval for each number that the statistic returns for given weights of the patients.
 
-    The statistic gets weights[..., patients] and returns one number or several per set of weights, NaN where undefined.
-    It is asked for no more sets than there are draws and `clusters.MOST_GROUPS`, however many patients there are.
+    The statistic gets weights[..., patients] and returns one or several numbers per set of weights, NaN where
+    undefined. It is evaluated on at most `draws` + `clusters.MOST_GROUPS` + 1 sets, however many patients there are.
     """
     value = statistic(np.ones(n_clusters))
     if n_clusters < 2:
         return _without_interval(value, n_clusters)
     drawn = [statistic(weights) for weights in resampled_weights(n_clusters, draws, generator)]
     left_out = [statistic(weights) for weights in left_out_weights(n_clusters, generator)]
-    return _intervals(value, np.concatenate(drawn), np.concatenate(left_out), level)
+    return bca_of_each(value, np.concatenate(drawn), np.concatenate(left_out), level)
 
 
 def bca_from_case_weights(
@@ -117,9 +119,9 @@ def bca_from_case_weights(
     generator: np.random.Generator,
     level: float = LEVEL,
 ) -> tuple[Interval, ...]:
-    """One interval per number that the statistic makes of how often each case counts: as often as its patient.
+    """One interval for each number that the statistic returns for given weights of the cases: those of their patients.
 
-    For statistics that are no function of sums, such as a weighted AUROC. Leave out cases that take no part first.
+    For statistics that are not a function of sums, such as a weighted AUROC. Pass only the cases that it uses.
     """
     codes = cluster_codes(clusters)
     n_clusters = int(codes.max(initial=-1)) + 1
@@ -131,7 +133,8 @@ def _without_interval(value: Values, n_clusters: int) -> tuple[Interval, ...]:
     return tuple(Interval(float(v), reason=NO_VALUE if n_clusters and np.isnan(v) else reason) for v in value.flat)
 
 
-def _intervals(value: Values, replicates: np.ndarray, jackknife: np.ndarray, level: float) -> tuple[Interval, ...]:
-    by_value = replicates.reshape(len(replicates), -1).T
-    without_one = jackknife.reshape(len(jackknife), -1).T
-    return tuple(bca(float(v), r, j, level) for v, r, j in zip(value.flat, by_value, without_one, strict=True))
+def bca_of_each(value: Values, replicates: np.ndarray, jackknife: np.ndarray, level: float) -> tuple[Interval, ...]:
+    """The interval of each number of a statistic; replicates and jackknife have one row per draw or group left out."""
+    drawn = replicates.reshape(len(replicates), -1).T
+    left_out = jackknife.reshape(len(jackknife), -1).T
+    return tuple(bca(float(v), r, j, level) for v, r, j in zip(value.flat, drawn, left_out, strict=True))

@@ -1,7 +1,6 @@
-"""The bootstrap of the CheXlocalize paper, draw for draw: for those who must compare with it.
+"""The bootstrap of the CheXlocalize paper, draw for draw, for comparison with its tables.
 
-Images are drawn, not patients, and the reported value is the mean of the replicates; `stats.resampling.bootstrap` does
-neither.
+It resamples images, not patients, and reports the mean of the replicates; `stats.resampling.bootstrap` does neither.
 """
 
 from dataclasses import dataclass
@@ -9,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from heatcheck.stats.ratios import ratio
+
 DRAWS = 1000
-LOWER, UPPER = 24, 974  # places of the interval's ends among the sorted replicates
+LOWER, UPPER = 24, 974  # positions of the interval's ends among the sorted replicates
 DECIMALS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One row of the paper's summary: the ends of the interval and the mean of the replicates, rounded."""
+    """One row of the paper's summary: the interval and the mean of the replicates, rounded."""
 
     lower: float
     mean: float
@@ -25,7 +26,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Decrease:
-    """One row of the paper's percentage decrease from the human readers; the interval is in per cent."""
+    """One row of the paper's table of decreases from the human readers to the maps; the interval is in per cent."""
 
     human: float
     saliency: float
@@ -35,22 +36,21 @@ class Decrease:
 
 
 def replicates(values: Float[np.ndarray, "images findings"]) -> Float[np.ndarray, "draws findings"]:
-    """The mean of each finding over its defined values on each draw; one draw serves all findings.
+    """The mean of each finding over its defined values in each draw of images; all findings share the draws.
 
-    The images must be sorted by id: the draws are positions in that order.
+    The images must be sorted by id: the paper draws positions in that order.
     """
     if not len(values):
         return np.full((DRAWS, values.shape[1]), np.nan)
-    # the paper's generator and seed; nothing else may use a global or legacy one
+    # the paper's generator and seed; nothing else may use a legacy generator
     generator = np.random.RandomState(0)
     defined = ~np.isnan(values)
     filled = np.hstack([np.where(defined, values, 0.0), defined])
-    found = np.empty((DRAWS, filled.shape[1]))
+    totals = np.empty((DRAWS, filled.shape[1]))
     for draw in range(DRAWS):  # one at a time: all draws of many images would not fit into memory
         drawn = generator.randint(0, len(values), len(values))
-        found[draw] = np.bincount(drawn, minlength=len(values)) @ filled
-    sums, counts = np.hsplit(found, 2)
-    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        totals[draw] = np.bincount(drawn, minlength=len(values)) @ filled
+    return ratio(*np.hsplit(totals, 2))
 
 
 def summaries(drawn: Float[np.ndarray, "draws findings"]) -> tuple[Summary, ...]:
@@ -65,16 +65,10 @@ def summaries(drawn: Float[np.ndarray, "draws findings"]) -> tuple[Summary, ...]
 def decreases(
     human: Float[np.ndarray, "draws findings"], saliency: Float[np.ndarray, "draws findings"]
 ) -> tuple[Decrease, ...]:
-    """How far each finding's mean falls short of the readers', in per cent of theirs."""
-    ratios = np.round(_shortfall(human, saliency), DECIMALS)
-    ordered = np.sort(ratios, axis=0)
-    rows = []
-    for column in range(human.shape[1]):
-        ours, theirs = _mean(saliency[:, column]), _mean(human[:, column])
-        percent = round((theirs - ours) / theirs * 100, DECIMALS) if theirs else np.nan
-        ends = (round(float(ordered[place, column]) * 100, DECIMALS) for place in (LOWER, UPPER))
-        rows.append(Decrease(theirs, ours, percent, *ends))
-    return tuple(rows)
+    """By how much each finding's mean falls short of the human readers', in per cent of theirs."""
+    ordered = np.sort(np.round(_shortfall(human, saliency), DECIMALS), axis=0)
+    columns = zip(human.T, saliency.T, ordered.T, strict=True)
+    return tuple(_decrease(_mean(readers), _mean(maps), shortfalls) for readers, maps, shortfalls in columns)
 
 
 def average_decrease(
@@ -82,25 +76,30 @@ def average_decrease(
     human: Float[np.ndarray, "draws findings"],
     saliency: Float[np.ndarray, "draws findings"],
 ) -> Decrease:
-    """The row over all findings, whose rounding differs from the others'."""
-    theirs = round(float(np.mean([row.human for row in rows])), DECIMALS)
-    ours = round(float(np.mean([row.saliency for row in rows])), DECIMALS)
-    percent = round((theirs - ours) / theirs * 100, DECIMALS) if theirs else np.nan
-    ordered = np.sort(_shortfall(_row_means(human), _row_means(saliency)))
-    ends = (round(float(ordered[place]) * 100, DECIMALS) for place in (LOWER, UPPER))
-    return Decrease(theirs, ours, percent, *ends)
+    """The row over all findings: as in the paper, means are rounded first, and shortfalls are not."""
+    readers, maps = (
+        round(float(np.mean(means)), DECIMALS)
+        for means in ([row.human for row in rows], [row.saliency for row in rows])
+    )
+    return _decrease(readers, maps, np.sort(_shortfall(_row_means(human), _row_means(saliency))))
+
+
+def _decrease(readers: float, maps: float, shortfalls: Float[np.ndarray, " draws"]) -> Decrease:
+    """The row of two means, with the interval from sorted shortfalls."""
+    percent = round((readers - maps) / readers * 100, DECIMALS) if readers else np.nan
+    low, high = (round(float(shortfalls[position]) * 100, DECIMALS) for position in (LOWER, UPPER))
+    return Decrease(readers, maps, percent, low, high)
 
 
 def _shortfall(human: np.ndarray, saliency: np.ndarray) -> np.ndarray:
-    # a draw on which the readers score 0 is minus infinity in the paper, and sorts first; 0 by 0 sorts last
+    # as in the paper: where the readers score 0, a draw is minus infinity and sorts first; 0 / 0 is NaN and sorts last
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray((human - saliency) / human)
 
 
 def _row_means(drawn: np.ndarray) -> np.ndarray:
     defined = ~np.isnan(drawn)
-    counts = defined.sum(1)
-    return np.divide(np.where(defined, drawn, 0).sum(1), counts, out=np.full(len(drawn), np.nan), where=counts > 0)
+    return ratio(np.where(defined, drawn, 0).sum(1), defined.sum(1))
 
 
 def _mean(column: np.ndarray) -> float:

@@ -118,7 +118,7 @@ def test_calibration_without_known_labels_is_undefined():
 @pytest.mark.parametrize(
     ("labels", "probabilities", "sentence"),
     [
-        ([0.0, 1.0], [0.5], "two lists of one length"),
+        ([0.0, 1.0], [0.5], "two lists of the same length"),
         ([0.0, 2.0], [0.5, 0.5], "labels must be 1"),
         ([0.0, -1.0], [0.5, 0.5], "labels must be 1"),
         ([0.0, 1.0], [0.5, np.nan], "has no probability"),
@@ -146,7 +146,7 @@ def test_accuracy_worked_by_hand():
     probabilities = np.array([[0.4, 0.4, 0.2], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8], [0.1, 0.8, 0.1], [0.8, 0.1, 0.1]])
     assert accuracy(labels, probabilities).value == 0.5
     assert accuracy(labels[2:], probabilities[2:]).reason == NO_LABEL
-    with pytest.raises(ValueError, match="two tables of one shape"):
+    with pytest.raises(ValueError, match="two tables of the same shape"):
         accuracy(labels[:, 0], probabilities[:, 0])
 
 

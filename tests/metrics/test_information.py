@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-from heatcheck.metrics.information import _met_by_chance, _tables, information, levels_of, shared_information
+from heatcheck.metrics.information import _expected_pair_sum, _tables, information, levels_of, shared_information
 
 level_pairs = arrays(np.intp, st.tuples(st.just(2), st.integers(2, 40)), elements=st.integers(0, 4))
 
@@ -91,12 +91,12 @@ def test_looking_at_some_counts_only_is_as_good_as_looking_at_all(n):
     for a, b in itertools.combinations_with_replacement(sizes, 2):
         counts = np.arange(max(0, a + b - n), min(a, b) + 1)
         expected = hypergeom.pmf(counts, n, a, b) @ _tables(n).count_times_log[counts]
-        assert _met_by_chance(np.array([a]), np.array([b]), n) / n == pytest.approx(expected / n, abs=2e-8)
+        assert _expected_pair_sum(np.array([a]), np.array([b]), n) / n == pytest.approx(expected / n, abs=2e-8)
 
 
 def test_chance_nears_its_known_limit_on_very_many_pixels():
     small = np.full(32, 16384 // 32)
-    met = _met_by_chance(small * 100, small * 100, 100 * 16384)
+    met = _expected_pair_sum(small * 100, small * 100, 100 * 16384)
     chance = (met - 64 * _tables(1638400).count_times_log[51200] + _tables(1638400).count_times_log[-1]) / 1638400
     assert chance == pytest.approx(31**2 / (2 * 1638400), rel=1e-3)
 

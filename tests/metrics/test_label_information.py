@@ -78,7 +78,7 @@ def test_what_cannot_be_told_says_why():
     assert found(np.zeros(6), rated).reason == NO_POSITIVE
     assert found(np.ones(6), rated).reason == NO_NEGATIVE
     assert found([0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]).reason == ONE_OF_A_LABEL
-    with pytest.raises(ValueError, match="two lists of one length"):
+    with pytest.raises(ValueError, match="two lists of the same length"):
         found([0.0, 1.0], [0.1])
     with pytest.raises(ValueError, match="has no probability"):
         found([0.0, 1.0, 0.0], [0.1, 0.2, math.nan])

@@ -27,7 +27,7 @@ def test_accuracy_is_scikit_learns():
 
 @pytest.mark.parametrize("compare", [recovered, clean_correct])
 def test_predictions_of_other_images_are_refused(compare):
-    with pytest.raises(ValueError, match=r"image by image, got \(3,\) and \(4,\)"):
+    with pytest.raises(ValueError, match=r"image by image, got shapes \(3,\) and \(4,\)"):
         compare(np.zeros(3, int), np.zeros(4, int))
 
 

@@ -126,7 +126,7 @@ def test_only_maps_without_contrast_leave_everything_undefined():
 def test_wrong_input_is_refused_in_one_sentence():
     with pytest.raises(UnknownNameError, match="'sim'; did you mean 'ssim'"):
         similarities(some_maps((8, 8)), ["sim"])
-    with pytest.raises(ValueError, match=r"one after the other, got shape \(8, 8\)"):
+    with pytest.raises(ValueError, match=r"a stack of 2D or 3D maps, got shape \(8, 8\)"):
         similarities(np.ones((8, 8), np.float32))
     with pytest.raises(ValueError, match="finite numbers only"):
         similarities(np.full((2, 8, 8), np.nan, np.float32))

@@ -183,7 +183,7 @@ def test_masks_of_other_kinds_and_boxes_that_do_not_fit_are_refused():
         Planted(planted.box, planted.mask, planted.changed[:, 1:])
     with pytest.raises(ValueError, match="changed pixels must be a mask of booleans, got uint8"):
         Planted(planted.box, planted.mask, planted.changed.astype(np.uint8))
-    with pytest.raises(ValueError, match="does not fit into an image"):
+    with pytest.raises(ValueError, match="a box must fit into the image"):
         random_boxes((7, 2), (6, 8), np.random.default_rng(0), 1)
 
 

@@ -1,4 +1,4 @@
-"""From a region, peaks, a box or a map, and the truth, to a score; importing this folder fills the registries."""
+"""Metrics: scores of regions, peaks, boxes and maps against the truth; importing this package fills the registries."""
 
 from heatcheck.metrics import (
     boxes,
@@ -13,9 +13,7 @@ from heatcheck.metrics import (
     similarity,
     trigger_boxes,
 )
-from heatcheck.metrics.modality import importance as worth
-from heatcheck.metrics.modality import msfi, removal
-from heatcheck.metrics.modality import shares as modalities
+from heatcheck.metrics.modality import importance, msfi, removal, shares
 from heatcheck.metrics.registry import METRIC_FACTS, METRICS
 
 __all__ = [
@@ -23,8 +21,8 @@ __all__ = [
     "METRIC_FACTS",
     "boxes",
     "classification",
+    "importance",
     "label_information",
-    "modalities",
     "msfi",
     "overlap",
     "pixels",
@@ -33,7 +31,7 @@ __all__ = [
     "relevance",
     "reliance",
     "removal",
+    "shares",
     "similarity",
     "trigger_boxes",
-    "worth",
 ]

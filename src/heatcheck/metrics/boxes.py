@@ -1,4 +1,4 @@
-"""Overlap of boxes, for truth that was drawn as boxes."""
+"""Overlap of boxes, for a truth that was drawn as boxes."""
 
 from heatcheck.core.boxes import boxed
 from heatcheck.core.records import Mask, Measured
@@ -17,13 +17,13 @@ from heatcheck.metrics.undefined import NO_TRUTH, undefined
     reference="Wang et al. 2017, CVPR (ChestX-ray8)",
 )
 def box_iou(region: Mask, truth: Mask) -> Measured:
-    """Intersection over union after each connected part of both became its tightest box; NaN without truth.
+    """Intersection over union after replacing each connected part of both by its bounding box; NaN without truth.
 
-    A region is never a rectangle: against a truth of boxes its plain IoU stays below 1 however well it lies. Boxes
-    that touch are one part and become the box around both. An empty region scores 0.
+    A region is hardly ever a rectangle, so that its plain IoU with a truth of boxes stays below 1 however well it fits.
+    Boxes that touch are one part and become the box around both. An empty region scores 0.
     """
     require_masks(region, truth)
     if not truth.any():
         return undefined(NO_TRUTH)
-    shown, drawn = boxed(region), boxed(truth)
-    return Measured(pixels_in(shown & drawn) / pixels_in(shown | drawn))
+    region_boxes, truth_boxes = boxed(region), boxed(truth)
+    return Measured(pixels_in(region_boxes & truth_boxes) / pixels_in(region_boxes | truth_boxes))

@@ -1,6 +1,6 @@
-"""How well the model's probabilities separate and state its findings: scores of a data set, not of one case.
+"""Discrimination and calibration of a model's probabilities: scores of a data set, not of one case.
 
-Labels are 1 present, 0 absent, NaN unknown; cases with an unknown label take no part.
+Labels are 1 present, 0 absent, NaN unknown; cases with an unknown label are left out.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from heatcheck.core.records import Measured
 from heatcheck.metrics.registry import Needs, study_metric
-from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, undefined
+from heatcheck.metrics.undefined import NO_LABEL, missing_class, undefined
 
 study_metric(
     "auroc",
@@ -31,7 +31,7 @@ study_metric(
     reference="Guo et al. 2017, ICML",
 )
 
-_MOST_PAIRS = 2**18  # of a case with and one without the finding, of which a table is held
+_MOST_PAIRS = 2**18  # of a case with and a case without the finding; a table of more would be too large
 
 Cases = Float[np.ndarray, " cases"]
 Classes = Float[np.ndarray, "cases classes"]
@@ -39,7 +39,7 @@ Classes = Float[np.ndarray, "cases classes"]
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The cases whose probability lies in [low, high): what was predicted and what came true."""
+    """The cases whose probability lies in [low, high): predicted and observed frequency of the finding."""
 
     low: float
     high: float
@@ -49,21 +49,17 @@ class ReliabilityBin:
 
 
 def auroc(labels: Cases, probabilities: Cases) -> Measured:
-    """The chance that a case with the finding is rated above one without it, ties counting half."""
-    has_finding = labels[_known_cases(labels, probabilities)] == 1
-    if not has_finding.size:
-        return undefined(NO_LABEL)
-    if has_finding.all():
-        return undefined(NO_NEGATIVE)
-    if not has_finding.any():
-        return undefined(NO_POSITIVE)
+    """The probability that a case with the finding is rated above one without it, ties counting half."""
+    _known_cases(labels, probabilities)
+    if reason := missing_class(labels):
+        return undefined(reason)
     return Measured(float(weighted_auroc(labels, probabilities, np.ones(len(labels)))))
 
 
 def weighted_auroc(
     labels: Cases, probabilities: Cases, weights: Float[np.ndarray, "*draws cases"]
 ) -> Float[np.ndarray, "*draws"]:
-    """The AUROC of the cases counted by their weights, for each set of weights; NaN where a class has none."""
+    """The AUROC of the weighted cases, for each set of weights; NaN where a class has no weight."""
     known = _known_cases(labels, probabilities)
     if weights.shape[-1] != len(labels):
         raise ValueError(f"weights need one entry per case along their last axis, got {weights.shape[-1]}")
@@ -72,7 +68,7 @@ def weighted_auroc(
     rated = probabilities[known]
     order = np.argsort(rated, kind="stable")
     by_rating = weights[..., np.flatnonzero(known)[order]]
-    # cases with one probability form a step: they win half against each other
+    # cases with equal probability form a step: against each other they win half
     steps = np.flatnonzero(np.diff(rated[order], prepend=-np.inf))
     has_finding = labels[known][order] == 1
     present = np.add.reduceat(by_rating * has_finding, steps, axis=-1)
@@ -87,32 +83,32 @@ def weighted_mean_auroc(
 ) -> Float[np.ndarray, "*draws"]:
     """The mean of several networks' `weighted_auroc` on the same cases, for each set of weights.
 
-    A table of who wins against whom is the same in every draw and can be summed over the networks, which makes this
-    some twenty times as fast; weights must be whole numbers, as those of a bootstrap are.
+    Which case wins against which is the same in every draw and can be summed over the networks, which makes this about
+    twenty times as fast. Weights must be whole numbers, as in a bootstrap.
     """
-    for own in probabilities:
-        known = _known_cases(labels, own)  # the same for all
+    known, *_ = (_known_cases(labels, by_network) for by_network in probabilities)  # checks all; the labels decide
     present, absent = (np.flatnonzero(known & (labels == label)) for label in (1, 0))
     if len(present) * len(absent) > _MOST_PAIRS:
-        return np.asarray(np.mean([weighted_auroc(labels, own, weights) for own in probabilities], axis=0))
+        each = [weighted_auroc(labels, by_network, weights) for by_network in probabilities]
+        return np.asarray(np.mean(each, axis=0))
     if weights.shape[-1] != len(labels):
         raise ValueError(f"weights need one entry per case along their last axis, got {weights.shape[-1]}")
     # single precision is exact: wins are halves of whole numbers, and their sums far below 2²³
     wins = np.zeros((len(present), len(absent)), np.float32)
-    for own in probabilities:
-        rated, other = own[present, None], own[absent]
-        wins += (rated > other) + np.float32(0.5) * (rated == other)
-    of_present, of_absent = (weights[..., cases].astype(np.float32) for cases in (present, absent))
-    won = ((of_present @ wins) * of_absent).sum(-1, dtype=np.float64)
-    pairs = of_present.sum(-1, dtype=np.float64) * of_absent.sum(-1, dtype=np.float64) * len(probabilities)
+    for by_network in probabilities:
+        with_finding, without = by_network[present, None], by_network[absent]
+        wins += (with_finding > without) + np.float32(0.5) * (with_finding == without)
+    present_weights, absent_weights = (weights[..., cases].astype(np.float32) for cases in (present, absent))
+    won = ((present_weights @ wins) * absent_weights).sum(-1, dtype=np.float64)
+    pairs = present_weights.sum(-1, dtype=np.float64) * absent_weights.sum(-1, dtype=np.float64) * len(probabilities)
     return np.asarray(np.divide(won, pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0))
 
 
 def accuracy(labels: Classes, probabilities: Classes) -> Measured:
-    """The share of the cases of one known class whose most probable class it is; of equals the first is said."""
+    """The share of cases whose most probable class (the first of equals) is right; unlabelled cases are left out."""
     if labels.shape != probabilities.shape or labels.ndim != 2:
         shapes = f"{labels.shape} and {probabilities.shape}"
-        raise ValueError(f"labels and probabilities must be two tables of one shape, got {shapes}")
+        raise ValueError(f"labels and probabilities must be two tables of the same shape, got {shapes}")
     known = np.isin(labels, (0, 1)).all(1) & (labels.sum(1) == 1)
     if not known.any():
         return undefined(NO_LABEL)
@@ -120,7 +116,7 @@ def accuracy(labels: Classes, probabilities: Classes) -> Measured:
 
 
 def expected_calibration_error(labels: Cases, probabilities: Cases, bins: int = 15) -> Measured:
-    """The mean distance between predicted and observed frequency over the bins, each weighted by its cases.
+    """The mean distance between predicted and observed frequency over the bins, weighted by their number of cases.
 
     Guo et al. 2017; the bins are those of `reliability_curve`.
     """
@@ -131,11 +127,11 @@ def expected_calibration_error(labels: Cases, probabilities: Cases, bins: int = 
 
 
 def reliability_curve(labels: Cases, probabilities: Cases, bins: int = 15) -> tuple[ReliabilityBin, ...]:
-    """The bins of equal width that hold cases, in order; a probability of exactly 1 has a bin of its own."""
+    """The non-empty bins of equal width, in order; a probability of exactly 1 has a bin of its own."""
     known = _known_cases(labels, probabilities)
     rated, present = probabilities[known], labels[known]
     if not np.all((rated >= 0) & (rated <= 1)):
-        raise ValueError("calibration needs probabilities between 0 and 1, got values beyond; pass them, not logits")
+        raise ValueError("calibration needs probabilities between 0 and 1, got others; pass probabilities, not logits")
     if bins < 1:
         raise ValueError(f"a reliability curve needs at least one bin, got {bins}")
     edges = np.append(np.linspace(0, 1, bins + 1), 1.0)
@@ -155,7 +151,7 @@ def reliability_curve(labels: Cases, probabilities: Cases, bins: int = 15) -> tu
 def _known_cases(labels: Cases, probabilities: Cases) -> np.ndarray:
     if labels.shape != probabilities.shape or labels.ndim != 1:
         shapes = f"{labels.shape} and {probabilities.shape}"
-        raise ValueError(f"labels and probabilities must be two lists of one length, got {shapes}")
+        raise ValueError(f"labels and probabilities must be two lists of the same length, got {shapes}")
     known = np.asarray(~np.isnan(labels))
     if not np.isin(labels[known], (0, 1)).all():
         raise ValueError("labels must be 1 (present), 0 (absent) or NaN (unknown), got another number")

@@ -1,4 +1,4 @@
-"""The sizes of masks, and of what two have in common."""
+"""Pixel counts of masks and of their overlap."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from heatcheck.core.records import Mask
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The pixels of a region and of the truth on one grid: all that most scores of a region need."""
+    """Pixel counts of a region, the truth and their overlap: all that most scores of a region need."""
 
     inside: int  # in both
     region: int
@@ -23,12 +23,12 @@ class Overlap:
 
 
 def pixels_in(mask: Mask) -> int:
-    """How many pixels the mask holds, as a plain integer: ratios of NumPy integers would be NumPy floats."""
+    """The number of pixels in the mask, as a plain integer: ratios of NumPy integers would be NumPy floats."""
     return int(np.count_nonzero(mask))
 
 
 def overlap(region: Mask, truth: Mask | None) -> Overlap:
-    """What the region has in common with the truth; without a truth nothing is looked at but the region's size."""
+    """The pixel counts of region and truth; without a truth, only those of the region."""
     if truth is None:
         return Overlap(0, pixels_in(region), 0, region.size)
     return Overlap(pixels_in(region & truth), pixels_in(region), pixels_in(truth), region.size)

@@ -9,7 +9,7 @@ from heatcheck.metrics.undefined import NO_POINT, NO_TRUTH, undefined
 def points_inside(points: tuple[Point, ...], truth: Mask) -> Measured:
     """The share of a reader's points that lies in the truth; NaN without points or without truth.
 
-    A point belongs to the pixel its coordinates round down to; a point beside the image is not inside.
+    A point belongs to the pixel that its coordinates round down to; a point outside the image is not inside.
     """
     for point in points:
         _require_position(point, truth.ndim)
@@ -23,12 +23,12 @@ def points_inside(points: tuple[Point, ...], truth: Mask) -> Measured:
 def any_point_inside(points: tuple[Point, ...], truth: Mask) -> Measured:
     """1 if any of a reader's points lies in the truth, else 0, also without points; NaN without truth.
 
-    The rule of the CheXlocalize benchmark; `points_inside` does not reward a reader for marking many places.
+    The rule of the CheXlocalize benchmark; unlike `points_inside`, it rewards a reader for marking many points.
     """
     if not truth.any():
         return undefined(NO_TRUTH)
     share = points_inside(points, truth).value
-    return Measured(float(share > 0))  # the share of no points is NaN, which is not above 0
+    return Measured(float(share > 0))  # without points the share is NaN, which is not above 0
 
 
 def _require_position(point: Point, axes: int) -> None:

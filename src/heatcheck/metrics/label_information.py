@@ -1,4 +1,4 @@
-"""How much a model's answer tells about the label: a score of a data set, made of a part for each of its cases."""
+"""Information of a model's probability about the label: a score of a data set, the mean of one term per case."""
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -7,11 +7,11 @@ from scipy.special import digamma
 
 from heatcheck.core.records import Measured
 from heatcheck.metrics.registry import Needs, study_metric
-from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE, undefined
+from heatcheck.metrics.undefined import missing_class, undefined
 
 NEIGHBOURS = 3
 ONE_OF_A_LABEL = "only one case has the finding, or only one has not"
-NOISE = 1e-10  # of the probabilities' spread: enough to part equal ones
+NOISE = 1e-10  # relative to the probabilities' spread: enough to separate equal ones
 
 study_metric(
     "mutual_information_label",
@@ -26,42 +26,38 @@ Cases = Float[np.ndarray, " cases"]
 
 
 def mutual_information_label(labels: Cases, probabilities: Cases, generator: np.random.Generator) -> Measured:
-    """The mutual information of probability and label by nearest neighbours, never below 0.
+    """The mutual information of probability and label, estimated from nearest neighbours, never below 0.
 
-    Ross's estimate as scikit-learn's `mutual_info_classif` makes it. Labels are 1, 0, or NaN where unknown.
+    Ross's estimator as in scikit-learn's `mutual_info_classif`. Labels are 1, 0, or NaN where unknown.
     """
     terms = information_terms(labels, probabilities, generator)
-    if not np.isin(labels, (0, 1)).any():
-        return undefined(NO_LABEL)
-    if not (labels == 1).any():
-        return undefined(NO_POSITIVE)
-    if not (labels == 0).any():
-        return undefined(NO_NEGATIVE)
+    if reason := missing_class(labels):
+        return undefined(reason)
     defined = terms[~np.isnan(terms)]
     return Measured(max(0.0, float(defined.mean()))) if len(defined) else undefined(ONE_OF_A_LABEL)
 
 
 def information_terms(labels: Cases, probabilities: Cases, generator: np.random.Generator) -> Cases:
-    """What each case adds to the mutual information: it is the mean of them all.
+    """The term of each case, whose mean is the mutual information.
 
-    A case asks how many others lie nearer to it than its third nearest of the same label; were labels telling
-    nothing, there would be as many as that label's share of all cases makes expect. NaN where the label is not known,
-    and everywhere if a label has less than two cases (scikit-learn then leaves it out, and says 0).
+    A term compares how many cases lie nearer than the third nearest case of the same label with how many there would
+    be if probability and label were independent. NaN where the label is unknown, and everywhere if a label has fewer
+    than two cases (scikit-learn then leaves that label out and returns 0).
     """
     if labels.shape != probabilities.shape or labels.ndim != 1:
         shapes = f"{labels.shape} and {probabilities.shape}"
-        raise ValueError(f"labels and probabilities must be two lists of one length, got {shapes}")
-    counted = np.isin(labels, (0, 1))
-    if np.isnan(probabilities[counted]).any():
+        raise ValueError(f"labels and probabilities must be two lists of the same length, got {shapes}")
+    known = np.isin(labels, (0, 1))
+    if np.isnan(probabilities[known]).any():
         raise ValueError("a case with a known label has no probability (NaN); leave it out or record it as failed")
     terms = np.full(len(labels), np.nan)
     if min(np.count_nonzero(labels == label) for label in (0, 1)) > 1:
-        terms[counted] = _terms(labels[counted] == 1, _parted(probabilities[counted], generator))
+        terms[known] = _terms(labels[known] == 1, _without_ties(probabilities[known], generator))
     return terms
 
 
-def _parted(values: Cases, generator: np.random.Generator) -> Cases:
-    """The values over their spread, with a little noise."""
+def _without_ties(values: Cases, generator: np.random.Generator) -> Cases:
+    """The values over their standard deviation, with a little noise that separates equal ones."""
     spread = values.std()
     scaled = values / (spread if spread > 0 else 1.0)
     noise = NOISE * max(1.0, float(np.abs(scaled).mean())) * generator.standard_normal(len(values))
@@ -69,33 +65,34 @@ def _parted(values: Cases, generator: np.random.Generator) -> Cases:
 
 
 def _terms(has_finding: Bool[np.ndarray, " cases"], values: Cases) -> Cases:
-    """ψ(all) + ψ(neighbours) − ψ(cases of the label) − ψ(cases nearer than the last of the neighbours, and itself)."""
+    """ψ(all) + ψ(k) − ψ(cases of the label) − ψ(cases nearer than the k-th neighbour of that label, and itself)."""
     radius, terms = np.empty(len(values)), np.full(len(values), digamma(len(values)))
-    for own in (has_finding, ~has_finding):
-        count = int(np.count_nonzero(own))
-        neighbours = min(NEIGHBOURS, count - 1)
-        radius[own] = _distance_to(values[own], neighbours)
-        terms[own] += digamma(neighbours) - digamma(count)
-    return np.asarray(terms - digamma(_nearer(values, radius)))
+    for same_label in (has_finding, ~has_finding):
+        count = int(np.count_nonzero(same_label))
+        k = min(NEIGHBOURS, count - 1)
+        radius[same_label] = _distance_to_neighbour(values[same_label], k)
+        terms[same_label] += digamma(k) - digamma(count)
+    return np.asarray(terms - digamma(_count_nearer(values, radius)))
 
 
-def _distance_to(values: Cases, neighbours: int) -> Cases:
-    """How far each value is from the one that so many others are at most as far as."""
+def _distance_to_neighbour(values: Cases, k: int) -> Cases:
+    """The distance of each value to its k-th nearest neighbour."""
     order = np.argsort(values)
-    beyond = np.full(neighbours, np.inf)
-    windows = sliding_window_view(np.concatenate([-beyond, values[order], beyond]), 2 * neighbours + 1)
+    beyond = np.full(k, np.inf)
+    # in sorted order, the k nearest neighbours are among the k values on either side
+    windows = sliding_window_view(np.concatenate([-beyond, values[order], beyond]), 2 * k + 1)
     apart = np.abs(windows - values[order][:, None])
-    found = np.empty(len(values))
-    found[order] = np.partition(apart, neighbours, 1)[:, neighbours]  # the nearest is the value itself
-    return found
+    distance = np.empty(len(values))
+    distance[order] = np.partition(apart, k, 1)[:, k]  # number 0 is the value itself
+    return distance
 
 
-def _nearer(values: Cases, radius: Cases) -> Cases:
-    """How many values lie within less than the radius of each, itself among them."""
+def _count_nearer(values: Cases, radius: Cases) -> Cases:
+    """The number of values at less than the radius from each value, including itself."""
     line = np.concatenate([[-np.inf], np.sort(values), [np.inf]])
     first = np.searchsorted(line, values - radius)
     last = np.searchsorted(line, values + radius) - 1
-    # sums are rounded: whether the outermost are nearer is asked of their distance itself
+    # `values ± radius` is rounded: whether the outermost values are nearer is decided by their distance itself
     first += np.abs(line[first] - values) >= radius
     first -= np.abs(line[first - 1] - values) < radius
     last -= np.abs(line[last] - values) >= radius

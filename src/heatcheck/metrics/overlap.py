@@ -1,4 +1,4 @@
-"""How much a region and the truth have in common, relative to their sizes."""
+"""Overlap of a region with the truth, relative to their sizes."""
 
 from heatcheck.core.records import Measured
 from heatcheck.metrics.counting import Overlap
@@ -17,7 +17,7 @@ from heatcheck.metrics.undefined import NO_TRUTH, NOTHING_MARKED, undefined
 def iou(shared: Overlap) -> Measured:
     """Intersection over union on a case with the finding; NaN without truth.
 
-    An empty region scores 0 there. The benchmark leaves such cases out, which rewards a method for showing nothing.
+    An empty region scores 0. The benchmark leaves such cases out, which rewards a method for showing nothing.
     """
     if not shared.truth:
         return undefined(NO_TRUTH)
@@ -32,7 +32,7 @@ def iou(shared: Overlap) -> Measured:
     reference="Saporta et al. 2022, Nature Machine Intelligence 4:867",
 )
 def iou_full(shared: Overlap) -> Measured:
-    """Intersection over union on any case; NaN only where neither holds a pixel."""
+    """Intersection over union on any case; NaN only where region and truth are both empty."""
     return Measured(shared.inside / shared.either) if shared.either else undefined(NOTHING_MARKED)
 
 

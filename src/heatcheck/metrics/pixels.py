@@ -1,6 +1,6 @@
-"""Pixel by pixel, as a diagnostic test: right and wrong pixels of a region, and the rates of one case.
+"""A region as a diagnostic test of every pixel: counts of right and wrong pixels, and the rates of one case.
 
-The counts are registered so that rates over many images can be formed from their sums.
+The counts are registered so that rates over many images can be computed from their sums.
 """
 
 from heatcheck.core.records import Measured
@@ -20,7 +20,7 @@ _SAPORTA = "Saporta et al. 2022, Nature Machine Intelligence 4:867"
     is_count=True,
 )
 def true_positive_pixels(shared: Overlap) -> Measured:
-    """How many pixels lie in the region and in the truth."""
+    """The number of pixels in both region and truth."""
     return Measured(float(shared.inside))
 
 
@@ -33,7 +33,7 @@ def true_positive_pixels(shared: Overlap) -> Measured:
     is_count=True,
 )
 def false_positive_pixels(shared: Overlap) -> Measured:
-    """How many pixels lie in the region only."""
+    """The number of pixels in the region only."""
     return Measured(float(shared.region - shared.inside))
 
 
@@ -46,7 +46,7 @@ def false_positive_pixels(shared: Overlap) -> Measured:
     is_count=True,
 )
 def false_negative_pixels(shared: Overlap) -> Measured:
-    """How many pixels lie in the truth only."""
+    """The number of pixels in the truth only."""
     return Measured(float(shared.truth - shared.inside))
 
 
@@ -59,7 +59,7 @@ def false_negative_pixels(shared: Overlap) -> Measured:
     is_count=True,
 )
 def true_negative_pixels(shared: Overlap) -> Measured:
-    """How many pixels lie in neither."""
+    """The number of pixels in neither region nor truth."""
     return Measured(float(shared.grid - shared.either))
 
 
@@ -98,7 +98,7 @@ def recall(shared: Overlap) -> Measured:
     unit="share",
 )
 def specificity(shared: Overlap) -> Measured:
-    """The share of the truth's outside that the region leaves free; NaN if there is no outside."""
+    """The share of the pixels outside the truth that the region leaves out; NaN if the truth fills the image."""
     return _share(shared.grid - shared.either, shared.grid - shared.truth, NOTHING_OUTSIDE)
 
 

@@ -1,4 +1,4 @@
-"""Whether a map's peak lies in the truth. Peaks that tie share the score: each is as good a guess as the others."""
+"""Whether a map's peak lies in the truth. Tied peaks share the score, because any of them could be the peak."""
 
 import cv2
 import numpy as np
@@ -10,7 +10,7 @@ from heatcheck.metrics.grids import require_masks
 from heatcheck.metrics.registry import Needs, metric
 from heatcheck.metrics.undefined import NO_PEAK, NO_TRUTH, undefined
 
-MARGIN = 0.03  # Zhang et al. allow 15 pixels on photographs whose longer side is about 500
+MARGIN = 0.03  # Zhang et al. allow 15 pixels on photographs with a longer side of about 500
 
 
 @metric(
@@ -48,9 +48,9 @@ def hit_margin(peaks: Mask, truth: Mask, margin: float = MARGIN) -> Measured:
         return undefined(NO_TRUTH)
     if not peaks.any():
         return undefined(NO_PEAK)
-    # a reach such as 0.29 × 100 falls short of 29 by a rounding error
+    # without rounding, a distance such as 0.29 × 100 falls short of 29
     reach = round(margin * max(truth.shape), 6)
-    window = _around(peaks, int(reach) + 1)
+    window = _window_around(peaks, int(reach) + 1)
     return _share_inside(peaks[window], _distance_to(truth[window]) <= reach)
 
 
@@ -59,8 +59,8 @@ def _share_inside(peaks: Mask, target: Mask) -> Measured:
     return Measured(pixels_in(peaks & target) / tied) if tied else undefined(NO_PEAK)
 
 
-def _around(peaks: Mask, room: int) -> tuple[slice, ...]:
-    # most maps have one peak: distances far from it would be most of the work and are not needed
+def _window_around(peaks: Mask, room: int) -> tuple[slice, ...]:
+    # most maps have one peak: computing distances far from it would be most of the work
     if peaks.ndim == 2:
         column, row, width, height = cv2.boundingRect(peaks.view(np.uint8))
         box: tuple[slice, ...] = (slice(row, row + height), slice(column, column + width))

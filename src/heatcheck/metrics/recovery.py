@@ -1,7 +1,6 @@
-"""What a planted trigger does to predictions, and whether taking the detected box out undoes it.
+"""What a planted trigger does to predictions, and whether restoring the detected box undoes it.
 
-Metrics never see a model: a study hands over the classes that were predicted. One image gives 0 or 1; tables hold
-the mean.
+Metrics never see a model: a study passes the predicted classes. One image gives 0 or 1; tables show the mean.
 """
 
 import numpy as np
@@ -9,7 +8,7 @@ from jaxtyping import Float, Int
 
 from heatcheck.metrics.registry import Needs, study_metric
 
-Classes = Int[np.ndarray, "*images"]  # the number of the class with the highest probability
+Classes = Int[np.ndarray, "*images"]  # the index of the class with the highest probability
 Outcomes = Float[np.ndarray, "*images"]  # 1 or 0
 
 _PAPER = "Sun et al. 2023, doi:10.1038/s41598-023-46493-2"
@@ -94,28 +93,28 @@ study_metric(
 
 
 def recovered(on_recovered: Classes, on_clean: Classes) -> Outcomes:
-    """1 where a model says of the recovered image what it says of the clean one, whether or not that is right.
+    """1 where a model predicts the same class for the recovered and the clean image, whether or not it is right.
 
-    The poisoned model's predictions give `recovered`, the baseline's `recovered_by_baseline`. The paper's formula
-    names the baseline, but its values vary with the trigger as only the poisoned model's can.
+    The predictions of the poisoned model give `recovered`, those of the baseline `recovered_by_baseline`. The paper's
+    formula names the baseline, but its values vary with the trigger as only those of the poisoned model can.
     """
     return _same(on_recovered, on_clean)
 
 
 def clean_correct(predicted: Classes, labels: Classes) -> Outcomes:
-    """1 where the model names the class of a clean image."""
+    """1 where the model predicts the class of a clean image correctly."""
     return _same(predicted, labels)
 
 
 def attacked(predicted: Classes, target: int) -> Outcomes:
-    """1 where the poisoned model sends an image with a trigger to the target class."""
+    """1 where the poisoned model predicts the target class for an image with a trigger."""
     return (predicted == target).astype(np.float64)
 
 
 def _same(predicted: Classes, expected: Classes) -> Outcomes:
     if predicted.shape != expected.shape:
         raise ValueError(
-            f"predictions are compared image by image, got {predicted.shape} and {expected.shape}; "
-            "predict the same images in the same order"
+            f"predictions are compared image by image, got shapes {predicted.shape} and {expected.shape}; "
+            "pass the same images in the same order"
         )
     return (predicted == expected).astype(np.float64)

@@ -1,7 +1,7 @@
-"""How much a model's answer rests on a marked area: what replacing it does, beyond replacing others of its shape.
+"""How much a model relies on an outlined area: the effect of replacing it, beyond that of other areas of its shape.
 
-Metrics never see a model: a study hands over the logits of the image, whole and with parts replaced. No heat map takes
-part, so reliance says what the model does, whatever a map shows.
+Metrics never see a model: a study passes the logits of the image, intact and with parts replaced. No heat map is
+involved, so reliance shows what the model does, whatever a map shows.
 """
 
 from dataclasses import dataclass
@@ -44,57 +44,53 @@ study_metric(
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """A model's logits of one finding for one image, whole and with parts replaced, each part by every fill."""
+    """A model's logits of one finding for one image, intact and with parts replaced, each part by every fill."""
 
     whole: float
-    replaced: Float[np.ndarray, " fills"]  # the outlined area; none where nothing is outlined
-    elsewhere: Float[np.ndarray, "shifts fills"]  # shifted regions of the same shape and size
+    replaced: Float[np.ndarray, " fills"]  # without the outlined area; empty where nothing is outlined
+    elsewhere: Float[np.ndarray, "shifts fills"]  # without shifted regions of the same shape and size
 
 
 def reliance(drops: Drops, spread: float) -> Measured:
     """The drop of the logit at the area less the mean drop at the shifted regions, over the spread of the logit.
 
-    Each drop is the mean over the fills. The shifted regions say what any replacement of that shape does to the
-    logit, so that 0 means: the outlined area matters no more than others. `spread` is the standard deviation of the
-    model's logit over many images, which makes models with logits of different size comparable.
+    Each drop is the mean over the fills. The shifted regions show what any replacement of that shape does to the
+    logit, so that 0 means that the outlined area matters no more than others. `spread` is the standard deviation of
+    the model's logit over many images, which makes models with logits of different scale comparable.
     """
-    reason = _why_not(drops, spread)
-    if reason:
+    if reason := _undefined_reason(drops, spread):
         return undefined(reason)
-    return _beyond(drops.whole, drops.replaced, drops.elsewhere, spread)
+    return _excess_drop(drops.replaced, drops.elsewhere, drops.whole, spread)
 
 
 def reliance_placebo(drops: Drops, spread: float) -> Measured:
-    """Reliance on the first shifted region against the other ones: what it is where nothing is."""
-    reason = _why_not(drops, spread) or ("" if len(drops.elsewhere) > 1 else ONE_SHIFT)
-    if reason:
+    """Reliance on the first shifted region relative to the others: its size where nothing is outlined."""
+    if reason := _undefined_reason(drops, spread) or ("" if len(drops.elsewhere) > 1 else ONE_SHIFT):
         return undefined(reason)
-    return _beyond(drops.whole, drops.elsewhere[0], drops.elsewhere[1:], spread)
+    return _excess_drop(drops.elsewhere[0], drops.elsewhere[1:], drops.whole, spread)
 
 
-def _why_not(drops: Drops, spread: float) -> str:
+def _undefined_reason(drops: Drops, spread: float) -> str:
     if not drops.replaced.size:
         return NO_TRUTH
     if not drops.elsewhere.size:
         return NO_ROOM
-    if not (np.isfinite([drops.whole, spread]).all() and np.isfinite(drops.replaced).all()):
-        return NO_ANSWER
-    if not np.isfinite(drops.elsewhere).all():
+    if not all(np.isfinite(values).all() for values in (drops.whole, spread, drops.replaced, drops.elsewhere)):
         return NO_ANSWER
     return "" if spread > 0 else NO_SPREAD
 
 
-def _beyond(
-    whole: float, here: Float[np.ndarray, " fills"], there: Float[np.ndarray, "shifts fills"], spread: float
+def _excess_drop(
+    here: Float[np.ndarray, " fills"], elsewhere: Float[np.ndarray, "shifts fills"], intact: float, spread: float
 ) -> Measured:
-    return Measured(float(((whole - here).mean() - (whole - there).mean()) / spread))
+    return Measured(float(((intact - here).mean() - (intact - elsewhere).mean()) / spread))
 
 
 def separation(labels: Float[np.ndarray, " images"], logits: Float[np.ndarray, " images"]) -> Measured:
-    """The mean logit of positive less negative images over the spread of all: what there is to rely on.
+    """The mean logit of positive less negative images over the spread of all: the scale of reliance.
 
-    A model that tells the finding by one area alone loses about this much where the area is hidden. Labels other
-    than 1 and 0 belong to neither.
+    A model that recognises the finding by one area alone loses about this much when the area is hidden. Images with
+    labels other than 1 and 0 count only for the spread.
     """
     present, absent = logits[labels == 1], logits[labels == 0]
     if not present.size or not absent.size:
@@ -106,49 +102,49 @@ def separation(labels: Float[np.ndarray, " images"], logits: Float[np.ndarray, "
 
 
 def shifted_masks(mask: Mask, count: int, generator: np.random.Generator) -> list[Mask]:
-    """Up to `count` different regions of the mask's shape and size that share no position with it, drawn at random.
+    """Up to `count` different translations of the mask that do not overlap it, drawn at random.
 
-    They are translations that stay on the grid; where none is clear of the mask, translations that leave it at one
-    edge and come back at the other; none for an empty mask or one that leaves too little room.
+    They stay on the grid; if every such translation overlaps the mask, they wrap around its edges. None for an empty
+    mask or one that leaves too little room.
     """
     if not mask.any():
         return []
-    return _inside(mask, count, generator) or _wrapped(mask, count, generator)
+    return _on_grid(mask, count, generator) or _wrapped(mask, count, generator)
 
 
-def _inside(mask: Mask, count: int, generator: np.random.Generator) -> list[Mask]:
+def _on_grid(mask: Mask, count: int, generator: np.random.Generator) -> list[Mask]:
     """Translations of the mask's bounding box over the grid."""
-    box = tuple(slice(int(at.min()), int(at.max()) + 1) for at in np.nonzero(mask))
+    box = tuple(slice(int(indices.min()), int(indices.max()) + 1) for indices in np.nonzero(mask))
     shape = mask[box]
-    back = tuple(slice(None, None, -1) for _ in mask.shape)
-    shared = fftconvolve(mask.astype(np.float64), shape[back].astype(np.float64), mode="valid")
-    free = np.flatnonzero(np.rint(shared) == 0)  # exact: counts of positions, far from where rounding could matter
+    # the correlation of the mask with its shape is their overlap at every position: a convolution with it reversed
+    reversed_shape = shape[tuple(slice(None, None, -1) for _ in mask.shape)]
+    shared = fftconvolve(mask.astype(np.float64), reversed_shape.astype(np.float64), mode="valid")
+    free = np.flatnonzero(np.rint(shared) == 0)  # exact, because overlaps are integers
     drawn = generator.choice(free, min(count, len(free)), replace=False)
-    found = []
+    regions = []
     for corner in zip(*np.unravel_index(drawn, shared.shape), strict=True):
         region = np.zeros_like(mask)
-        region[tuple(slice(at, at + size) for at, size in zip(corner, shape.shape, strict=True))] = shape
-        found.append(region)
-    return found
+        region[tuple(slice(start, start + size) for start, size in zip(corner, shape.shape, strict=True))] = shape
+        regions.append(region)
+    return regions
 
 
 def _wrapped(mask: Mask, count: int, generator: np.random.Generator) -> list[Mask]:
-    """Translations on the grid as if its opposite edges were joined; those that give the same region count once."""
+    """Translations that wrap around the edges of the grid; those that give the same region count once."""
     shared = _circular_overlaps(mask)
     free: Bool[np.ndarray, "*space"] = shared == 0
-    same: Bool[np.ndarray, "*space"] = (
-        shared == shared.flat[0]
-    )  # moves that change nothing, as of a stripe along itself
+    # translations that map the mask onto itself, such as that of a stripe along its length
+    same: Bool[np.ndarray, "*space"] = shared == shared.flat[0]
     axes = tuple(range(mask.ndim))
-    found: list[Mask] = []
-    while len(found) < count and free.any():
-        move = tuple(int(at) for at in np.unravel_index(generator.choice(np.flatnonzero(free)), mask.shape))
-        found.append(np.roll(mask, move, axes))
-        free = free & ~np.roll(same, move, axes)
-    return found
+    regions: list[Mask] = []
+    while len(regions) < count and free.any():
+        shift = tuple(int(step) for step in np.unravel_index(generator.choice(np.flatnonzero(free)), mask.shape))
+        regions.append(np.roll(mask, shift, axes))
+        free = free & ~np.roll(same, shift, axes)
+    return regions
 
 
 def _circular_overlaps(mask: Mask) -> Int[np.ndarray, "*space"]:
-    """How many positions the mask shares with itself after every translation that wraps around."""
+    """The overlap of the mask with itself after every translation that wraps around: its autocorrelation."""
     spectrum = rfftn(mask.astype(np.float64))
     return np.rint(irfftn(np.abs(spectrum) ** 2, mask.shape)).astype(np.int64)

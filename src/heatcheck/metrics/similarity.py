@@ -1,4 +1,4 @@
-"""How alike the maps of several methods on one image are, every pair of them in one call."""
+"""Similarity of the maps of several methods on one image, for every pair of maps in one call."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from heatcheck.metrics.undefined import undefined
 
 BINS, PAPER_BINS = 32, 256
 WINDOW = 7
-C1, C2 = 0.01**2, 0.03**2  # keep the ratios of SSIM stable; maps are between 0 and 1
+C1, C2 = 0.01**2, 0.03**2  # the stabilising constants of SSIM, for maps between 0 and 1
 
 NO_CONTRAST = "a map without contrast"
 TOO_SMALL = "too few pixels"
@@ -86,7 +86,7 @@ class Similarities:
     flat: tuple[bool, ...]  # the maps that have one value everywhere
 
     def of(self, metric: str, one: int, other: int) -> Measured:
-        """The measure of two maps, by their numbers; NaN with its reason."""
+        """The measure of two maps, given their indices; NaN with its reason."""
         value = float(self.values[metric][one, other])
         if not np.isnan(value):
             return Measured(value)
@@ -94,42 +94,43 @@ class Similarities:
 
 
 def similarities(maps: Maps, which: Sequence[str] = ()) -> Similarities:
-    """The named measures of every pair of maps, all but the paper's mutual information unless told otherwise.
+    """The named measures of every pair of maps; by default all but the paper's mutual information.
 
-    Each map is stretched to [0, 1] first, so that its scale and shift do not matter. One without contrast cannot be:
-    with it every measure is undefined.
+    Each map is first scaled to [0, 1], so that scale and offset do not matter. For a map without contrast this is
+    impossible, and all its measures are undefined.
     """
     names = tuple(which) or RECOMMENDED
     for name in names:
         if name not in _MEASURES:
             raise UnknownNameError(f"unknown measure of two maps {name!r}; {suggest(name, _MEASURES)}")
     if maps.ndim not in {3, 4} or not maps.size:
-        raise ValueError(f"similarities need 2D or 3D maps, one after the other, got shape {maps.shape}")
-    stretched, flat = _stretched(maps)
-    kept = stretched[~flat]
-    known: dict[str, PairMatrix] = {}
+        raise ValueError(f"similarities need a stack of 2D or 3D maps, got shape {maps.shape}")
+    scaled, flat = _scaled(maps)
+    with_contrast = scaled[~flat]
+    measured: dict[str, PairMatrix] = {}
     for name in names:
-        if name not in known:
-            known |= _MEASURES[name](kept)
-    return Similarities({name: _with_gaps(known[name], flat) for name in names}, tuple(flat.tolist()))
+        if name not in measured:  # some measures are computed together
+            measured |= _MEASURES[name](with_contrast)
+    return Similarities({name: _with_gaps(measured[name], flat) for name in names}, tuple(flat.tolist()))
 
 
-def _stretched(maps: Maps) -> tuple[Maps, np.ndarray]:
-    """The maps between 0 and 1, and which have one value everywhere."""
+def _scaled(maps: Maps) -> tuple[Maps, np.ndarray]:
+    """The maps scaled to [0, 1], and which of them have one value everywhere."""
     lines = maps.reshape(len(maps), -1).astype(np.float64)
     low, high = lines.min(1, keepdims=True), lines.max(1, keepdims=True)
     if not np.isfinite(high - low).all():
-        raise ValueError("maps must hold finite numbers only, got NaN or infinity; look at the method that made it")
+        raise ValueError("maps must hold finite numbers only, got NaN or infinity; check the method that made them")
     flat = (high == low)[:, 0]
     lines -= low
     np.divide(lines, high - low, out=lines, where=~flat[:, None])
     return lines.reshape(maps.shape), flat
 
 
-def _with_gaps(found: PairMatrix, flat: np.ndarray) -> PairMatrix:
-    whole = np.full((len(flat), len(flat)), np.nan)
-    whole[np.ix_(~flat, ~flat)] = found
-    return whole
+def _with_gaps(measured: PairMatrix, flat: np.ndarray) -> PairMatrix:
+    """The matrix of all maps from that of the maps with contrast; NaN elsewhere."""
+    matrix = np.full((len(flat), len(flat)), np.nan)
+    matrix[np.ix_(~flat, ~flat)] = measured
+    return matrix
 
 
 def _lines(maps: Maps) -> Lines:
@@ -137,8 +138,8 @@ def _lines(maps: Maps) -> Lines:
 
 
 def _beyond_chance(maps: Maps) -> dict[str, PairMatrix]:
-    found = information(levels_of(_lines(maps), BINS), BINS)
-    return {"mutual_information": found.beyond_chance, "normalised_mutual_information": found.normalised}
+    shared = information(levels_of(_lines(maps), BINS), BINS)
+    return {"mutual_information": shared.beyond_chance, "normalised_mutual_information": shared.normalised}
 
 
 def _as_published(maps: Maps) -> dict[str, PairMatrix]:
@@ -159,21 +160,21 @@ def _ssim_global(maps: Maps) -> dict[str, PairMatrix]:
 
 
 def _ssim(maps: Maps) -> dict[str, PairMatrix]:
-    """The mean over all whole windows of 7 pixels a side, variances divided by the pixels of a window less one."""
-    found = np.full((len(maps), len(maps)), np.nan)
+    """The mean over all complete windows of 7 pixels per side, with unbiased variances."""
+    matrix = np.full((len(maps), len(maps)), np.nan)
     if min(maps.shape[1:]) < WINDOW:
-        return {"ssim": found}
+        return {"ssim": matrix}
     pixels = WINDOW ** (maps.ndim - 1)
     unbiased = pixels / (pixels - 1)
     means = [_window_means(one) for one in maps]
     variances = [unbiased * (_window_means(one * one) - mean * mean) for one, mean in zip(maps, means, strict=True)]
     for i, one in enumerate(maps):
-        found[i, i] = 1.0
+        matrix[i, i] = 1.0
         for j in range(i):
             shared = unbiased * (_window_means(one * maps[j]) - means[i] * means[j])
-            each = _ssim_of(means[i], means[j], shared, variances[i], variances[j])
-            found[i, j] = found[j, i] = each.mean()
-    return {"ssim": found}
+            by_window = _ssim_of(means[i], means[j], shared, variances[i], variances[j])
+            matrix[i, j] = matrix[j, i] = by_window.mean()
+    return {"ssim": matrix}
 
 
 def _ssim_of(
@@ -184,7 +185,7 @@ def _ssim_of(
 
 
 def _window_means(values: Map) -> Map:
-    """The mean of each window that lies wholly in the map."""
+    """The mean of each window that lies completely in the map."""
     means = cv2.blur(values, (WINDOW, WINDOW)) if values.ndim == 2 else ndimage.uniform_filter(values, WINDOW)
     edge = WINDOW // 2
     return np.asarray(means[(slice(edge, -edge),) * values.ndim])

@@ -1,4 +1,4 @@
-"""How a region fits the truth at each of several fixed thresholds, from one look at the map."""
+"""Overlap with the truth at several fixed thresholds, in one pass over the map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.grids import require_truth
 
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # the grid on which a map's threshold is tuned
-_BLOCK = 2**15  # pixels looked at together: they stay in the processor's cache for all thresholds
+_BLOCK = 2**15  # pixels compared together: they stay in the processor's cache for all thresholds
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdCounts:
-    """The pixels of each threshold's region, those of them inside the truth, and the truth's own."""
+    """Pixel counts of the region at each threshold, of its part inside the truth, and of the truth."""
 
     region: Int[np.ndarray, " thresholds"]
     inside: Int[np.ndarray, " thresholds"]
@@ -30,19 +30,21 @@ class ThresholdCounts:
 
 
 def threshold_counts(normalised: Map, truth: Mask, thresholds: Sequence[float] = THRESHOLDS) -> ThresholdCounts:
-    """The counts of the regions `normalised > threshold`, the same to the pixel as `regions.fixed` cuts out.
+    """The counts of the regions `normalised > threshold`, the same to the pixel as those of `regions.fixed`.
 
-    The map is looked at as float32, and so is the threshold: 0.3 as a double lies between two such numbers.
+    Map and thresholds are compared in float32: the double 0.3 lies between two float32 numbers.
     """
     require_truth(normalised, truth)
     if normalised.dtype != np.float32:
-        raise ValueError(f"a map's thresholds are counted in float32, got {normalised.dtype}; call maps.prepare first")
+        raise ValueError(
+            f"a map must be float32 to be compared with thresholds, got {normalised.dtype}; call maps.prepare first"
+        )
     values, marked = np.ravel(normalised), np.ravel(truth)
     levels = np.asarray(thresholds, np.float32)
-    return ThresholdCounts(_above(values, levels), _above(values[marked], levels), pixels_in(truth))
+    return ThresholdCounts(_count_above(values, levels), _count_above(values[marked], levels), pixels_in(truth))
 
 
-def _above(
+def _count_above(
     values: Float[np.ndarray, " pixels"], levels: Float[np.ndarray, " thresholds"]
 ) -> Int[np.ndarray, " thresholds"]:
     counts = np.zeros(len(levels), np.int64)

@@ -1,7 +1,7 @@
-"""How well a detected box covers what was planted, and how well a box of that size would cover it by chance.
+"""How well a detected box covers the planted trigger, and how well a box of that size would cover it by chance.
 
-A box around the whole image covers everything: each score is to be read beside the box's area and its floor, the
-mean over all places at which a box of the same size fits into the image.
+A box around the whole image covers everything. Each score must therefore be read together with the area of the box and
+the floor: the mean score over all positions at which a box of the same size fits into the image.
 """
 
 import math
@@ -100,16 +100,16 @@ study_metric(
     reference=_OURS,
 )
 
-Counts = Int[np.ndarray, "*places"]
+Counts = Int[np.ndarray, "*positions"]
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What was planted in an image; masks are on the image's grid."""
+    """The trigger planted in an image; masks are on the grid of the image."""
 
-    box: Box  # the tightest around the mask
+    box: Box  # the bounding box of the mask
     mask: Mask
-    changed: Mask  # where clean and altered image differ; the mask itself where there is no clean image
+    changed: Mask  # where clean and altered image differ; the mask itself if there is no clean image
 
     def __post_init__(self) -> None:
         for name, mask in (("mask", self.mask), ("changed pixels", self.changed)):
@@ -124,14 +124,14 @@ class Planted:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The image's."""
+        """The shape of the image."""
         return self.mask.shape
 
 
 def box_scores(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
-    """Every score of the detected box by its metric's name; None is a map in which nothing was detected.
+    """All scores of the detected box by metric name; None if nothing was detected in the map.
 
-    Nothing detected is a failure, not an exception: it scores 0 and leaves everything uncovered.
+    Detecting nothing is a failure of the method, not an error: the overlap is 0 and everything is uncovered.
     """
     if box is not None:
         _require_inside(box, planted.shape)
@@ -149,9 +149,9 @@ def box_scores(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
 
 
 def box_floors(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
-    """The mean of each score over all places at which the detected box fits into the image, exact; by `<metric>_floor`.
+    """The exact mean of each score over all positions of the detected box in the image, by `<metric>_floor`.
 
-    Where nothing was detected there is nothing to move, and the floors are the scores themselves.
+    If nothing was detected, there is no box to move, and the floors are the scores themselves.
     """
     if box is None:
         return {f"{name}_floor": value for name, value in box_scores(None, planted).items() if name != "box_area"}
@@ -170,19 +170,19 @@ def box_floors(box: Box | None, planted: Planted) -> Mapping[str, Measured]:
 
 
 def random_boxes(sides: tuple[int, ...], shape: tuple[int, ...], generator: np.random.Generator, n: int) -> list[Box]:
-    """Boxes of these sides at places drawn uniformly among those that fit into an image of that shape."""
+    """Boxes of these sides at random positions, uniform among those that fit into an image of that shape."""
     _require_fit(sides, shape)
-    highest = np.subtract(shape, sides) + 1
-    starts = generator.integers(0, highest, (n, len(shape)))
+    positions = np.subtract(shape, sides) + 1
+    starts = generator.integers(0, positions, (n, len(shape)))
     return [
         tuple(slice(first, first + side) for first, side in zip(row, sides, strict=True)) for row in starts.tolist()
     ]
 
 
 def _iou(shared: int, one: int, other: int) -> float:
-    """Of two sizes and what they share; 0 where both are empty."""
-    either = one + other - shared
-    return shared / either if either else 0.0
+    """Intersection over union from two sizes and their overlap; 0 where both are empty."""
+    union = one + other - shared
+    return shared / union if union else 0.0
 
 
 def _sides(box: Box) -> tuple[int, ...]:
@@ -201,24 +201,26 @@ def _shared(box: Box | None, other: Box) -> int:
 
 
 def _line_overlaps(sides: tuple[int, ...], planted: Planted) -> list[tuple[Counts, Counts]]:
-    """Along each axis: how many pixels the moved box can share with the trigger's, and at how many places."""
-    found = []
+    """Per axis: the possible overlaps of the moved box with the trigger's, and at how many positions each occurs."""
+    overlaps = []
     for side, length, line in zip(sides, planted.shape, planted.box, strict=True):
         first = np.arange(length - side + 1)
         shared = np.minimum(first + side, line.stop) - np.maximum(first, line.start)
-        found.append(np.unique(np.maximum(shared, 0), return_counts=True))
-    return found
+        overlaps.append(np.unique(np.maximum(shared, 0), return_counts=True))
+    return overlaps
 
 
 def _mean_iou_with_box(lines: list[tuple[Counts, Counts]], size: int, other: int) -> float:
-    shared, places = np.ones(1), np.ones(1)
-    for values, counts in lines:  # an overlap is the product of its lines, and few lengths differ
-        shared, places = np.outer(shared, values).ravel(), np.outer(places, counts).ravel()
-    return float(places @ (shared / (size + other - shared)) / places.sum())
+    # the overlap of two boxes is the product of those along the axes, which take few different values: no need to visit
+    # every position
+    shared, positions = np.ones(1), np.ones(1)
+    for values, counts in lines:
+        shared, positions = np.outer(shared, values).ravel(), np.outer(positions, counts).ravel()
+    return float(positions @ (shared / (size + other - shared)) / positions.sum())
 
 
 def _box_sums(mask: Mask, sides: tuple[int, ...]) -> Counts:
-    """How many pixels of the mask a box of these sides holds, at each place that fits."""
+    """The number of mask pixels in a box of these sides, at each position that fits: differences of running sums."""
     sums = mask.astype(np.int32)
     for axis, side in enumerate(sides):
         lines = np.moveaxis(sums, axis, 0).cumsum(0, np.int32)
@@ -229,12 +231,12 @@ def _box_sums(mask: Mask, sides: tuple[int, ...]) -> Counts:
 
 
 def _mean_covered(changed: Mask, sides: tuple[int, ...]) -> float:
-    """How many changed pixels a box of these sides covers, on average over the places that fit."""
+    """The mean number of changed pixels that a box of these sides covers, over all positions that fit."""
     covered: Float[np.ndarray, "*space"] = changed.astype(np.float64)
     for side, length in zip(sides, changed.shape, strict=True):
         pixel = np.arange(length)
         first, last = np.maximum(pixel - side + 1, 0), np.minimum(pixel, length - side)
-        # each axis in turn: the share of places along it at which a pixel is inside
+        # each axis in turn: the share of positions along it at which the box contains a pixel
         covered = np.tensordot((last - first + 1) / (length - side + 1), covered, axes=(0, 0))
     return float(covered)
 
@@ -244,9 +246,9 @@ def _require_inside(box: Box, shape: tuple[int, ...]) -> None:
         0 <= line.start < line.stop <= length for line, length in zip(box, shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"a box must hold at least a pixel and lie inside the image of shape {shape}, got {box}")
+        raise ValueError(f"a box must hold at least one pixel and lie inside the image of shape {shape}, got {box}")
 
 
 def _require_fit(sides: tuple[int, ...], shape: tuple[int, ...]) -> None:
     if len(sides) != len(shape) or not all(1 <= side <= length for side, length in zip(sides, shape, strict=True)):
-        raise ValueError(f"a box of sides {sides} does not fit into an image of shape {shape}")
+        raise ValueError(f"a box must fit into the image of shape {shape}, got sides {sides}")

@@ -1,6 +1,8 @@
-"""Scores that do not exist, and why; tables count them by these reasons."""
+"""Reasons why a score is undefined; tables count undefined scores by reason."""
 
 import math
+
+import numpy as np
 
 from heatcheck.core.records import Measured
 
@@ -18,5 +20,14 @@ NO_CHANGE = "the trigger changed no pixel"
 
 
 def undefined(reason: str) -> Measured:
-    """A value that does not exist, with its reason."""
+    """An undefined score (NaN) with its reason."""
     return Measured(math.nan, reason)
+
+
+def missing_class(labels: np.ndarray) -> str:
+    """The reason why cases with and without the finding cannot be compared; empty if there are both."""
+    if not np.isin(labels, (0, 1)).any():
+        return NO_LABEL
+    if not (labels == 1).any():
+        return NO_POSITIVE
+    return "" if (labels == 0).any() else NO_NEGATIVE

@@ -51,7 +51,7 @@ class Strata:
 
 
 def balanced_values(values: Float[np.ndarray, "cases columns"], strata: Strata) -> Float[np.ndarray, " columns"]:
-    """The mean of each column with equal weight for folds, and for classes in a fold; NaN where a fold lacks a class."""
+    """The mean of each column with equal weight for folds and for classes in a fold; NaN where a fold lacks a class."""
     if strata.lacking:
         return np.full(values.shape[1], np.nan)
     codes, shares = strata.codes

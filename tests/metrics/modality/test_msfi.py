@@ -109,7 +109,7 @@ def test_other_grids_other_numbers_of_channels_and_masks_of_numbers_are_refused(
     values, masks = two_by_two_by_two()
     with pytest.raises(ValueError, match=r"share one grid.*\(2, 2, 1\) and \(2, 2, 2\)"):
         sums_of(values[..., :1], masks)
-    with pytest.raises(ValueError, match="one channel or one a modality"):
+    with pytest.raises(ValueError, match="one channel or one per modality"):
         sums_of(values, np.concatenate([masks, masks]))
     with pytest.raises(ValueError, match="masks of booleans, got uint8"):
         sums_of(values, masks.astype(np.uint8))

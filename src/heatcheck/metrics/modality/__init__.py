@@ -1,1 +1,1 @@
-"""Metrics of maps of several modalities."""
+"""Metrics of maps of several modalities, and of what each modality contributes."""

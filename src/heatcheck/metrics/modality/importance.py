@@ -1,6 +1,6 @@
-"""What is told of a network and its modalities beside maps: facts only, computed by `stats.balanced` and `shapley`.
+"""Metrics of a network and its modalities that need no map; `stats.balanced` and `stats.shapley` compute them.
 
-`right` in a table of scores says of one case whether its class was told; these are made of many such rows.
+They are made from many rows of `right` in a table of scores, which says whether one case was classified correctly.
 """
 
 from heatcheck.metrics.registry import Needs, study_metric

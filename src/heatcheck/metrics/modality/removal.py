@@ -1,7 +1,8 @@
-"""Whether a model relies on what a map calls salient: is it still right when those voxels are taken away first?
+"""Faithfulness: whether a model goes wrong sooner when the voxels that a map calls important are removed first.
 
-The area under the curve of being right, as the most salient voxels go step by step, beside that of random voxels, of
-which as many go. No model is needed here: whoever has one asks for the voxels of each step and tells how it did.
+The area under the curve of correct answers while the most important voxels are removed step by step, compared with the
+removal of as many random voxels. No model is needed here: the caller removes the voxels of each step and reports
+whether the model was right.
 """
 
 from collections.abc import Iterator
@@ -43,22 +44,22 @@ Curve = Float[np.ndarray, " points"]
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Above which value voxels go at each step, and which share of the head's voxels is gone then."""
+    """The threshold at or above which voxels are removed at each step, and the share of the head removed by then."""
 
     thresholds: Float[np.ndarray, " steps"]
-    shares: Curve  # the first is 0: nothing is gone
+    shares: Curve  # the first is 0, before any step
 
     def voxels(self, values: ModalMap, head: Mask) -> Iterator[Voxels]:
-        """The voxels that are gone after each step; a single channel stands for all modalities."""
+        """The voxels removed after each step; a single channel serves all modalities."""
         for threshold in self.thresholds:
             yield head & (values >= threshold)
 
 
 def removal(values: ModalMap, head: Mask, steps: int = STEPS) -> Removal:
-    """The steps in which a map's positive voxels inside the head go, the highest first and as many in each.
+    """The steps that remove a map's positive voxels inside the head, highest first and as many in each step.
 
-    Thresholds are quantiles of the positive values. Voxels of one value go together: of a map of few values more may
-    go in a step. Background does not count: there is nothing to take away.
+    Thresholds are quantiles of the positive values. Voxels of equal value are removed together, so a map with few
+    values may lose more in a step. Background is ignored: there is nothing to remove.
     """
     if values.shape[1:] != head.shape:
         raise ValueError(f"map and head must share one grid, got {values.shape[1:]} and {head.shape}")
@@ -66,32 +67,33 @@ def removal(values: ModalMap, head: Mask, steps: int = STEPS) -> Removal:
     positive = inside[inside > 0]
     if not positive.size:
         return Removal(np.full(steps, np.inf), np.zeros(steps + 1))
-    places = positive.size - np.ceil(np.arange(1, steps + 1) * (positive.size / steps) - 1e-9).astype(int)
+    # index of the lowest value removed at each step; 1e-9 keeps rounding from adding a voxel to a whole number
+    lowest = positive.size - np.ceil(np.arange(1, steps + 1) * (positive.size / steps) - 1e-9).astype(int)
     ordered = np.sort(positive)
-    thresholds = ordered[np.maximum(places, 0)]
-    gone = positive.size - np.searchsorted(ordered, thresholds, side="left")
-    return Removal(thresholds, np.concatenate([[0], gone / inside.size]))
+    thresholds = ordered[np.maximum(lowest, 0)]
+    removed = positive.size - np.searchsorted(ordered, thresholds, side="left")
+    return Removal(thresholds, np.concatenate([[0], removed / inside.size]))
 
 
 def random_shares(steps: int = STEPS) -> Curve:
-    """The shares of the head's voxels at which random orders are measured: closer together near 0.
+    """The shares of the head's voxels at which random orders are tested: closer together near 0.
 
-    Most maps call few voxels important, so the first per cents are where a method is compared.
+    Most maps call few voxels important, so methods are compared at the first few per cent.
     """
     return (np.arange(steps + 1) / steps) ** 2
 
 
 def random_voxels(head: Mask, channels: int, shares: Curve, generator: np.random.Generator) -> Iterator[Voxels]:
-    """The voxels of the head that are gone at each share but the first, in one random order over all channels."""
+    """The voxels of the head removed at each share but the first, in one random order over all channels."""
     drawn = generator.random((channels, *head.shape), np.float32)
     for share in shares[1:]:
         yield head & (drawn < share)
 
 
 def aupc(right: Curve) -> Measured:
-    """The area under the curve, by trapezoids over steps of equal width: 1 where the model is right to the end.
+    """The area under the curve, by trapezoids over steps of equal width: 1 if the model is right to the end.
 
-    `right` has a value before the first step, too.
+    `right` also has a value before the first step.
     """
     if len(right) < 2:
         raise ValueError(f"a curve needs at least two points, got {len(right)}")
@@ -101,15 +103,15 @@ def aupc(right: Curve) -> Measured:
 
 
 def delta_aupc(right: Curve, gone: Curve, random_right: Curve, shares: Curve) -> Measured:
-    """By how much the area of random orders exceeds the map's; 0 for a map without a positive voxel.
+    """The area of random orders less that of the map; 0 for a map without a positive voxel.
 
-    `gone` are the shares of the map's own steps, and `random_right` is the mean over random orders at `shares`. It is
-    read, between its points by a straight line, where as many voxels are gone as at the map's own steps: so a map of
-    few voxels is not called faithless because little was taken away.
+    `gone` are the shares removed at the map's steps, and `random_right` is the mean over random orders at `shares`. It
+    is interpolated linearly at the shares of the map's steps, so that both areas refer to equally many voxels: a map
+    with few positive voxels does not look unfaithful only because little was removed.
     """
     if len(right) != len(gone):
-        raise ValueError(f"every step needs the share that is gone, got {len(right)} steps and {len(gone)} shares")
-    own, by_chance = aupc(right), aupc(np.interp(gone, shares, random_right))
-    if own.reason or by_chance.reason:
+        raise ValueError(f"every step needs the share removed, got {len(right)} steps and {len(gone)} shares")
+    by_map, by_chance = aupc(right), aupc(np.interp(gone, shares, random_right))
+    if by_map.reason or by_chance.reason:
         return undefined(NO_ANSWER)
-    return Measured(by_chance.value - own.value)
+    return Measured(by_chance.value - by_map.value)

@@ -1,4 +1,4 @@
-"""Whether a multi-modal map gives each modality its due, and how much of it lies in the lesion at all."""
+"""Whether a multi-modal map reflects the importance of the modalities, and how much of it lies in the lesion."""
 
 import math
 
@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from heatcheck.core.records import Measured
+from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.grids import require_modalities
 from heatcheck.metrics.modality.msfi import ByModality, ModalitySums
 from heatcheck.metrics.registry import Needs, study_metric
 from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
@@ -15,7 +17,7 @@ SAME_IMPORTANCE = "every modality has the same importance"
 UNKNOWN_IMPORTANCE = "the modalities' importance is not known"
 SAME_SUMS = "the map gives every modality the same"
 NO_MAP_HERE = "the map is 0 in this modality"
-ROUNDING = 1e-6  # of the median: values this near are equal to it
+ROUNDING = 1e-6  # relative to the median: values this near count as equal to it
 _JIN = "Jin et al. 2021, arXiv:2107.05047"
 study_metric(
     "mi_correlation",
@@ -64,22 +66,23 @@ study_metric(
 
 
 def mi_correlation(importance: ByModality, sums: ByModality) -> Measured:
-    """Kendall's τ-b of the modalities' importance and their share of the map; NaN where one of them is constant.
+    """Kendall's τ-b of the modalities' importance and their share of the map; NaN if either is constant.
 
     (concordant − discordant pairs) / √(pairs untied in one × pairs untied in the other).
     """
     if np.isnan(importance).any():
         return undefined(UNKNOWN_IMPORTANCE)
-    one, other = (np.sign(values[:, None] - values)[np.triu_indices(len(values), 1)] for values in (importance, sums))
-    if not one.any():
+    # the sign of the difference of each pair, 0 for ties: products of signs count concordant less discordant pairs
+    x, y = (np.sign(values[:, None] - values)[np.triu_indices(len(values), 1)] for values in (importance, sums))
+    if not x.any():
         return undefined(SAME_IMPORTANCE)
-    if not other.any():
+    if not y.any():
         return undefined(SAME_SUMS if sums.any() else NO_RELEVANCE)
-    return Measured(float(one @ other) / math.sqrt(float(one @ one) * float(other @ other)))
+    return Measured(float(x @ y) / math.sqrt(float(x @ x) * float(y @ y)))
 
 
 def lesion_share(sums: ByModality, inside: ByModality) -> Measured:
-    """The map inside the masks over all of it; NaN for a map that is 0 everywhere."""
+    """The share of the map that lies inside the masks; NaN for a map that is 0 everywhere."""
     total = float(sums.sum())
     return Measured(float(inside.sum()) / total) if total > 0 else undefined(NO_RELEVANCE)
 
@@ -87,7 +90,7 @@ def lesion_share(sums: ByModality, inside: ByModality) -> Measured:
 def modality_sum(sums: ByModality) -> tuple[Measured, ...]:
     """The share of the map that lies in each modality; NaN for a map that is 0 everywhere."""
     total = float(sums.sum())
-    return tuple(Measured(float(own) / total) if total > 0 else undefined(NO_RELEVANCE) for own in sums)
+    return tuple(Measured(float(part) / total) if total > 0 else undefined(NO_RELEVANCE) for part in sums)
 
 
 def inside_share(sums: ByModality, inside: ByModality) -> tuple[Measured, ...]:
@@ -97,32 +100,31 @@ def inside_share(sums: ByModality, inside: ByModality) -> tuple[Measured, ...]:
 
 
 def median_iou(values: Float[np.ndarray, "channel *space"], masks: Bool[np.ndarray, "modality *space"]) -> Measured:
-    """Intersection over union of the masks and where the map is at or above the median of its positive values.
+    """Intersection over union of the masks and the region at or above the median of the map's positive values.
 
-    All modalities together; a single channel stands for all of them. At the median, too, for a map of one value, such
-    as the mask itself, would have no region otherwise; what rounding sets apart from the median is at it. A map that is
-    0 everywhere scores 0. NaN where no mask has a voxel.
+    All modalities together; a single channel serves all of them. The region includes the median itself, up to rounding:
+    otherwise a map with one positive value, such as the mask, would have no region. A map that is 0 everywhere scores
+    0. NaN if all masks are empty.
     """
-    if values.shape[1:] != masks.shape[1:] or len(values) not in {1, len(masks)}:
-        raise ValueError(f"map and lesions must share one grid, got {values.shape} and {masks.shape}")
-    lesion = int(np.count_nonzero(masks))
+    require_modalities(values, masks)
+    lesion = pixels_in(masks)
     if not lesion:
         return undefined(NO_TRUTH)
     positive = values[values > 0]
     if not len(positive):
         return Measured(0.0)
     region = values >= float(np.median(positive)) * (1 - ROUNDING)
-    shared = int(np.count_nonzero(region & masks))
-    drawn = int(np.count_nonzero(region)) * (len(masks) // len(values))
-    return Measured(shared / (lesion + drawn - shared))
+    shared = pixels_in(region & masks)
+    region_size = pixels_in(region) * (len(masks) // len(values))  # a single channel counts once per modality
+    return Measured(shared / (lesion + region_size - shared))
 
 
 def uniform_sums(head: Bool[np.ndarray, "*space"], masks: Bool[np.ndarray, "modality *space"]) -> ModalitySums:
-    """The sums of the floor: a map that is 1 on the whole head, in every modality.
+    """The sums of the floor: a map that is 1 on the whole head in every modality.
 
-    The head may be one for all modalities or one each.
+    There may be one head for all modalities or one per modality.
     """
     heads = np.broadcast_to(head, masks.shape)
-    sums = [np.count_nonzero(own) for own in heads]
-    inside = [np.count_nonzero(own & mask) for own, mask in zip(heads, masks, strict=True)]
+    sums = [pixels_in(in_head) for in_head in heads]
+    inside = [pixels_in(in_head & mask) for in_head, mask in zip(heads, masks, strict=True)]
     return ModalitySums(np.array(sums, float), np.array(inside, float))

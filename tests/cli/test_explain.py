@@ -228,10 +228,10 @@ def test_settings_are_taken_from_the_command_line(heatcheck, film, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("window=3", "should read METHOD.SETTING=VALUE"),
+        ("window=3", "must be METHOD.SETTING=VALUE"),
         ("lime.samples=3", "lime, which is not among the methods"),
         ("grad_cam.layr=x", "unknown setting 'layr'"),
-        ("grad_cam.layer=[", "cannot be read"),
+        ("grad_cam.layer=[", "is not valid YAML"),
         ("grad_cam.layer=features.nowhere", "no layer 'features.nowhere'"),
     ],
 )

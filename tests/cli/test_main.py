@@ -9,6 +9,7 @@ import yaml
 
 from heatcheck import __version__
 from heatcheck.cli.list_parts import Kind
+from heatcheck.cli.main import app
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS
@@ -39,7 +40,7 @@ def test_version(heatcheck):
     assert heatcheck("--version") == (0, f"heatcheck {__version__}\n", "")
 
 
-@pytest.mark.parametrize("verb", ["demo", "explain", "preflight", "run", "report", "compare", "init", "list", "train"])
+@pytest.mark.parametrize("verb", [command.name for command in app.registered_commands])
 def test_every_verb_has_help_with_an_example(heatcheck, verb):
     code, out, _ = heatcheck(verb, "--help")
     assert code == 0

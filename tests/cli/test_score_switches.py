@@ -72,7 +72,7 @@ def _width(files: Files) -> float:
 
 
 @pytest.mark.parametrize(
-    ("switch", "problem"), [("ties", "NAME=recommended"), ("tyes=chexlocalize", "did you mean 'ties'")]
+    ("switch", "problem"), [("ties", "RULE=recommended"), ("tyes=chexlocalize", "did you mean 'ties'")]
 )
 def test_switches_that_do_not_exist_are_one_line(heatcheck, files, switch, problem) -> None:
     code, _, error = heatcheck("score", *files.flags("--switch", switch), "-q")

@@ -1,1 +1,1 @@
-"""The command line: one file a verb, each parses, calls one function and prints."""
+"""The command line: one file per verb, which parses its arguments, calls one function and prints the result."""

@@ -1,4 +1,4 @@
-"""`heatcheck compare`: two runs side by side."""
+"""`heatcheck compare`: how two runs differ."""
 
 import json
 from dataclasses import asdict
@@ -9,12 +9,7 @@ import typer
 
 from heatcheck.cli.options import AsJson, Debug
 
-MOST = 1000  # columns of a table
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("compare", epilog="Example: heatcheck compare my-run other-run")(compare)
+_WIDEST = 1000  # characters per line of a table
 
 
 def compare(
@@ -23,7 +18,7 @@ def compare(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Say how two runs differ: their specs, and each method's scores on the cases both have."""
+    """Compare two runs: their specs, and the scores of each method on the cases that both have."""
     from heatcheck.running.compare import compare_runs
 
     comparison = compare_runs(first, second)
@@ -48,5 +43,5 @@ def compare(
         table.add_row(
             row.metric, row.finding, row.method, *values, f"{row.difference:+.3f}", interval, str(row.n_cases)
         )
-    whole = Measurement.get(console, console.options.update(width=MOST), table).maximum
-    Console(width=max(console.width, whole)).print(table)  # a long line is better than a cut name
+    needed = Measurement.get(console, console.options.update(width=_WIDEST), table).maximum
+    Console(width=max(console.width, needed)).print(table)  # a long line is better than a truncated name

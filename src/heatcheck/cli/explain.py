@@ -1,4 +1,4 @@
-"""`heatcheck explain`: maps of single images."""
+"""`heatcheck explain`: heat maps of single images."""
 
 import math
 from pathlib import Path
@@ -6,109 +6,94 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heatcheck.cli.options import Debug, Device, Quiet, TrustCode
+from heatcheck.cli.options import MODEL_HELP, Contract, Debug, Device, Quiet, TrustCode
+from heatcheck.cli.stopping import stoppable
+from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
     from heatcheck.explaining.image_files import ExplainedFiles
 
-_EXAMPLE = (
-    "Example: heatcheck explain film.png --out explained. "
-    "Your own: heatcheck explain scan.dcm --model python:my_model:make_model --contract my_model.yaml --trust-code"
-)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("explain", epilog=_EXAMPLE)(explain)
-
 
 def explain(
-    images: Annotated[list[Path], typer.Argument(help="PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI files.")],
-    model: Annotated[
-        str, typer.Option(help="A name (heatcheck list models), or python:package.module:factory.")
-    ] = "phantom_chest_densenet",
-    weights: Annotated[Path | None, typer.Option(help="The model's weights: .safetensors, .pt or .pth.")] = None,
-    contract: Annotated[
-        Path | None, typer.Option(help="YAML: outputs, size, channels, mean, std, activation of the model.")
+    images: Annotated[list[Path], typer.Argument(help="Image files: PNG, JPEG, TIFF, BMP, .npy, DICOM or NIfTI.")],
+    model: Annotated[str, typer.Option(help=MODEL_HELP)] = "phantom_chest_densenet",
+    weights: Annotated[
+        Path | None, typer.Option(help="File with the model's weights: .safetensors, .pt or .pth.")
     ] = None,
+    contract: Contract = None,
     methods: Annotated[
-        str, typer.Option(help="Names with commas between them (heatcheck list methods).")
+        str, typer.Option(help="Methods, separated by commas (heatcheck list methods).")
     ] = "grad_cam,integrated_gradients,occlusion",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, such as grad_cam.layer=features.3; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", help="METHOD.SETTING=VALUE, such as grad_cam.layer=features.3; may be repeated."),
     ] = None,
     findings: Annotated[
         str | None,
         typer.Option(
             "--findings",
             "--targets",
-            help="Outputs by name or number with commas between them, or `all`. Default: those with a probability of "
-            "0.5 or more, else the most probable.",
+            help="Outputs of the model to explain, by name or number, separated by commas, or `all`. Default: those "
+            "with a probability of at least 0.5, else the most probable one.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("explained"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the maps.")] = Path("explained"),
     value_range: Annotated[
-        tuple[float, float] | None, typer.Option("--range", help="The stored values that mean 0 and 1.")
+        tuple[float, float] | None,
+        typer.Option("--range", help="The stored values that stand for black (0) and white (1)."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     device: Device = "cpu",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")] = False,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Make maps of single images: an overlay (.png) and the values (.npz) a method, and .nii.gz maps of NIfTI images.
+    """Make heat maps of single images: for each method an overlay (.png) and values (.npz, for NIfTI also .nii.gz).
 
     Without --model, the classifier of the built-in chest films is used.
     """
-    from heatcheck.core.errors import InputError
     from heatcheck.explaining.image_files import Order, explain_files
     from heatcheck.explaining.named_model import NamedModel, load_named
     from heatcheck.running.progress import watching
 
     if value_range is not None and not value_range[0] < value_range[1]:
-        raise InputError("--range needs two numbers, the lower first")
+        raise InputError(f"--range needs two numbers, the lower first, got {value_range[0]:g} {value_range[1]:g}")
     names = tuple(_split(findings)) if findings is not None else ()
     if findings is not None and not names:
-        raise InputError("--findings names nothing; name outputs with commas between them, or leave it out")
+        raise InputError("--findings names nothing; give outputs separated by commas, or leave it out")
     order = Order(
         tuple(images), tuple(_split(methods)), _settings(settings or []), names, out, seed, value_range, overwrite
     )
-    try:
-        with watching(quiet=quiet) as watcher:
-            classifier = load_named(NamedModel(model, weights, contract, device, trust_code))
-            explained = explain_files(classifier, order, watcher)
-    except KeyboardInterrupt:
-        typer.echo(f"\nStopped. Images that were finished lie in {out}; no file is half-written.", err=True)
-        raise typer.Exit(130) from None
+    with stoppable(f"Maps of finished images are in {out}; no file is half-written."), watching(quiet=quiet) as watcher:
+        classifier = load_named(NamedModel(model, weights, contract, device, trust_code))
+        explained = explain_files(classifier, order, watcher)
     if not quiet:
-        _show(explained)
+        _print_table(explained)
 
 
 def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """The settings by method, each value read as a spec's would be."""
+    """The settings by method; values are read as YAML, as in a spec."""
     import yaml
 
-    from heatcheck.core.errors import InputError
-
-    found: dict[str, dict[str, Any]] = {}
+    by_method: dict[str, dict[str, Any]] = {}
     for text in texts:
-        place, equals, value = text.partition("=")
-        method, dot, key = place.partition(".")
-        if not (equals and dot and method and key):
-            raise InputError(f"--set {text} should read METHOD.SETTING=VALUE, such as occlusion.window=30")
+        name, equals, value = text.partition("=")
+        method, dot, setting = name.partition(".")
+        if not (equals and dot and method and setting):
+            raise InputError(f"--set must be METHOD.SETTING=VALUE, such as occlusion.window=30, got {text!r}")
         try:
-            found.setdefault(method.strip(), {})[key.strip()] = yaml.safe_load(value)
+            by_method.setdefault(method.strip(), {})[setting.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise InputError(f"--set {text}: the value cannot be read; write it as in a spec") from error
-    return found
+            raise InputError(f"the value of --set {text} is not valid YAML; write it as in a spec") from error
+    return by_method
 
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
-def _show(explained: "ExplainedFiles") -> None:
+def _print_table(explained: "ExplainedFiles") -> None:
     from rich.console import Console
     from rich.table import Table
 

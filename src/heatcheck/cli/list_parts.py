@@ -1,4 +1,4 @@
-"""`heatcheck list`: what can be named in a spec."""
+"""`heatcheck list`: what a spec can name."""
 
 import json
 from collections.abc import Callable
@@ -25,15 +25,10 @@ class Kind(StrEnum):
     SPECS = "specs"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("list", epilog="Example: heatcheck list methods")(list_parts)
-
-
 def list_parts(
     kind: Annotated[Kind, typer.Argument(help="What to list.")], as_json: AsJson = False, debug: Debug = False
 ) -> None:
-    """List what a spec can name, with what is worth knowing about each."""
+    """List the methods, metrics, sources and other parts that a spec can name, with a short description of each."""
     rows = rows_of(kind)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -45,7 +40,9 @@ def list_parts(
     console = Console(highlight=False)
     for row in rows:
         facts = [
-            f"{_plainly(name)}{value}" for name, value in row.items() if name not in _LONG and name != "name" and value
+            f"{_PREFIXES.get(name, '')}{value}"
+            for name, value in row.items()
+            if name not in _LONG and name != "name" and value
         ]
         console.print(Text.assemble((str(row["name"]), "bold"), "  ", ("  ".join(facts), "dim")), soft_wrap=True)
         for name in _LONG:
@@ -53,23 +50,8 @@ def list_parts(
                 console.print(Padding(Text(str(row[name])), (0, 0, 0, 4)))
 
 
-def _plainly(name: str) -> str:
-    """What stands before a fact that does not explain itself."""
-    return {
-        "forward_passes": "forward passes: ",
-        "differentiable": "differentiable: ",
-        "needs": "needs ",
-        "models": "models: ",
-        "size": "size: ",
-        "smallest": "smallest side: ",
-        "weights": "weights: ",
-        "written": "written ",
-        "settings": "settings: ",
-    }.get(name, "")
-
-
 def rows_of(kind: Kind) -> Rows:
-    """Everything of that kind, a row each, read from its registry."""
+    """One row for each registered part of that kind."""
     return _READERS[kind]()
 
 
@@ -126,7 +108,7 @@ def _triggers() -> Rows:
 def _models() -> Rows:
     from heatcheck.models import MODELS
 
-    own = {"family": "any", "size": "any", "smallest": "any", "weights": "yours"}
+    yours = {"family": "any", "size": "any", "smallest": "any", "weights": "yours"}
     return [
         {
             "name": name,
@@ -137,7 +119,7 @@ def _models() -> Rows:
             "summary": facts.summary,
         }
         for name, facts in MODELS.items()
-    ] + [{"name": "python:package.module:factory", **own, "summary": "Your own network (--trust-code)"}]
+    ] + [{"name": "python:package.module:factory", **yours, "summary": "Your own network (--trust-code)"}]
 
 
 def _studies() -> Rows:
@@ -156,7 +138,7 @@ def _specs() -> Rows:
 
 
 def _spec_facts(name: str) -> dict[str, str]:
-    """Its study and title; for a broken spec, which another package may ship, what is wrong with it."""
+    """The study and title of a spec; the error if it is invalid, as one shipped by another package may be."""
     from heatcheck.runs.spec import read_spec
 
     try:
@@ -166,7 +148,18 @@ def _spec_facts(name: str) -> dict[str, str]:
     return {"study": envelope.study, "title": envelope.title}
 
 
-_LONG = ("question", "summary", "title")  # the facts that get a line of their own
+_LONG = ("question", "summary", "title")  # facts printed on a line of their own
+_PREFIXES = {  # for facts that need a word of explanation
+    "forward_passes": "forward passes: ",
+    "differentiable": "differentiable: ",
+    "needs": "needs ",
+    "models": "models: ",
+    "size": "size: ",
+    "smallest": "smallest side: ",
+    "weights": "weights: ",
+    "written": "written ",
+    "settings": "settings: ",
+}
 _READERS: dict[Kind, Callable[[], Rows]] = {
     Kind.METHODS: _methods,
     Kind.METRICS: _metrics,

@@ -13,45 +13,81 @@ from heatcheck.cli import compare, demo, explain, init, list_parts, preflight, r
 from heatcheck.core.errors import HeatcheckError, HeatcheckWarning
 from heatcheck.core.waiting import wait_briefly
 
-_PYTHONS_OWN = warnings.formatwarning
+_PYTHON_FORMAT = warnings.formatwarning
+_VERBS = (  # in the order of the help page, each with an example
+    ("demo", demo.demo, "heatcheck demo --out my-demo"),
+    (
+        "explain",
+        explain.explain,
+        (
+            "heatcheck explain film.png --out explained\n\nWith your own model: heatcheck explain scan.dcm "
+            "--model python:my_model:make_model --contract my_model.yaml --trust-code"
+        ),
+    ),
+    (
+        "preflight",
+        preflight.preflight,
+        (
+            "heatcheck preflight phantom_chest_densenet\n\nWith your own model: heatcheck preflight "
+            "python:my_model:make_model --trust-code --size 224 --channels 3"
+        ),
+    ),
+    ("run", run.run, "heatcheck run localization-demo --out my-run"),
+    (
+        "score",
+        score.score,
+        "heatcheck score --maps maps --truth gt_annotations.json --human hb_annotations.json --out scores",
+    ),
+    ("tune", tune.tune, "heatcheck tune --maps val_maps --truth gt_annotations_val.json --out tuning"),
+    ("report", report.report, "heatcheck report my-run"),
+    (
+        "rate",
+        rate.rate,
+        "heatcheck rate my-run --sheet ratings.csv\n\nThen fill in the sheet, and: heatcheck rate my-run ratings.csv",
+    ),
+    ("compare", compare.compare, "heatcheck compare my-run other-run"),
+    ("init", init.init, "heatcheck init my-study.yaml"),
+    ("list", list_parts.list_parts, "heatcheck list methods"),
+    ("train", train.train, "heatcheck train phantom-chest --out my-training"),
+)
 app = typer.Typer(
-    help="Tests whether the heat maps of a medical-image classifier deserve trust.",
+    help="Test whether the heat maps of a medical-image classifier can be trusted.",
     epilog="Start with: heatcheck demo --out my-demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, explain, preflight, run, score, tune, report, rate, compare, init, list_parts, train):
-    verb.add_to(app)
+for verb, command, example in _VERBS:
+    app.command(verb, epilog=f"Example: {example}")(command)
 
 
-def _version(value: bool) -> None:
-    if value:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"heatcheck {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _top(
+def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Tests whether the heat maps of a medical-image classifier deserve trust."""
+    pass
 
 
 def _one_line(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning of ours as the user reads it; any other as Python writes it."""
+    """A warning of heatcheck as one line; any other warning as Python formats it."""
     if issubclass(category, HeatcheckWarning):
         return f"heatcheck: {message}\n"
-    return _PYTHONS_OWN(message, category, filename, lineno, line)
+    return _PYTHON_FORMAT(message, category, filename, lineno, line)
 
 
 def main() -> None:
-    """Run the command; whatever the user can mend is one line on stderr and exit code 2."""
+    """Run the command; an error that the user can fix is one line on stderr and exit code 2."""
     debug = "--debug" in sys.argv
     wait_briefly()
     warnings.formatwarning = _one_line

@@ -6,34 +6,43 @@ from typing import Annotated, Literal
 import typer
 
 Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder of the run; the same command continues an unfinished one.")
+    Path, typer.Option("--out", "-o", help="Folder for the results; the same command continues an unfinished run.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps …")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")]
-Workers = Annotated[int, typer.Option(min=1, help="How many cases are read ahead.")]
-Seed = Annotated[int | None, typer.Option(help="Instead of the spec's seed.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps …")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use only this many cases, the first ones.")]
+Workers = Annotated[int, typer.Option(min=1, help="Number of cases to read in parallel.")]
+Seed = Annotated[int | None, typer.Option(help="Random seed, instead of the one in the spec.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither progress nor summary.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 TrustCode = Annotated[
-    bool, typer.Option("--trust-code", help="Allow models of the form python:package.module:factory.")
+    bool,
+    typer.Option("--trust-code", help="Allow models that are your own Python code: python:package.module:factory."),
 ]
 Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids by salted hashes.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MODEL_HELP = "A model of `heatcheck list models`, or your own as python:package.module:factory."
+Contract = Annotated[
+    Path | None,
+    typer.Option(help="YAML file that describes the model: outputs, size, channels, mean, std and activation."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Maps = Annotated[
     list[str],
     typer.Option(
-        help="Folder of maps, <image>_<finding>_map.pkl (or .npz, .npy); NAME=FOLDER names the method, may be repeated."
+        help="Folder of maps named <image>_<finding>_map.pkl (or .npz, .npy). NAME=FOLDER also names their method; "
+        "repeat the option for several methods."
     ),
 ]
 Truth = Annotated[
     Path,
-    typer.Option(help="What the experts marked: outlines or masks as JSON, boxes as CSV or COCO, or a folder of PNGs."),
+    typer.Option(help="The experts' marks: outlines or masks as JSON, boxes as CSV or COCO, or a folder of PNG masks."),
 ]
-Labels = Annotated[Path | None, typer.Option(help="CSV with an image column (or CheXpert's Path) and one per finding.")]
+Labels = Annotated[
+    Path | None, typer.Option(help="CSV of labels: an image column (or CheXpert's Path) and one column per finding.")
+]
 Preset = Annotated[
     Literal["recommended", "chexlocalize"],
-    typer.Option(help="recommended: without the benchmark's flaws; chexlocalize: exactly as the benchmark."),
+    typer.Option(help="recommended: without the flaws of the benchmark; chexlocalize: exactly as the benchmark."),
 ]
 AllowMissing = Annotated[
-    bool, typer.Option("--allow-missing", help="Count findings without a map instead of stopping.")
+    bool, typer.Option("--allow-missing", help="Count findings without a map and continue, instead of stopping.")
 ]

@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from heatcheck.running.study import RunOptions
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("run", epilog="Example: heatcheck run localization-demo --out my-run")(run)
-
-
 def run(
     spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped spec (heatcheck list specs).")],
     out: Out,
@@ -29,14 +24,14 @@ def run(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Carry out a study, or continue one that was interrupted, and write its report."""
+    """Carry out a study and write its report, or continue a study that was interrupted."""
     from heatcheck.running.study import RunOptions
 
     run_and_report(spec, out, RunOptions(device, limit, workers, seed, trust_code, pseudonymise), quiet=quiet)
 
 
 def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) -> None:
-    """Run the study and say where its report lies; exit code 3 when cases failed."""
+    """Run the study and print the path of its report; exit code 3 if cases failed."""
     from heatcheck.running.progress import watching
     from heatcheck.running.run import run_study
 
@@ -44,15 +39,15 @@ def run_and_report(spec: str, out: Path, options: "RunOptions", *, quiet: bool) 
         outcome = run_study(spec, out, options, watcher)
     if not quiet:
         typer.echo(f"Report: {outcome.report}")
-    tell_failures(outcome.n_failed, outcome.n_cases)
+    exit_on_failures(outcome.n_failed, outcome.n_cases)
 
 
-def tell_failures(n_failed: int, n_cases: int) -> None:
-    """Nothing, or how many cases failed, and exit code 3."""
+def exit_on_failures(n_failed: int, n_cases: int) -> None:
+    """If cases failed, print how many and exit with code 3."""
     if n_failed:
         typer.echo(
-            f"heatcheck: {n_failed} of {n_cases} cases failed; the report names each with its reason. "
-            "After mending them use another --out",
+            f"heatcheck: {n_failed} of {n_cases} cases failed; the report lists them with their reasons. "
+            "Fix them and run again with a new --out",
             err=True,
         )
         raise typer.Exit(3)

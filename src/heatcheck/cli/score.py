@@ -1,4 +1,4 @@
-"""`heatcheck score`: grade maps that were made elsewhere."""
+"""`heatcheck score`: score maps that were made elsewhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,101 +14,102 @@ if TYPE_CHECKING:
     from heatcheck.studies.localization.from_files.score import Scored
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    example = (
-        "Example: heatcheck score --maps maps --truth gt_annotations.json --human hb_annotations.json --out scores"
-    )
-    app.command("score", epilog=example)(score)
-
-
-def score(  # each flag is one thing a user may give
+def score(
     maps: Maps,
     truth: Truth,
     out: Out,
-    human: Annotated[Path | None, typer.Option(help="What readers marked, in any form that --truth may have.")] = None,
+    human: Annotated[
+        Path | None, typer.Option(help="Marks of human readers to compare with, in any format of --truth.")
+    ] = None,
     human_points: Annotated[
         Path | None,
-        typer.Option(help="JSON with the points readers found most telling, as x and y by image and finding."),
+        typer.Option(help="JSON with the readers' most representative points: x and y by image and finding."),
     ] = None,
     labels: Labels = None,
     preset: Preset = "recommended",
     threshold: Annotated[
-        str, typer.Option(help="otsu, a number between 0 and 1, or tuning_results.csv of `heatcheck tune`.")
+        str,
+        typer.Option(
+            help="Threshold of a map: otsu, a number between 0 and 1, or tuning_results.csv of `heatcheck tune`."
+        ),
     ] = "otsu",
     probability_cutoffs: Annotated[
         Path | None,
-        typer.Option(help="probability_tuning_results.csv of `heatcheck tune`: below its cutoff a region is empty."),
+        typer.Option(
+            help="probability_tuning_results.csv of `heatcheck tune`: regions of cases below the cutoff are emptied."
+        ),
     ] = None,
     smooth: Annotated[
         str,
         typer.Option(
-            help="Smooth maps before Otsu: a fraction of the image's side (pixels with chexlocalize), or "
+            help="Smoothing of maps before Otsu: a fraction of the image's side (pixels with chexlocalize), or "
             "smoothing_results.csv of `heatcheck tune`."
         ),
     ] = "0",
     slice_: Annotated[
         Literal["true-positive", "full"],
-        typer.Option("--slice", help="Overlap on images with the finding, or on all images."),
+        typer.Option(
+            "--slice", help="Compute overlap on images with the finding (true-positive) or on all images (full)."
+        ),
     ] = "true-positive",
     switch: Annotated[
         list[str] | None,
-        typer.Option(help="One rule as the other preset has it, e.g. ties=chexlocalize; may be repeated."),
+        typer.Option(help="RULE=PRESET takes one rule from the other preset, e.g. ties=chexlocalize; may be repeated."),
     ] = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 2,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Score maps against what experts marked, without a model, and write a report."""
+    """Score maps against the marks of experts, without a model, and write a report."""
     from heatcheck.running.progress import watching
     from heatcheck.scoring.presets import rules_with
     from heatcheck.studies.localization.from_files.inputs import ScoreFiles
     from heatcheck.studies.localization.from_files.score import ScoreOptions, score_maps, summary_lines
     from heatcheck.studies.localization.from_files.settings import region_settings
 
-    set_to = switches(switch or [])
-    given = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, set_to)
-    settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, set_to))
+    switched = switches(switch or [])
+    files = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, switched)
+    settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, switched))
     with continuable(), watching(quiet=quiet) as watcher:
-        scored = score_maps(given, settings, out, ScoreOptions(workers), watcher)
+        scored = score_maps(files, settings, out, ScoreOptions(workers), watcher)
     if not quiet:
         for line in summary_lines(scored, slice_, preset):
             typer.echo(line)
-        _say(scored)
+        _print_notes(scored)
 
 
 def folders(maps: list[str]) -> dict[str, Path]:
-    """The folders of maps by the name of their method."""
-    named: dict[str, Path] = {}
+    """The folders of maps by method."""
+    by_method: dict[str, Path] = {}
     for text in maps:
         name, equals, folder = text.partition("=")
         if not equals or Path(text).is_dir():
             name, folder = "maps", text
         if not name or not folder:
-            raise InputError(f"--maps is a folder or NAME=FOLDER, got {text!r}")
-        if name in named:
-            raise InputError(f"two --maps are called {name!r}; name each: --maps grad_cam=… --maps lrp=…")
-        named[name] = Path(folder)
-    return named
+            raise InputError(f"--maps must be a folder or NAME=FOLDER, got {text!r}")
+        if name in by_method:
+            raise InputError(f"two --maps are called {name!r}; give each a name: --maps grad_cam=… --maps lrp=…")
+        by_method[name] = Path(folder)
+    return by_method
 
 
-def switches(given: list[str]) -> "dict[str, PresetName]":
-    """The rules that are set to one preset's or the other's."""
-    found: dict[str, PresetName] = {}
-    for text in given:
-        name, _, to = text.partition("=")
-        match to:
+def switches(texts: list[str]) -> "dict[str, PresetName]":
+    """The preset of each rule that is switched."""
+    preset_of: dict[str, PresetName] = {}
+    for text in texts:
+        rule, _, preset = text.partition("=")
+        match preset:
             case "recommended" | "chexlocalize":
-                found[name] = to
+                preset_of[rule] = preset
             case _:
-                raise InputError(f"--switch is NAME=recommended or NAME=chexlocalize, got {text!r}")
-    return found
+                raise InputError(f"--switch must be RULE=recommended or RULE=chexlocalize, got {text!r}")
+    return preset_of
 
 
-def _say(scored: "Scored") -> None:
+def _print_notes(scored: "Scored") -> None:
     for note in scored.notes:
         typer.echo(f"Note: {note}")
     if scored.files:
-        typer.echo(f"The benchmark's {scored.files} files lie in {scored.report.parent}")
+        typer.echo(f"{scored.files} files in the format of the benchmark: {scored.report.parent}")
     typer.echo(f"Report: {scored.report}")

@@ -1,19 +1,24 @@
-"""What Ctrl-C says."""
+"""What happens on Ctrl-C."""
 
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import typer
 
 
 @contextmanager
-def continuable() -> Iterator[None]:
-    """A block whose work is kept when it is interrupted; the command that continues it is printed."""
+def stoppable(message: str = "") -> Iterator[None]:
+    """A block that Ctrl-C ends with a message and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        again = shlex.join(["heatcheck", *sys.argv[1:]])
-        typer.echo(f"\nStopped. What is finished is kept; continue with:\n  {again}", err=True)
+        typer.echo(f"\nStopped. {message}".rstrip(), err=True)
         raise typer.Exit(130) from None
+
+
+def continuable() -> AbstractContextManager[None]:
+    """A block whose finished work is kept on Ctrl-C; the message shows the command that continues it."""
+    command = shlex.join(["heatcheck", *sys.argv[1:]])
+    return stoppable(f"Finished work is kept; continue with:\n  {command}")

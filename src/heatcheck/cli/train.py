@@ -14,30 +14,29 @@ if TYPE_CHECKING:
 
 
 class Precision(StrEnum):
-    """The arithmetic of a training."""
+    """Number format of a training."""
 
     FULL = "32-true"
     HALF = "16-mixed"
     BFLOAT = "bf16-mixed"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("train", epilog="Example: heatcheck train phantom-chest --out my-training")(train)
-
-
 def train(
-    spec: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped training spec.")],
+    spec: Annotated[
+        str, typer.Argument(help="A YAML file, or the name of a shipped training spec (heatcheck list specs).")
+    ],
     out: Out,
     seed: Seed = None,
     device: Device = "cpu",
-    devices: Annotated[int, typer.Option(min=1, help="How many of them share each batch.")] = 1,
-    precision: Annotated[Precision, typer.Option(help="Mixed precision is faster on GPUs.")] = Precision.FULL,
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices that share each batch.")] = 1,
+    precision: Annotated[
+        Precision, typer.Option(help="Number format; mixed precision is faster on GPUs.")
+    ] = Precision.FULL,
     workers: Workers = 2,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train classifiers, or continue a training, and test the best and their ensemble on unseen cases."""
+    """Train classifiers, or continue a training, and test the best one and the ensemble on new cases."""
     from heatcheck.fitting.train import train as train_networks
     from heatcheck.running.progress import watching
     from heatcheck.runs.spec import read_spec
@@ -47,18 +46,18 @@ def train(
     with continuable(), watching(quiet=quiet) as watcher:
         trained = train_networks(read_spec(spec, seed), out, watcher, machine)
     if not quiet:
-        _print(trained)
+        _print_summary(trained)
 
 
-def _print(trained: "Trained") -> None:
-    together = {result.finding: result.auroc for result in trained.ensemble_results}
+def _print_summary(trained: "Trained") -> None:
+    ensemble_auroc = {result.finding: result.auroc for result in trained.ensemble_results}
     for result in trained.results:
-        more = f"  ensemble {together[result.finding]:.3f}" if together else ""
+        ensemble = f"  ensemble {ensemble_auroc[result.finding]:.3f}" if ensemble_auroc else ""
         typer.echo(
-            f"{result.finding:<28} AUROC {result.auroc:.3f}{more}  ({result.positives} of {result.cases} positive)"
+            f"{result.finding:<28} AUROC {result.auroc:.3f}{ensemble}  ({result.positives} of {result.cases} positive)"
         )
-    more = f"  ensemble {trained.macro_ensemble_auroc:.3f}" if together else ""
-    typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}{more}")
+    ensemble = f"  ensemble {trained.macro_ensemble_auroc:.3f}" if ensemble_auroc else ""
+    typer.echo(f"{'Mean over findings':<28} AUROC {trained.macro_auroc:.3f}{ensemble}")
     if not math.isnan(trained.accuracy):
         typer.echo(f"{'Accuracy':<28}       {trained.accuracy:.3f}")
     typer.echo(f"Weights: {trained.weights}")

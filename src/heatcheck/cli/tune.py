@@ -8,12 +8,6 @@ import typer
 from heatcheck.cli.options import AllowMissing, AsJson, Debug, Labels, Maps, Preset, Quiet, Truth, Workers
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    example = "Example: heatcheck tune --maps val_maps --truth gt_annotations_val.json --out tuning"
-    app.command("tune", epilog=example)(tune)
-
-
 def tune(
     maps: Maps,
     truth: Truth,
@@ -22,7 +16,7 @@ def tune(
     preset: Preset = "recommended",
     smooth: Annotated[
         list[float] | None,
-        typer.Option(help="Smoothing to try, too: a fraction of the image's side; may be repeated."),
+        typer.Option(help="Also try this smoothing, as a fraction of the image's side; may be repeated."),
     ] = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 2,
@@ -30,9 +24,9 @@ def tune(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Find the map threshold and the probability cutoff of each finding that serve best, on validation maps.
+    """Find the best map threshold and probability cutoff of each finding on validation maps.
 
-    Give the tables to `heatcheck score` on OTHER patients: --threshold tuning_results.csv and
+    Use the tables to score maps of OTHER patients: heatcheck score --threshold tuning_results.csv
     --probability-cutoffs probability_tuning_results.csv.
     """
     import json
@@ -43,9 +37,9 @@ def tune(
     from heatcheck.studies.localization.from_files.inputs import ScoreFiles
     from heatcheck.studies.localization.from_files.tune import tune as tune_maps
 
-    given = ScoreFiles(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
+    files = ScoreFiles(folders(maps), truth, labels=labels, preset=preset, allow_missing=allow_missing)
     with watching(quiet=quiet or as_json) as watcher:
-        tuned = tune_maps(given, out, tuple(smooth or ()), watcher, workers)
+        tuned = tune_maps(files, out, tuple(smooth or ()), watcher, workers)
     if as_json:
         typer.echo(json.dumps([asdict(tuning) for tuning in tuned.findings], indent=1))
     elif not quiet:

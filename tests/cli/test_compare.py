@@ -8,11 +8,11 @@ def test_runs_without_a_shared_method_are_told_how_to_name_it(heatcheck, tmp_pat
     for name, maps in (("one", files.maps), ("other", f"grad_cam={files.maps}")):
         code, _, error = heatcheck("score", "--maps", maps, "--truth", files.truth, "--out", tmp_path / name)
         assert code == 0, error
-    code, said, _ = heatcheck("compare", tmp_path / "one", tmp_path / "other")
+    code, out, _ = heatcheck("compare", tmp_path / "one", tmp_path / "other")
     assert code == 0
-    told = " ".join(said.split())
-    assert "The runs share no method (maps; grad_cam); name them alike, e.g. --maps grad_cam=DIR." in told
-    assert "second − first" not in said
-    said = heatcheck("compare", tmp_path / "one", tmp_path / "one")[1]
-    assert "share no method" not in said
-    assert "second − first" in said
+    text = " ".join(out.split())
+    assert "The runs share no method (maps; grad_cam); name them alike, e.g. --maps grad_cam=DIR." in text
+    assert "second − first" not in out
+    out = heatcheck("compare", tmp_path / "one", tmp_path / "one")[1]
+    assert "share no method" not in out
+    assert "second − first" in out

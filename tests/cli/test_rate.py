@@ -40,8 +40,8 @@ def facts(**changed):
 
 def write(path, **changed):
     """A run's folder with MSFI of three methods on eight cases, two of them in the gallery."""
-    at = condition(fold=1, importance="lesion", weights="positive")
-    scores = tuple(Score(case, f"p{case}", "HGG", method, "net", "msfi", float(MSFI[n, m]), at)
+    rated_under = condition(fold=1, importance="lesion", weights="positive")
+    scores = tuple(Score(case, f"p{case}", "HGG", method, "net", "msfi", float(MSFI[n, m]), rated_under)
                    for n, case in enumerate(CASES) for m, method in enumerate(METHODS))  # fmt: skip
     with RunFolder.locked(path, {"seed": 3}, facts(**changed)) as folder:
         cases = (*(CaseRecord(case, f"p{case}", "ok") for case in CASES), CaseRecord(FAILED, "p", "failed"))
@@ -86,24 +86,24 @@ def estimates(run):
 def test_sheet_is_filled_in_and_read_back(heatcheck, run, tmp_path):
     gallery_of(run)
     sheet = tmp_path / "sheet.csv"
-    code, said, _ = heatcheck("rate", run, "--sheet", sheet)
+    code, out, _ = heatcheck("rate", run, "--sheet", sheet)
     assert code == 0
-    assert f"6 maps to rate: {sheet}" in said
+    assert f"6 maps to rate: {sheet}" in out
     (run / "gallery" / "index.json").unlink()  # its pictures are not drawn here
     lines = sheet.read_text().splitlines()
     filled = [lines[0], *(f"anna{line[:-2]},{10 * n},ok" for n, line in enumerate(lines[1:]))]
     sheet.write_text("\n".join(filled) + "\n")
-    code, said, _ = heatcheck("rate", run, sheet)
+    code, out, _ = heatcheck("rate", run, sheet)
     assert code == 0
-    assert "6 ratings of 1 reader, 6 with a comment" in said
-    assert "Readers' agreement (alpha): nothing was rated by two readers" in said
+    assert "6 ratings of 1 reader, 6 with a comment" in out
+    assert "Readers' agreement (alpha): nothing was rated by two readers" in out
 
 
 def test_ratings_are_added_estimated_and_reported(heatcheck, run, tmp_path):
-    code, said, _ = heatcheck("rate", run, rated(tmp_path / "given.csv"))
+    code, out, _ = heatcheck("rate", run, rated(tmp_path / "given.csv"))
     assert code == 0
-    assert "48 ratings of 2 readers, 2 with a comment" in said
-    assert "Rating and MSFI (Spearman): 0.9" in said
+    assert "48 ratings of 2 readers, 2 with a comment" in out
+    assert "Rating and MSFI (Spearman): 0.9" in out
     assert (run / "report.html").exists()
     assert json.loads((run / "run.json").read_text())["ratings"] == {"readers": 2, "rows": 48, "comments": 2}
     assert len((run / "ratings.csv").read_text().splitlines()) == 49
@@ -115,8 +115,8 @@ def test_ratings_are_added_estimated_and_reported(heatcheck, run, tmp_path):
 def test_ratings_given_again_take_the_place_of_the_first(heatcheck, run, tmp_path):
     heatcheck("rate", run, rated(tmp_path / "first.csv"), "-q")
     before = len(estimates(run))
-    code, said, _ = heatcheck("rate", run, rated(tmp_path / "second.csv", readers=("carl",)), "-q")
-    assert (code, said) == (0, "")
+    code, out, _ = heatcheck("rate", run, rated(tmp_path / "second.csv", readers=("carl",)), "-q")
+    assert (code, out) == (0, "")
     assert len(estimates(run)) == before
     assert json.loads((run / "run.json").read_text())["ratings"]["readers"] == 1
 
@@ -124,37 +124,37 @@ def test_ratings_given_again_take_the_place_of_the_first(heatcheck, run, tmp_pat
 def test_ratings_of_a_case_that_failed_are_left_out(heatcheck, run, tmp_path):
     table = rated(tmp_path / "given.csv")
     table.write_text(f"{table.read_text()}anna,{FAILED},lime,50,\n")
-    code, said, _ = heatcheck("rate", run, table)
+    code, error, _ = heatcheck("rate", run, table)
     assert code == 0
-    assert "48 ratings of 2 readers" in said
+    assert "48 ratings of 2 readers" in error
     assert FAILED not in (run / "ratings.csv").read_text()
     table.write_text(f"reader,case,method,rating,comment\nanna,{FAILED},lime,50,\n")
-    code, _, said = heatcheck("rate", run, table)
+    code, _, error = heatcheck("rate", run, table)
     assert code == 2
-    assert "speaks only of cases that failed" in said
+    assert "speaks only of cases that failed" in error
 
 
 def test_bad_line_is_one_sentence_and_changes_nothing(heatcheck, run, tmp_path):
     table = tmp_path / "bad.csv"
     table.write_text("reader,case,method,rating,comment\nanna,c0,gradient,300,\n")
     before = (run / "run.json").read_bytes(), (run / "estimates.parquet").read_bytes()
-    code, _, said = heatcheck("rate", run, table)
+    code, _, error = heatcheck("rate", run, table)
     assert code == 2
-    assert "line 2: the rating must be a number from 0 to 100, got '300'" in said
-    assert len(said.strip().splitlines()) == 1
+    assert "line 2: the rating must be a number from 0 to 100, got '300'" in error
+    assert len(error.strip().splitlines()) == 1
     assert ((run / "run.json").read_bytes(), (run / "estimates.parquet").read_bytes()) == before
     assert not (run / "ratings.csv").exists()
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [({"study": "triggers"}, "only modality runs take ratings"), ({"status": "running"}, "is not finished")],
 )
-def test_other_runs_are_refused(heatcheck, tmp_path, changed, said):
+def test_other_runs_are_refused(heatcheck, tmp_path, changed, message):
     run = write(tmp_path / "other", **changed)
     code, _, error = heatcheck("rate", run, rated(tmp_path / "given.csv"))
     assert code == 2
-    assert said in error
+    assert message in error
 
 
 def test_table_and_sheet_together_or_neither_are_refused(heatcheck, run, tmp_path):
@@ -185,6 +185,6 @@ def test_folder_that_is_no_run_is_refused_and_help_has_an_example(heatcheck, tmp
     code, _, error = heatcheck("rate", tmp_path, rated(tmp_path / "given.csv"))
     assert code == 2
     assert "is not a run folder" in error
-    code, said, _ = heatcheck("rate", "--help")
+    code, out, _ = heatcheck("rate", "--help")
     assert code == 0
-    assert "Example: heatcheck rate my-run --sheet" in " ".join(said.split())
+    assert "Example: heatcheck rate my-run --sheet" in " ".join(out.split())

@@ -43,9 +43,9 @@ def test_the_golden_set_comes_out_as_the_benchmark_wrote_it(heatcheck, golden, t
     expected = golden / "expected"
     flags = [expected / flag if flag.endswith(".csv") else flag for flag in FOLDERS[folder]]
     out = tmp_path / "out"
-    code, said, error = heatcheck("score", *given(golden), "--preset", "chexlocalize", *flags, "--out", out)
+    code, printed, error = heatcheck("score", *given(golden), "--preset", "chexlocalize", *flags, "--out", out)
     assert code == 0, error
-    assert "Report:" in said
+    assert "Report:" in printed
     tables = list((expected / folder).iterdir())
     if folder == "tp":
         tables += [p for p in expected.glob("*.csv") if p.name not in NOT_OF_TP]

@@ -31,7 +31,7 @@ def scores(files: Files, metric: str, method: str = "maps", condition: str = "{}
 
 
 def test_scores_worked_by_hand(heatcheck, files) -> None:
-    code, said, error = heatcheck("score", *files.flags())
+    code, printed, error = heatcheck("score", *files.flags())
     assert code == 0, error
     # 8 × 8 pixels, one row off: 56 in common, 72 in all; the peak lies inside
     iou = scores(files, "iou")
@@ -40,8 +40,8 @@ def test_scores_worked_by_hand(heatcheck, files) -> None:
     assert (scores(files, "hit")["value"] == 1).all()
     full = scores(files, "iou_full")
     assert len(full) == 12  # the truth names one finding only: the other is not scored
-    assert "All findings                 maps         IoU 0.778" in said
-    assert "Maps of Pneumothorax were not scored" in said
+    assert "All findings                 maps         IoU 0.778" in printed
+    assert "Maps of Pneumothorax were not scored" in printed
     assert (files.root / "out" / "report.html").exists()
 
 
@@ -61,9 +61,9 @@ def test_a_deleted_map_is_named_or_counted(heatcheck, files) -> None:
     error = refused(heatcheck, files)
     assert "no map for Edema on p2_study1_view1" in error
     assert "--allow-missing" in error
-    code, said, _ = heatcheck("score", *files.flags("--allow-missing"))
+    code, printed, _ = heatcheck("score", *files.flags("--allow-missing"))
     assert code == 0
-    assert "1 marked finding had no map, e.g. Edema on p2_study1_view1." in said
+    assert "1 marked finding had no map, e.g. Edema on p2_study1_view1." in printed
     missing = scores(files, "iou").set_index("case").loc["p2_study1_view1"]
     assert np.isnan(missing["value"])
     assert missing["reason"] == "no map was given"
@@ -99,10 +99,10 @@ def test_a_malicious_map_is_refused_and_nothing_runs(heatcheck, files) -> None:
 
 def test_a_mended_file_may_use_the_same_folder(heatcheck, files) -> None:
     path = files.map("p5_study1_view2")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
+    content = path.read_bytes()
+    path.write_bytes(content[:-40])
     assert "is not a whole map file" in refused(heatcheck, files)
-    path.write_bytes(whole)
+    path.write_bytes(content)
     assert heatcheck("score", *files.flags(), "-q")[0] == 0
 
 
@@ -141,10 +141,10 @@ def test_impossible_outlines_are_refused(heatcheck, files, polygon, problem) -> 
 
 
 def test_truncated_truth_and_run_lengths_are_refused(heatcheck, files) -> None:
-    whole = files.truth.read_text()
-    files.truth.write_text(whole[: len(whole) // 2])
+    content = files.truth.read_text()
+    files.truth.write_text(content[: len(content) // 2])
     assert "truth.json" in refused(heatcheck, files)
-    masks = {name: {"Edema": {"size": list(SHAPE), "counts": "0"}} for name in json.loads(whole)}
+    masks = {name: {"Edema": {"size": list(SHAPE), "counts": "0"}} for name in json.loads(content)}
     files.truth.write_text(json.dumps(masks))
     assert "truth.json" in refused(heatcheck, files)
 
@@ -155,10 +155,10 @@ def test_readers_of_other_images_are_refused(heatcheck, files) -> None:
     assert "names none of the images" in refused(heatcheck, files, "--human", human)
     some = {name: entry for name, entry in json.loads(files.truth.read_text()).items() if name.startswith("p1")}
     human.write_text(json.dumps({**some, "somebody_else": {"img_size": list(SHAPE), "Edema": [square(2, 2, 5)]}}))
-    code, said, _ = heatcheck("score", *files.flags("--human", human))
+    code, printed, _ = heatcheck("score", *files.flags("--human", human))
     assert code == 0
-    assert "human.json lacks 10 images of the truth." in said
-    assert "human.json names 1 image that the truth does not; they were not used." in said
+    assert "human.json lacks 10 images of the truth." in printed
+    assert "human.json names 1 image that the truth does not; they were not used." in printed
     human_iou = scores(files, "iou", "human")
     assert human_iou["value"].notna().sum() == 2
 
@@ -183,9 +183,9 @@ def test_thresholds_tuned_on_the_same_patients_are_refused_or_warned_about(heatc
     truth = {f"q{name}": entry for name, entry in json.loads(others.truth.read_text()).items()}
     others.truth.write_text(json.dumps(truth))
     assert heatcheck("score", *others.flags(*flags), "-q")[0] == 0
-    code, said, _ = heatcheck("score", *files.flags(*flags, "--preset", "chexlocalize"))
+    code, printed, _ = heatcheck("score", *files.flags(*flags, "--preset", "chexlocalize"))
     assert code == 2  # the tuned table knows one finding only, the benchmark has ten
-    assert not said
+    assert not printed
 
 
 def test_cutoffs_call_cases_negative(heatcheck, files) -> None:
@@ -231,10 +231,10 @@ def test_two_methods_are_scored_side_by_side(heatcheck, files) -> None:
     assert "would run" in error or "holds no array" in error
     shutil.rmtree(second)
     shutil.copytree(files.maps, second)
-    code, said, error = heatcheck("score", *flags, "--out", files.root / "out")
+    code, printed, error = heatcheck("score", *flags, "--out", files.root / "out")
     assert code == 0, error
     assert {"grad_cam", "flat"} <= set(pd.read_parquet(files.root / "out" / "scores.parquet")["method"])
-    assert "flat" in said
+    assert "flat" in printed
     files.rewrite(second / "p0_study1_view1_Edema_map.pkl", prob=0.1)
     shutil.rmtree(files.root / "out")
     code, _, error = heatcheck("score", *flags, "--out", files.root / "out")
@@ -247,7 +247,7 @@ def test_a_stopped_scoring_continues_and_ends_the_same(heatcheck, files, monkeyp
 
     monkeypatch.setattr(score_stage.ScoreStage, "SIZE", 4)
     assert heatcheck("score", *files.flags(), "-q")[0] == 0
-    whole = pd.read_parquet(files.root / "out" / "scores.parquet")
+    uninterrupted = pd.read_parquet(files.root / "out" / "scores.parquet")
     shutil.rmtree(files.root / "out")
     real = score_stage.ScoreStage.work
 
@@ -259,11 +259,11 @@ def test_a_stopped_scoring_continues_and_ends_the_same(heatcheck, files, monkeyp
     monkeypatch.setattr(score_stage.ScoreStage, "work", stopped)
     code, _, _ = heatcheck("score", *files.flags(), "-q")
     assert code not in (0, 2)
-    seen: list[int] = []
-    monkeypatch.setattr(score_stage.ScoreStage, "work", lambda stage, shard: seen.append(shard) or real(stage, shard))
+    sizes: list[int] = []
+    monkeypatch.setattr(score_stage.ScoreStage, "work", lambda stage, shard: sizes.append(shard) or real(stage, shard))
     assert heatcheck("score", *files.flags(), "-q")[0] == 0
-    assert seen == [2]
-    pd.testing.assert_frame_equal(pd.read_parquet(files.root / "out" / "scores.parquet"), whole)
+    assert sizes == [2]
+    pd.testing.assert_frame_equal(pd.read_parquet(files.root / "out" / "scores.parquet"), uninterrupted)
 
 
 def test_the_same_names_below_another_folder_do_not_matter(heatcheck, files) -> None:
@@ -313,9 +313,9 @@ def test_every_folder_of_maps_is_named_once(heatcheck, files) -> None:
 
 
 def test_help_shows_an_example(heatcheck) -> None:
-    code, said, _ = heatcheck("score", "--help")
+    code, printed, _ = heatcheck("score", "--help")
     assert code == 0
-    assert "Example: heatcheck score" in " ".join(said.split())
+    assert "Example: heatcheck score" in " ".join(printed.split())
 
 
 def test_tuned_smoothing_is_read_from_its_table(heatcheck, files) -> None:
@@ -327,15 +327,15 @@ def test_tuned_smoothing_is_read_from_its_table(heatcheck, files) -> None:
     assert heatcheck("score", *files.flags("--smooth", "0.2"), "-q")[0] == 0
     by_number = scores(files, "iou")["value"].to_numpy()
     (files.root / "out").rename(files.root / "number")
-    code, said, error = heatcheck("score", *files.flags("--smooth", table))
+    code, printed, error = heatcheck("score", *files.flags("--smooth", table))
     assert code == 0, error
     assert np.array_equal(scores(files, "iou")["value"].to_numpy(), by_number)
     assert not np.array_equal(by_number, plain)
-    assert "Nobody knows whose maps smoothing_results.csv was tuned on" in said
+    assert "Nobody knows whose maps smoothing_results.csv was tuned on" in printed
 
 
 def test_outlines_that_leave_the_image_are_counted(heatcheck, files) -> None:
     files.change_truth("p3_study1_view1", Edema=[[[20, 4], [90, 4], [90, 12], [20, 12]]])
-    code, said, error = heatcheck("score", *files.flags())
+    code, printed, error = heatcheck("score", *files.flags())
     assert code == 0, error
-    assert "1 outline of the truth went beyond the image, e.g. on p3_study1_view1; cut off there." in said
+    assert "1 outline of the truth went beyond the image, e.g. on p3_study1_view1; cut off there." in printed

@@ -39,16 +39,16 @@ def coco(files: Files, *, sized: bool) -> object:
 
 
 def test_a_truth_without_sizes_learns_them_from_the_maps(heatcheck, files) -> None:
-    found = {}
+    values = {}
     for sized in (True, False):
         path, out = coco(files, sized=sized), files.root / f"out-{sized}"
         flags = ("--maps", files.maps, "--truth", path, "--human", path, "--preset", "chexlocalize", "--out", out, "-q")
         assert heatcheck("score", *flags)[0] == 0
-        found[sized] = out
+        values[sized] = out
     for name in ("area_ratio.csv", "num_instances.csv", "iou_humanbenchmark_summary_results.csv"):
-        one, other = (pd.read_csv(out / name) for out in found.values())
+        one, other = (pd.read_csv(out / name) for out in values.values())
         pd.testing.assert_frame_equal(one, other)
-    assert pd.read_csv(found[False] / "area_ratio.csv")["Edema"].min() > 0
+    assert pd.read_csv(values[False] / "area_ratio.csv")["Edema"].min() > 0
 
 
 def test_the_benchmarks_files_do_not_depend_on_labels(heatcheck, files) -> None:
@@ -82,8 +82,10 @@ def test_a_map_that_was_not_given_has_no_peak(heatcheck, files) -> None:
     assert values["p2_study1_view1", "iou", "{}"] == 0
     assert ("p2_study1_view1", "hit", '{"preset":"chexlocalize"}') not in values.index
     table = pd.read_parquet(files.root / "out" / "estimates.parquet")
-    at = table["condition"] == '{"preset":"chexlocalize"}'
-    ours = table[(table["statistic"] == "mean") & (table["metric"] == "hit") & at & (table["finding"] == "Edema")]
+    benchmark_rows = table["condition"] == '{"preset":"chexlocalize"}'
+    ours = table[
+        (table["statistic"] == "mean") & (table["metric"] == "hit") & benchmark_rows & (table["finding"] == "Edema")
+    ]
     theirs = pd.read_csv(files.root / "out" / "hitmiss_summary_results.csv").set_index("name").loc["Edema", "mean"]
     assert ours["value"].item() == pytest.approx(theirs, abs=1e-3)
 
@@ -97,10 +99,10 @@ def test_report_and_files_draw_from_the_same_images(heatcheck, files) -> None:
     files.truth.write_text(json.dumps(truth))
     run(heatcheck, files, "--preset", "chexlocalize")
     table = pd.read_parquet(files.root / "out" / "estimates.parquet")
-    at = table["condition"] == '{"preset":"chexlocalize"}'
-    row = table[(table["statistic"] == "mean") & (table["metric"] == "iou") & at & (table["finding"] == "Edema")].iloc[
-        0
-    ]
+    benchmark_rows = table["condition"] == '{"preset":"chexlocalize"}'
+    row = table[
+        (table["statistic"] == "mean") & (table["metric"] == "iou") & benchmark_rows & (table["finding"] == "Edema")
+    ].iloc[0]
     theirs = pd.read_csv(files.root / "out" / "iou_summary_results.csv").set_index("name").loc["Edema"]
     expected = (theirs["lower"], theirs["mean"], theirs["upper"])
     assert (row["low"], row["value"], row["high"]) == pytest.approx(expected, abs=6e-4)
@@ -230,6 +232,6 @@ def test_sizes_that_no_film_has_are_refused(heatcheck, files) -> None:
 
 def test_files_with_nearly_the_right_name_are_counted(heatcheck, files) -> None:
     shutil.copy(files.map("p0_study1_view1"), files.maps / "p0_study1_view1_Edema_map copy.pkl")
-    code, said, _ = heatcheck("score", *files.flags())
+    code, printed, _ = heatcheck("score", *files.flags())
     assert code == 0
-    assert "1 file not named <image>_<finding>_map.pkl, .npz or .npy went unread" in said
+    assert "1 file not named <image>_<finding>_map.pkl, .npz or .npy went unread" in printed

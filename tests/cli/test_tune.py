@@ -20,9 +20,11 @@ def files(golden):
 
 def test_the_benchmarks_tables_come_out_to_the_byte(heatcheck, golden, files, tmp_path) -> None:
     maps, truth = files
-    code, said, _ = heatcheck("tune", "--maps", maps, "--truth", truth, "--preset", "chexlocalize", "--out", tmp_path)
+    code, printed, _ = heatcheck(
+        "tune", "--maps", maps, "--truth", truth, "--preset", "chexlocalize", "--out", tmp_path
+    )
     assert code == 0
-    assert "Lung Lesion                  threshold 0.6  cutoff 0.6  (9 cases)" in said
+    assert "Lung Lesion                  threshold 0.6  cutoff 0.6  (9 cases)" in printed
     for name in ("tuning_results.csv", "probability_tuning_results.csv"):
         assert (tmp_path / name).read_bytes() == (golden / "expected" / name).read_bytes()
     record = json.loads((tmp_path / "tuning.json").read_text())
@@ -92,10 +94,10 @@ def test_recommended_counts_a_threshold_that_misses_everything(heatcheck, by_han
 def test_smoothing_is_tuned_when_asked_for(heatcheck, by_hand, tmp_path) -> None:
     maps, truth = by_hand
     flags = ("--smooth", "0.1", "--smooth", "0.3")
-    code, said, _ = heatcheck("tune", "--maps", maps, "--truth", truth, *flags, "--out", tmp_path / "out")
+    code, printed, _ = heatcheck("tune", "--maps", maps, "--truth", truth, *flags, "--out", tmp_path / "out")
     assert code == 0
     assert [row["smooth"] for row in table(tmp_path / "out" / "smoothing_results.csv")] == ["0.0", "0.1", "0.3"]
-    assert "with Otsu instead: smooth 0" in said
+    assert "with Otsu instead: smooth 0" in printed
     code, _, error = heatcheck("tune", "--maps", maps, "--truth", truth, "--smooth", "50", "--out", tmp_path / "o2")
     assert code == 2
     assert "fraction of the image's side" in error
@@ -105,9 +107,9 @@ def test_maps_without_probabilities_have_thresholds_only(heatcheck, by_hand, tmp
     maps, truth = by_hand
     for image in ("p1_view1", "p2_view1"):
         write_case(maps, image, np.eye(10), None)
-    code, said, _ = heatcheck("tune", "--maps", maps, "--truth", truth, "--out", tmp_path / "out")
+    code, printed, _ = heatcheck("tune", "--maps", maps, "--truth", truth, "--out", tmp_path / "out")
     assert code == 0
-    assert "No cutoff for Edema" in said
+    assert "No cutoff for Edema" in printed
     rows = table(tmp_path / "out" / "probability_tuning_results.csv")
     assert {row["mIoU"] for row in rows} == {""}
 

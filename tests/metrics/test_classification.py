@@ -46,11 +46,11 @@ def test_weighted_areas_equal_those_of_scikit_learn_draw_by_draw(seed):
     labels, probabilities, generator = cohort(seed)
     weights = generator.integers(0, 4, (2, 3, len(labels))).astype(float)
     weights[..., :2] = 1
-    seen = weighted_auroc(labels, probabilities, weights)
-    assert seen.shape == (2, 3)
+    score = weighted_auroc(labels, probabilities, weights)
+    assert score.shape == (2, 3)
     for index in np.ndindex(2, 3):
         expected = roc_auc_score(labels, probabilities, sample_weight=weights[index])
-        assert seen[index] == pytest.approx(expected)
+        assert score[index] == pytest.approx(expected)
 
 
 def test_cases_with_unknown_labels_take_no_part():
@@ -67,16 +67,16 @@ def test_cases_with_unknown_labels_take_no_part():
     ("labels", "reason"), [([1.0, 1.0], NO_NEGATIVE), ([0.0, np.nan], NO_POSITIVE), ([np.nan, np.nan], NO_LABEL)]
 )
 def test_area_with_a_class_missing_is_undefined_with_a_reason(labels, reason):
-    seen = auroc(np.array(labels), np.array([0.2, 0.3]))
-    assert math.isnan(seen.value)
-    assert seen.reason == reason
+    score = auroc(np.array(labels), np.array([0.2, 0.3]))
+    assert math.isnan(score.value)
+    assert score.reason == reason
     assert np.isnan(weighted_auroc(np.array(labels), np.array([0.2, 0.3]), np.ones((3, 2)))).all()
 
 
 def test_draw_without_one_class_is_undefined_and_the_others_are_not():
     labels, probabilities = np.array([1.0, 0.0]), np.array([0.7, 0.3])
-    seen = weighted_auroc(labels, probabilities, np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 2.0]]))
-    np.testing.assert_array_equal(seen, [1, np.nan, np.nan])
+    score = weighted_auroc(labels, probabilities, np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 2.0]]))
+    np.testing.assert_array_equal(score, [1, np.nan, np.nan])
 
 
 @settings(deadline=None, max_examples=30)
@@ -87,8 +87,8 @@ def test_calibration_error_equals_that_of_torchmetrics(seed, bins):
     probabilities[0] = 1.0
     probabilities[1] = 0.0
     expected = binary_calibration_error(torch.from_numpy(probabilities), torch.from_numpy(labels), bins, "l1")
-    seen = expected_calibration_error(labels.astype(float), probabilities, bins)
-    assert seen.value == pytest.approx(float(expected), abs=1e-12)
+    score = expected_calibration_error(labels.astype(float), probabilities, bins)
+    assert score.value == pytest.approx(float(expected), abs=1e-12)
 
 
 def test_reliability_curve_worked_by_hand():
@@ -109,9 +109,9 @@ def test_edge_belongs_to_the_upper_bin():
 
 
 def test_calibration_without_known_labels_is_undefined():
-    seen = expected_calibration_error(np.array([np.nan]), np.array([0.5]))
-    assert math.isnan(seen.value)
-    assert seen.reason == NO_LABEL
+    score = expected_calibration_error(np.array([np.nan]), np.array([0.5]))
+    assert math.isnan(score.value)
+    assert score.reason == NO_LABEL
     assert reliability_curve(np.array([np.nan]), np.array([0.5])) == ()
 
 
@@ -166,10 +166,10 @@ def test_the_mean_over_networks_is_that_of_their_weighted_aurocs(monkeypatch, mo
     rated = np.round(generator.random((3, 60)), 1)  # many ties
     weights = generator.integers(0, 4, (2, 5, 60)).astype(float)
     weights[0, 0, labels == 1] = 0
-    found = weighted_mean_auroc(labels, rated, weights)
-    wanted = np.mean([weighted_auroc(labels, own, weights) for own in rated], axis=0)
-    assert np.isnan(found[0, 0])
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    mean_auroc = weighted_mean_auroc(labels, rated, weights)
+    wanted = np.mean([weighted_auroc(labels, by_network, weights) for by_network in rated], axis=0)
+    assert np.isnan(mean_auroc[0, 0])
+    np.testing.assert_allclose(mean_auroc, wanted, rtol=1e-12)
 
 
 def test_the_mean_over_networks_refuses_what_a_single_one_does():

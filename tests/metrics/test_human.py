@@ -35,9 +35,9 @@ def test_points_in_a_volume_have_three_coordinates():
 
 
 def test_reader_who_marked_nothing_is_undefined_not_wrong():
-    seen = points_inside((), TRUTH)
-    assert math.isnan(seen.value)
-    assert seen.reason == NO_POINT
+    share = points_inside((), TRUTH)
+    assert math.isnan(share.value)
+    assert share.reason == NO_POINT
 
 
 def test_case_without_truth_is_undefined():

@@ -32,10 +32,10 @@ def test_information_worked_by_hand():
     expected = (
         0.5 * math.log(0.5 / (0.5 * 0.75)) + 0.25 * math.log(0.25 / (0.5 * 0.25)) + 0.25 * math.log(0.25 / (0.5 * 0.75))
     )
-    found = shared_information(levels, 2)
-    assert found[0, 1] == pytest.approx(expected)
-    assert found[0, 0] == pytest.approx(math.log(2))
-    assert found[1, 1] == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    result = shared_information(levels, 2)
+    assert result[0, 1] == pytest.approx(expected)
+    assert result[0, 0] == pytest.approx(math.log(2))
+    assert result[1, 1] == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
 
 
 def test_chance_worked_by_hand():
@@ -49,9 +49,9 @@ def test_chance_worked_by_hand():
 @settings(deadline=None)
 @given(level_pairs)
 def test_information_is_that_of_a_slow_double_loop_and_of_scikit_learn(levels):
-    found = shared_information(levels, 5)[0, 1]
-    assert found == pytest.approx(slow_information(*levels), abs=1e-12)
-    assert found == pytest.approx(mutual_info_score(*levels), abs=1e-12)
+    result = shared_information(levels, 5)[0, 1]
+    assert result == pytest.approx(slow_information(*levels), abs=1e-12)
+    assert result == pytest.approx(mutual_info_score(*levels), abs=1e-12)
 
 
 @settings(deadline=None, max_examples=20)
@@ -66,22 +66,22 @@ def test_chance_is_the_mean_over_every_way_to_shuffle(levels):
 @settings(deadline=None)
 @given(level_pairs)
 def test_chance_and_normalised_information_are_scikit_learns(levels):
-    found = information(levels, 5)
+    result = information(levels, 5)
     table = contingency_matrix(*levels, sparse=True)
-    assert found.by_chance[0, 1] == pytest.approx(expected_mutual_information(table, levels.shape[1]), abs=1e-10)
-    if math.isfinite(found.normalised[0, 1]) and min(found.entropy) > 0:
-        assert found.normalised[0, 1] == pytest.approx(adjusted_mutual_info_score(*levels), abs=1e-7)
+    assert result.by_chance[0, 1] == pytest.approx(expected_mutual_information(table, levels.shape[1]), abs=1e-10)
+    if math.isfinite(result.normalised[0, 1]) and min(result.entropy) > 0:
+        assert result.normalised[0, 1] == pytest.approx(adjusted_mutual_info_score(*levels), abs=1e-7)
 
 
 def test_maps_of_many_pixels_are_scikit_learns_too():
     generator = np.random.default_rng(2)
     one = generator.random(128 * 128) ** 3
     levels = levels_of(np.array([one, (one + generator.random(128 * 128)) / 2]), 32)
-    found = information(levels, 32)
+    result = information(levels, 32)
     table = contingency_matrix(*levels, sparse=True)
-    assert found.shared[0, 1] == pytest.approx(mutual_info_score(*levels), abs=1e-12)
-    assert found.by_chance[0, 1] == pytest.approx(expected_mutual_information(table, 128 * 128), abs=1e-7)
-    assert found.normalised[0, 1] == pytest.approx(adjusted_mutual_info_score(*levels), abs=1e-7)
+    assert result.shared[0, 1] == pytest.approx(mutual_info_score(*levels), abs=1e-12)
+    assert result.by_chance[0, 1] == pytest.approx(expected_mutual_information(table, 128 * 128), abs=1e-7)
+    assert result.normalised[0, 1] == pytest.approx(adjusted_mutual_info_score(*levels), abs=1e-7)
 
 
 @pytest.mark.parametrize("n", [49, 700, 5000])
@@ -107,5 +107,5 @@ def test_edges_of_the_bins_belong_to_the_upper_bin_and_one_to_the_last():
 
 
 def test_too_few_pixels_leave_nothing_to_normalise():
-    found = information(np.array([[0, 1, 2], [2, 0, 1]]), 3)
-    assert math.isnan(found.normalised[0, 1])
+    result = information(np.array([[0, 1, 2], [2, 0, 1]]), 3)
+    assert math.isnan(result.normalised[0, 1])

@@ -18,7 +18,7 @@ def answers(generator, n, apart=1.5):
     return labels, 1 / (1 + np.exp(-generator.normal(size=n) - apart * labels))
 
 
-def found(labels, probabilities):
+def estimated(labels, probabilities):
     return mutual_information_label(np.array(labels, float), np.array(probabilities), np.random.default_rng(1))
 
 
@@ -41,7 +41,7 @@ def test_the_value_is_that_of_scikit_learn(n, seed):
         np.random.default_rng(seed), n
     )  # it rounds distances where a label has seven cases or fewer
     judge = mutual_info_classif(rated[:, None], labels.astype(int), discrete_features=False, random_state=0)[0]
-    assert found(labels, rated).value == pytest.approx(judge, abs=1e-12)
+    assert estimated(labels, rated).value == pytest.approx(judge, abs=1e-12)
     assert judge > 0
 
 
@@ -49,7 +49,7 @@ def test_cases_without_a_label_take_no_part():
     labels, rated = answers(np.random.default_rng(4), 40)
     unknown = np.where(np.arange(40) % 9 == 0, np.nan, labels)
     known = ~np.isnan(unknown)
-    assert found(unknown, rated).value == pytest.approx(found(labels[known], rated[known]).value)
+    assert estimated(unknown, rated).value == pytest.approx(estimated(labels[known], rated[known]).value)
     terms = information_terms(unknown, rated, np.random.default_rng(0))
     assert (np.isnan(terms) == ~known).all()
 
@@ -62,23 +62,23 @@ def test_many_cases_come_near_the_truth():
         mixed = 0.25 * with_it + 0.75 * without
         return 0.25 * with_it * np.log(with_it / mixed) + 0.75 * without * np.log(without / mixed)
 
-    assert found(labels, rated).value == pytest.approx(integrate.quad(density, -8, 10)[0], abs=0.02)
+    assert estimated(labels, rated).value == pytest.approx(integrate.quad(density, -8, 10)[0], abs=0.02)
 
 
 def test_probabilities_that_tell_nothing_have_none_and_equal_ones_are_parted():
     labels = np.tile([0.0, 1.0], 300)
-    assert found(labels, np.random.default_rng(6).random(600)).value < 0.05
-    assert found(labels, np.full(600, 0.5)).value < 0.1
-    assert found(labels, labels).value == pytest.approx(math.log(2), abs=0.01)
+    assert estimated(labels, np.random.default_rng(6).random(600)).value < 0.05
+    assert estimated(labels, np.full(600, 0.5)).value < 0.1
+    assert estimated(labels, labels).value == pytest.approx(math.log(2), abs=0.01)
 
 
 def test_what_cannot_be_told_says_why():
     rated = np.linspace(0, 1, 6)
-    assert found(np.full(6, np.nan), rated).reason == NO_LABEL
-    assert found(np.zeros(6), rated).reason == NO_POSITIVE
-    assert found(np.ones(6), rated).reason == NO_NEGATIVE
-    assert found([0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]).reason == ONE_OF_A_LABEL
+    assert estimated(np.full(6, np.nan), rated).reason == NO_LABEL
+    assert estimated(np.zeros(6), rated).reason == NO_POSITIVE
+    assert estimated(np.ones(6), rated).reason == NO_NEGATIVE
+    assert estimated([0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]).reason == ONE_OF_A_LABEL
     with pytest.raises(ValueError, match="two lists of the same length"):
-        found([0.0, 1.0], [0.1])
+        estimated([0.0, 1.0], [0.1])
     with pytest.raises(ValueError, match="has no probability"):
-        found([0.0, 1.0, 0.0], [0.1, 0.2, math.nan])
+        estimated([0.0, 1.0, 0.0], [0.1, 0.2, math.nan])

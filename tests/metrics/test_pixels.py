@@ -48,8 +48,8 @@ def test_rates_follow_from_the_counts(region, truth):
     tp, fp = true_positive_pixels(region, truth).value, false_positive_pixels(region, truth).value
     fn, tn = false_negative_pixels(region, truth).value, true_negative_pixels(region, truth).value
     for rate, part, rest in [(precision, tp, fp), (recall, tp, fn), (specificity, tn, fp)]:
-        seen = rate(region, truth)
-        assert seen.value == pytest.approx(part / (part + rest)) if part + rest else math.isnan(seen.value)
+        score = rate(region, truth)
+        assert score.value == pytest.approx(part / (part + rest)) if part + rest else math.isnan(score.value)
 
 
 def test_rates_without_anything_to_divide_by_are_undefined_with_their_own_reason():

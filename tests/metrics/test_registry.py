@@ -23,10 +23,10 @@ def inputs(name, shape):
 def test_metric_measures_planes_and_volumes_and_leaves_its_input_alone(name, shape):
     scored, truth = inputs(name, shape)
     before = scored.copy(), truth.copy()
-    seen = METRICS[name].measure(scored, truth)
-    assert type(seen.value) is float
-    assert math.isfinite(seen.value)
-    assert not seen.reason
+    score = METRICS[name].measure(scored, truth)
+    assert type(score.value) is float
+    assert math.isfinite(score.value)
+    assert not score.reason
     np.testing.assert_array_equal(scored, before[0])
     np.testing.assert_array_equal(truth, before[1])
 
@@ -34,12 +34,12 @@ def test_metric_measures_planes_and_volumes_and_leaves_its_input_alone(name, sha
 @pytest.mark.parametrize("name", sorted(METRICS))
 def test_value_is_undefined_exactly_when_there_is_a_reason(name):
     shape = (4, 5)
-    blank = np.zeros(shape, dtype=np.float32 if METRICS[name].needs is Needs.MAP else bool)
-    full = blank + 1 if METRICS[name].needs is Needs.MAP else ~blank
-    for scored in (blank, full):
+    empty = np.zeros(shape, dtype=np.float32 if METRICS[name].needs is Needs.MAP else bool)
+    full = empty + 1 if METRICS[name].needs is Needs.MAP else ~empty
+    for scored in (empty, full):
         for truth in (np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool)):
-            seen = METRICS[name].measure(scored, truth)
-            assert math.isnan(seen.value) == bool(seen.reason)
+            score = METRICS[name].measure(scored, truth)
+            assert math.isnan(score.value) == bool(score.reason)
 
 
 @pytest.mark.parametrize("name", sorted(METRICS))

@@ -93,9 +93,9 @@ def test_flat_map_scores_the_share_of_the_image_that_is_truth(truth):
 def test_no_truth_and_no_positive_relevance_are_undefined(score):
     none = np.zeros((2, 3), dtype=bool)
     assert score(RELEVANCE, none).reason == NO_TRUTH
-    for blank in (np.zeros((2, 3)), np.full((2, 3), -1.0)):
-        assert math.isnan(score(blank, TRUTH).value)
-        assert score(blank, TRUTH).reason == NO_RELEVANCE
+    for without_relevance in (np.zeros((2, 3)), np.full((2, 3), -1.0)):
+        assert math.isnan(score(without_relevance, TRUTH).value)
+        assert score(without_relevance, TRUTH).reason == NO_RELEVANCE
 
 
 @pytest.mark.parametrize("score", [mass, rank])

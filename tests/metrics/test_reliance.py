@@ -21,13 +21,13 @@ from heatcheck.metrics.undefined import NO_NEGATIVE, NO_POSITIVE, NO_TRUTH
 
 SHAPES = st.one_of(st.tuples(*[st.integers(1, 12)] * 2), st.tuples(*[st.integers(1, 6)] * 3))
 MASKS = arrays.arrays(bool, SHAPES, elements=st.booleans()) | SHAPES.flatmap(
-    lambda shape: st.tuples(*[st.integers(0, size - 1) for size in shape]).map(lambda at: spot(shape, at))
+    lambda shape: st.tuples(*[st.integers(0, size - 1) for size in shape]).map(lambda position: spot(shape, position))
 )
 
 
-def spot(shape, at):
+def spot(shape, position):
     mask = np.zeros(shape, bool)
-    mask[at] = True
+    mask[position] = True
     return mask
 
 
@@ -39,15 +39,15 @@ def translations(mask):
     """Every region that is the mask moved without leaving the grid, and every one that comes back on the other side."""
     space = tuple(range(mask.ndim))
     inside, wrapped = set(), set()
-    highs = [at.max() for at in np.nonzero(mask)]
+    highs = [index.max() for index in np.nonzero(mask)]
     for move in np.ndindex(*mask.shape):
         moved = np.roll(mask, move, space)
         if (moved & mask).any():
             continue
         wrapped.add(moved.tobytes())
-    lows = [at.min() for at in np.nonzero(mask)]
+    lows = [index.min() for index in np.nonzero(mask)]
     for move in np.ndindex(*(2 * size for size in mask.shape)):
-        steps = [at - size for at, size in zip(move, mask.shape, strict=True)]
+        steps = [index - size for index, size in zip(move, mask.shape, strict=True)]
         fits = all(
             low + step >= 0 and high + step < size
             for low, high, step, size in zip(lows, highs, steps, mask.shape, strict=True)
@@ -60,15 +60,15 @@ def translations(mask):
 
 @given(MASKS, st.integers(1, 5))
 def test_shifted_regions_are_moved_copies_clear_of_the_mask_and_all_different(mask, count):
-    found = drawn(mask, count)
+    regions = drawn(mask, count)
     if not mask.any():
-        assert found == []
+        assert regions == []
         return
     inside, wrapped = translations(mask)
     allowed = inside or wrapped
-    assert len(found) == min(count, len(allowed))
-    assert len({region.tobytes() for region in found}) == len(found)
-    for region in found:
+    assert len(regions) == min(count, len(allowed))
+    assert len({region.tobytes() for region in regions}) == len(regions)
+    for region in regions:
         assert region.dtype == np.bool_
         assert region.sum() == mask.sum()
         assert not (region & mask).any()
@@ -78,9 +78,9 @@ def test_shifted_regions_are_moved_copies_clear_of_the_mask_and_all_different(ma
 def test_regions_stay_on_the_grid_where_they_can():
     mask = np.zeros((6, 9), bool)
     mask[1:3, 0:4] = True
-    found = drawn(mask, 1000)
-    assert len({region.tobytes() for region in found}) == len(found) == 5 * 6 - 3 * 4
-    for region in found:
+    regions = drawn(mask, 1000)
+    assert len({region.tobytes() for region in regions}) == len(regions) == 5 * 6 - 3 * 4
+    for region in regions:
         rows, columns = np.nonzero(region)
         assert np.ptp(rows) == 1
         assert np.ptp(columns) == 3
@@ -127,9 +127,9 @@ DROPS = Drops(3.0, np.array([1.0, 2.0, 0.0]), np.array([[3.0, 2.0, 1.0], [2.0, 4
 
 def test_reliance_worked_by_hand():
     """The area's drops are 2, 1, 3 (mean 2), the shifted regions' 0, 1, 2; 1, −1, 0; 0, 0, 0 (mean 1/3)."""
-    seen = reliance(DROPS, spread=4.0)
-    assert seen.value == pytest.approx((2 - 1 / 3) / 4)
-    assert seen.reason == ""
+    score = reliance(DROPS, spread=4.0)
+    assert score.value == pytest.approx((2 - 1 / 3) / 4)
+    assert score.reason == ""
 
 
 def test_the_placebo_is_the_first_shifted_region_against_the_others():
@@ -161,9 +161,9 @@ def test_reliance_does_not_depend_on_the_logits_zero_or_unit(offset, unit):
 )
 @pytest.mark.parametrize("measure", [reliance, reliance_placebo])
 def test_reliance_that_does_not_exist_says_why(measure, drops, spread, reason):
-    seen = measure(drops, spread)
-    assert math.isnan(seen.value)
-    assert seen.reason == reason
+    score = measure(drops, spread)
+    assert math.isnan(score.value)
+    assert score.reason == reason
 
 
 def test_one_shifted_region_has_nothing_to_be_compared_with():
@@ -188,6 +188,6 @@ def test_separation_worked_by_hand():
     ],
 )
 def test_separation_that_does_not_exist_says_why(labels, logits, reason):
-    seen = separation(np.array(labels), np.array(logits))
-    assert math.isnan(seen.value)
-    assert seen.reason == reason
+    score = separation(np.array(labels), np.array(logits))
+    assert math.isnan(score.value)
+    assert score.reason == reason

@@ -27,22 +27,22 @@ def some_maps(shape, count=3, seed=0):
 def test_correlation_and_one_window_worked_by_hand():
     """Already between 0 and 1: means 1/2 and 1/2, variances 1/4 and 1/8, covariance 1/8."""
     maps = np.array([[[0, 0], [1, 1]], [[0, 0.5], [0.5, 1]]], np.float32)
-    found = similarities(maps, ["cross_correlation", "ssim_global"])
-    assert found.of("cross_correlation", 0, 1).value == pytest.approx((1 / 8) / math.sqrt((1 / 4) * (1 / 8)))
-    assert found.of("ssim_global", 0, 1).value == pytest.approx((2 / 8 + 0.0009) / (3 / 8 + 0.0009))
+    result = similarities(maps, ["cross_correlation", "ssim_global"])
+    assert result.of("cross_correlation", 0, 1).value == pytest.approx((1 / 8) / math.sqrt((1 / 4) * (1 / 8)))
+    assert result.of("ssim_global", 0, 1).value == pytest.approx((2 / 8 + 0.0009) / (3 / 8 + 0.0009))
 
 
 @pytest.mark.parametrize("shape", [(20, 31), (9, 8, 11)])
 def test_measures_are_those_of_scipy_and_scikit_image(shape):
     maps = some_maps(shape)
-    found = similarities(maps)
+    result = similarities(maps)
     for one, other in [(0, 1), (0, 2), (1, 2)]:
         a, b = (stretched(maps[number].astype(np.float64)) for number in (one, other))
-        assert found.of("cross_correlation", one, other).value == pytest.approx(pearsonr(a.ravel(), b.ravel())[0])
+        assert result.of("cross_correlation", one, other).value == pytest.approx(pearsonr(a.ravel(), b.ravel())[0])
         judge = structural_similarity(
             a, b, win_size=7, data_range=1, gaussian_weights=False, use_sample_covariance=True
         )
-        assert found.of("ssim", one, other).value == pytest.approx(judge, abs=1e-9)
+        assert result.of("ssim", one, other).value == pytest.approx(judge, abs=1e-9)
 
 
 def test_one_window_is_the_papers_formula():
@@ -72,24 +72,24 @@ def test_measures_of_a_pair_do_not_depend_on_the_maps_and_measures_beside_it(nam
 
 def test_equal_maps_are_as_alike_as_can_be():
     twice = np.repeat(some_maps((24, 24))[1:2], 2, axis=0) * np.array([1, 2]).reshape(2, 1, 1)
-    found = similarities(twice, ALL)
+    result = similarities(twice, ALL)
     for name in ("normalised_mutual_information", "cross_correlation", "ssim", "ssim_global"):
-        np.testing.assert_allclose(found.values[name], 1, atol=1e-9)
+        np.testing.assert_allclose(result.values[name], 1, atol=1e-9)
     unlike = similarities(some_maps((24, 24)))
     for name in RECOMMENDED:
-        assert found.values[name][0, 1] > unlike.values[name][1, 2] > unlike.values[name][0, 1]
+        assert result.values[name][0, 1] > unlike.values[name][1, 2] > unlike.values[name][0, 1]
 
 
 def test_independent_noise_shares_nothing_once_chance_is_taken_out():
     """The null's own spread is √(2·31²)/2n = 0.0013 nats for 128×128 pixels."""
     generator = np.random.default_rng(7)
     maps = np.concatenate([generator.random((4, 128, 128)), generator.standard_normal((4, 128, 128))])
-    found = similarities(maps, ["mutual_information", "normalised_mutual_information"])
+    result = similarities(maps, ["mutual_information", "normalised_mutual_information"])
     pairs = np.triu_indices(8, 1)
-    beyond = found.values["mutual_information"][pairs]
+    beyond = result.values["mutual_information"][pairs]
     assert np.abs(beyond).max() < 5 * 0.0014
     assert abs(beyond.mean()) < 4 * 0.0014 / math.sqrt(len(beyond))
-    assert np.abs(found.values["normalised_mutual_information"][pairs]).max() < 0.003
+    assert np.abs(result.values["normalised_mutual_information"][pairs]).max() < 0.003
     assert beyond.min() < 0 < beyond.max()
 
 
@@ -103,24 +103,24 @@ def test_256_levels_as_published_find_one_and_a_half_nats_in_independent_noise()
 def test_a_map_without_contrast_is_alike_to_nothing_and_says_why(value):
     maps = some_maps((24, 24))
     maps[1] = value
-    found = similarities(maps, ALL)
+    result = similarities(maps, ALL)
     without = similarities(maps[[0, 2]], ALL)
     for name in ALL:
-        assert found.of(name, 0, 1).reason == found.of(name, 1, 1).reason == NO_CONTRAST
-        assert math.isnan(found.of(name, 0, 1).value)
-        assert found.of(name, 0, 2) == without.of(name, 0, 1)
-    assert found.flat == (False, True, False)
+        assert result.of(name, 0, 1).reason == result.of(name, 1, 1).reason == NO_CONTRAST
+        assert math.isnan(result.of(name, 0, 1).value)
+        assert result.of(name, 0, 2) == without.of(name, 0, 1)
+    assert result.flat == (False, True, False)
 
 
 def test_maps_smaller_than_a_window_have_no_ssim_and_say_why():
-    found = similarities(some_maps((6, 30)))
-    assert found.of("ssim", 0, 1).reason == TOO_SMALL
-    assert found.of("ssim_global", 0, 1).reason == ""
+    result = similarities(some_maps((6, 30)))
+    assert result.of("ssim", 0, 1).reason == TOO_SMALL
+    assert result.of("ssim_global", 0, 1).reason == ""
 
 
 def test_only_maps_without_contrast_leave_everything_undefined():
-    found = similarities(np.ones((2, 8, 8), np.float32), ALL)
-    assert all(np.isnan(values).all() for values in found.values.values())
+    result = similarities(np.ones((2, 8, 8), np.float32), ALL)
+    assert all(np.isnan(values).all() for values in result.values.values())
 
 
 def test_wrong_input_is_refused_in_one_sentence():

@@ -69,8 +69,8 @@ def test_scores_worked_by_hand():
 
 def test_the_triggers_own_box_is_perfect_but_for_pixels_that_do_not_fill_it():
     planted = disc()
-    seen = values_of(box_scores(planted.box, planted))
-    assert seen == {
+    scores = values_of(box_scores(planted.box, planted))
+    assert scores == {
         "trigger_iou": 1,
         "trigger_mask_iou": 5 / 9,
         "overlap_difference": 0,
@@ -81,8 +81,8 @@ def test_the_triggers_own_box_is_perfect_but_for_pixels_that_do_not_fill_it():
 
 def test_nothing_detected_scores_zero_and_leaves_all_uncovered_and_so_does_chance():
     planted = disc()
-    seen = values_of(box_scores(None, planted))
-    assert seen == {
+    scores = values_of(box_scores(None, planted))
+    assert scores == {
         "trigger_iou": 0,
         "trigger_mask_iou": 0,
         "overlap_difference": 4 / 48,
@@ -90,23 +90,23 @@ def test_nothing_detected_scores_zero_and_leaves_all_uncovered_and_so_does_chanc
         "box_area": 0,
     }
     floors = values_of(box_floors(None, planted))
-    assert floors == {f"{name}_floor": value for name, value in seen.items() if name != "box_area"}
+    assert floors == {f"{name}_floor": value for name, value in scores.items() if name != "box_area"}
 
 
 def test_the_whole_image_covers_everything_and_so_does_chance():
     planted = disc()
-    whole = box((0, 6), (0, 8))
-    seen = values_of(box_scores(whole, planted))
-    assert (seen["overlap_difference"], seen["uncovered"], seen["box_area"]) == (0, 0, 1)
-    assert values_of(box_floors(whole, planted)) == {
-        f"{name}_floor": value for name, value in seen.items() if name != "box_area"
+    everything = box((0, 6), (0, 8))
+    scores = values_of(box_scores(everything, planted))
+    assert (scores["overlap_difference"], scores["uncovered"], scores["box_area"]) == (0, 0, 1)
+    assert values_of(box_floors(everything, planted)) == {
+        f"{name}_floor": value for name, value in scores.items() if name != "box_area"
     }
 
 
 def test_a_trigger_that_changed_nothing_leaves_no_share_to_cover():
     planted = planted_in(disc().mask, np.zeros((6, 8), bool))
-    for found in (planted.box, None):
-        scores, floors = box_scores(found, planted), box_floors(found, planted)
+    for detected in (planted.box, None):
+        scores, floors = box_scores(detected, planted), box_floors(detected, planted)
         assert math.isnan(scores["uncovered"].value)
         assert scores["uncovered"].reason == floors["uncovered_floor"].reason == NO_CHANGE
         assert scores["overlap_difference"].value == floors["overlap_difference_floor"].value == 0
@@ -124,10 +124,10 @@ def test_floor_worked_by_hand():
 @settings(deadline=None)
 @given(images_with_triggers())
 def test_scores_are_those_of_masks(drawn):
-    planted, found = drawn
+    planted, detected = drawn
     as_mask, around = np.zeros(planted.shape, bool), np.zeros(planted.shape, bool)
-    as_mask[found], around[planted.box] = True, True
-    scores = box_scores(found, planted)
+    as_mask[detected], around[planted.box] = True, True
+    scores = box_scores(detected, planted)
     assert scores["trigger_iou"] == iou(as_mask, around) == box_iou(as_mask, around)
     assert scores["trigger_mask_iou"] == iou(as_mask, planted.mask)
     left = planted.changed & ~as_mask
@@ -140,10 +140,10 @@ def test_scores_are_those_of_masks(drawn):
 @settings(deadline=None)
 @given(images_with_triggers())
 def test_floors_are_the_means_over_every_place(drawn):
-    planted, found = drawn
-    places = every_place([line.stop - line.start for line in found], planted.shape)
-    scores = [values_of(box_scores(place, planted)) for place in places]
-    for name, measured in box_floors(found, planted).items():
+    planted, detected = drawn
+    places = every_place([line.stop - line.start for line in detected], planted.shape)
+    scores = [values_of(box_scores(position, planted)) for position in places]
+    for name, measured in box_floors(detected, planted).items():
         expected = np.mean([each[name.removesuffix("_floor")] for each in scores])
         np.testing.assert_allclose(measured.value, expected, rtol=1e-12, atol=1e-15)
 
@@ -151,7 +151,7 @@ def test_floors_are_the_means_over_every_place(drawn):
 def test_random_boxes_reach_every_place_that_fits_equally_often():
     drawn = random_boxes((2, 3), (4, 5), np.random.default_rng(0), 9000)
     places = every_place((2, 3), (4, 5))
-    counts = np.array([drawn.count(place) for place in places])
+    counts = np.array([drawn.count(position) for position in places])
     assert len(places) == 9
     assert counts.sum() == 9000
     assert np.abs(counts - 1000).max() < 4 * math.sqrt(1000)
@@ -161,10 +161,10 @@ def test_random_boxes_reach_every_place_that_fits_equally_often():
 
 def test_mean_over_random_boxes_nears_the_floor():
     planted = disc()
-    found = box((2, 5), (4, 8))
-    floor = box_floors(found, planted)["trigger_iou_floor"].value
+    detected = box((2, 5), (4, 8))
+    floor = box_floors(detected, planted)["trigger_iou_floor"].value
     drawn = random_boxes((3, 4), planted.shape, np.random.default_rng(1), 2000)
-    values = [box_scores(place, planted)["trigger_iou"].value for place in drawn]
+    values = [box_scores(position, planted)["trigger_iou"].value for position in drawn]
     assert abs(np.mean(values) - floor) < 4 * np.std(values) / math.sqrt(2000)
 
 
@@ -189,7 +189,7 @@ def test_masks_of_other_kinds_and_boxes_that_do_not_fit_are_refused():
 
 def test_every_score_and_floor_is_explained():
     planted = disc()
-    found = {**box_scores(planted.box, planted), **box_floors(planted.box, planted)}
-    assert {name for name, facts in METRIC_FACTS.items() if facts.needs is Needs.BOX} == set(found)
-    for name in found:
+    scores = {**box_scores(planted.box, planted), **box_floors(planted.box, planted)}
+    assert {name for name, facts in METRIC_FACTS.items() if facts.needs is Needs.BOX} == set(scores)
+    for name in scores:
         assert METRIC_FACTS[name].higher_is_better == (METRIC_FACTS[name.removesuffix("_floor")].higher_is_better)

@@ -40,9 +40,9 @@ def test_one_fold_gives_scikit_learns_balanced_accuracy(cases):
 def test_without_groups_it_is_the_plain_mean_with_its_interval():
     values = np.random.default_rng(1).random((30, 2))
     patients = np.repeat(np.arange(15), 2)
-    seen = estimated(values, Strata(np.ones(30)), patients, draws=500)
+    balanced = estimated(values, Strata(np.ones(30)), patients, draws=500)
     plain = mean_estimates(values, patients, 500, np.random.default_rng(0))
-    for one, other in zip(seen, plain, strict=True):
+    for one, other in zip(balanced, plain, strict=True):
         assert one.value == pytest.approx(other.value)
         assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.02)
         assert (one.n_cases, one.n_patients, one.n_undefined) == (30, 15, 0)

@@ -84,12 +84,12 @@ def test_a_direction_down_turns_an_interval_round():
     ],
 )
 def test_before_fine_tuning(reliance, gain, before):
-    seen = read(evidence(base=Use(reliance, PLACEBO, 1.3), gain=gain))
-    assert seen.before == before
+    verdict = read(evidence(base=Use(reliance, PLACEBO, 1.3), gain=gain))
+    assert verdict.before == before
 
 
 @pytest.mark.parametrize(
-    ("seen", "floor", "whole", "expected"),
+    ("estimate", "floor", "full", "expected"),
     [
         (
             EstimateWithInterval(0.5, 0.001, 3.0),
@@ -107,8 +107,8 @@ def test_before_fine_tuning(reliance, gain, before):
         (EstimateWithInterval(0.5, 0.1), 0.0, 1.0, LevelReading("unknown", "undefined")),
     ],
 )
-def test_levels_come_from_the_ends_of_intervals(seen, floor, whole, expected):
-    assert level(seen, floor, whole) == expected
+def test_levels_come_from_the_ends_of_intervals(estimate, floor, full, expected):
+    assert level(estimate, floor, full) == expected
 
 
 def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
@@ -133,9 +133,9 @@ OUTCOMES = {
 @pytest.mark.parametrize("reliance", RELIED)
 @pytest.mark.parametrize("score", UP)
 def test_one_arm(direction, score, reliance):
-    (seen,) = read(evidence(arms=(arm(direction, score, reliance),))).arms
-    assert (seen.direction, seen.score, seen.reliance) == (direction, score, reliance)
-    assert seen.outcome == OUTCOMES[score].get(reliance, "undecided")
+    (reading,) = read(evidence(arms=(arm(direction, score, reliance),))).arms
+    assert (reading.direction, reading.score, reading.reliance) == (direction, score, reliance)
+    assert reading.outcome == OUTCOMES[score].get(reliance, "undecided")
 
 
 MADE = {
@@ -216,15 +216,15 @@ def test_where_nothing_moved_the_images_learned_from_say_why(learned, under):
 def test_a_map_that_moved_far_against_the_arm_is_never_one_that_did_not_move(reliance, under, judged):
     back = Arm("misalign", EstimateWithInterval(0.62, 0.57, 0.66), RELIED[reliance].toward("misalign"))
     learned = UNKNOWN if judged else EstimateWithInterval(0.4, 0.3, 0.5)
-    seen = read(evidence(arms=(arm("align", "still"), back), judged=judged, learned=learned))
-    assert (seen.arms[1].score, seen.under) == ("far back", under)
+    verdict = read(evidence(arms=(arm("align", "still"), back), judged=judged, learned=learned))
+    assert (verdict.arms[1].score, verdict.under) == ("far back", under)
 
 
 def test_a_map_is_still_only_where_both_ends_of_its_change_stay_within_the_controls_interval():
     for ends in ((-0.05, 0.15), (-0.15, 0.05), (-0.15, 0.15)):
         for direction in ("align", "misalign"):
-            (seen,) = read(evidence(arms=(Arm(direction, EstimateWithInterval(0.0, *ends), NONE),))).arms
-            assert (seen.score, seen.outcome) == ("unclear", "undecided")
+            (reading,) = read(evidence(arms=(Arm(direction, EstimateWithInterval(0.0, *ends), NONE),))).arms
+            assert (reading.score, reading.outcome) == ("unclear", "undecided")
 
 
 def test_a_map_that_stood_still_while_reliance_changed_clearly_does_not_follow_the_model():
@@ -243,13 +243,13 @@ def test_foolable_is_not_decided_by_a_hair():
         (EstimateWithInterval(0.0602, 0.0402, 0.0800), "foolable"),
     ):
         for direction in ("align", "misalign"):
-            own = Arm(direction, change.toward(direction), NONE)
-            assert read(evidence(arms=(own,), control_score=control)).under == under
+            moved = Arm(direction, change.toward(direction), NONE)
+            assert read(evidence(arms=(moved,), control_score=control)).under == under
 
 
 def test_without_an_interval_of_the_controls_score_no_map_is_still_or_far():
-    for score, seen in (("far", "moved"), ("far back", "back"), ("still", "unclear"), ("slight", "moved")):
-        assert read(evidence(arms=(arm("align", score),), control_score=UNKNOWN)).arms[0].score == seen
+    for score, weaker in (("far", "moved"), ("far back", "back"), ("still", "unclear"), ("slight", "moved")):
+        assert read(evidence(arms=(arm("align", score),), control_score=UNKNOWN)).arms[0].score == weaker
 
 
 def test_without_an_aligned_arm_nothing_is_known_of_what_was_learned():
@@ -298,8 +298,8 @@ def test_a_model_that_does_not_use_the_area_can_be_held_too():
 
 
 def test_a_reading_without_any_number_is_undecided_in_both_parts():
-    blank = Use(UNKNOWN, UNKNOWN, math.nan)
+    unknown_use = Use(UNKNOWN, UNKNOWN, math.nan)
     arms = (Arm("align", UNKNOWN, UNKNOWN), Arm("misalign", UNKNOWN, UNKNOWN))
-    seen = read(BlameEvidence(blank, UNKNOWN, math.nan, blank, UNKNOWN, arms))
-    assert (seen.before, seen.under) == ("undecided", "undecided")
-    assert seen.uses == seen.marks == LevelReading("unknown", "undefined")
+    verdict = read(BlameEvidence(unknown_use, UNKNOWN, math.nan, unknown_use, UNKNOWN, arms))
+    assert (verdict.before, verdict.under) == ("undecided", "undecided")
+    assert verdict.uses == verdict.marks == LevelReading("unknown", "undefined")

@@ -18,8 +18,8 @@ def test_correction_equals_that_of_statsmodels(p_values):
 
 
 def test_undefined_tests_stay_undefined_and_do_not_count_in_the_family():
-    seen = holm(np.array([0.01, np.nan, 0.04]))
-    np.testing.assert_allclose(seen, [0.02, np.nan, 0.04])
+    adjusted = holm(np.array([0.01, np.nan, 0.04]))
+    np.testing.assert_allclose(adjusted, [0.02, np.nan, 0.04])
 
 
 def test_family_without_a_defined_test_stays_undefined():

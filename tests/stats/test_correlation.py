@@ -13,14 +13,14 @@ from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.resampling.clusters import resampled_weights
 
 
-def found(values, patients=None, draws=200, seed=1):
+def correlated(values, patients=None, draws=200, seed=1):
     patients = np.arange(len(values)) if patients is None else patients
     return correlations(np.asarray(values, float), patients, draws, np.random.default_rng(seed))
 
 
 def test_both_correlations_by_hand():
     # about their means: −1, 0, 1 and −2, −1, 3, so 5 / √(2 · 14); the order agrees without an exception
-    both = found([[1, 0], [2, 1], [3, 5]])
+    both = correlated([[1, 0], [2, 1], [3, 5]])
     assert both.pearson[0].value == pytest.approx(5 / math.sqrt(28))
     assert both.spearman[0].value == pytest.approx(1)
     assert (both.n_cases, both.n_patients, both.n_undefined) == (3, 3, 0)
@@ -33,7 +33,7 @@ def test_every_pair_of_columns_is_as_scipy_has_it(digits):
         generator.normal(size=(300, 1)) + generator.normal(size=(300, 4)), digits
     )  # with and without ties
     values[5, 1] = values[9, 3] = np.nan
-    both = found(values)
+    both = correlated(values)
     known = values[~np.isnan(values).any(1)]
     for (i, j), pearson, spearman in zip(combinations(range(4), 2), both.pearson, both.spearman, strict=True):
         assert pearson.value == pytest.approx(stats.pearsonr(known[:, i], known[:, j])[0], rel=1e-9)
@@ -62,21 +62,21 @@ def test_ranks_of_many_rows_share_steps_and_hardly_change(monkeypatch):
 
     def both():
         drawn = correlation._rank_correlations(values, patients)(np.ones(50))[0]
-        return drawn, found(values, patients, draws=20).spearman[0].value
+        return drawn, correlated(values, patients, draws=20).spearman[0].value
 
     assert both() == pytest.approx((wanted, wanted), rel=1e-4)
     monkeypatch.setattr(correlation, "MOST_STEPS", 10)
-    coarse, whole = both()
+    coarse, exact = both()
     assert coarse != pytest.approx(wanted, rel=1e-4)
     assert coarse == pytest.approx(wanted, rel=0.03)
-    assert whole == pytest.approx(wanted, rel=1e-9)  # only draws are ranked in steps
+    assert exact == pytest.approx(wanted, rel=1e-9)  # only draws are ranked in steps
 
 
 def test_rows_that_repeat_their_patient_do_not_make_the_interval_narrower():
     generator = np.random.default_rng(5)
     values = generator.normal(size=(40, 1)) + generator.normal(size=(40, 2))
-    once = found(values, draws=500)
-    often = found(np.tile(values, (5, 1)), np.tile(np.arange(40), 5), draws=500)
+    once = correlated(values, draws=500)
+    often = correlated(np.tile(values, (5, 1)), np.tile(np.arange(40), 5), draws=500)
     for kind in ("pearson", "spearman"):
         one, five = getattr(once, kind)[0], getattr(often, kind)[0]
         assert (one.low, one.high) == pytest.approx((five.low, five.high), abs=1e-9)
@@ -92,7 +92,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
         common = generator.normal(size=(60, 1))
         patients = np.repeat(np.arange(60), 2)
         values = np.repeat(common + generator.normal(size=(60, 2)), 2, axis=0)
-        both = found(values, patients, draws=200)
+        both = correlated(values, patients, draws=200)
         for kind in held:
             one = getattr(both, kind)[0]
             held[kind] += one.low <= truth[kind] <= one.high
@@ -100,11 +100,11 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 
 def test_what_has_no_correlation_says_why():
-    assert found([[1, 2], [2, 1]]).pearson[0].reason == FEW_ROWS
-    assert found(np.full((9, 2), np.nan)).spearman[0].reason == FEW_ROWS
-    constant = found(np.stack([np.full(9, 0.1), np.arange(9.0)], 1))
+    assert correlated([[1, 2], [2, 1]]).pearson[0].reason == FEW_ROWS
+    assert correlated(np.full((9, 2), np.nan)).spearman[0].reason == FEW_ROWS
+    constant = correlated(np.stack([np.full(9, 0.1), np.arange(9.0)], 1))
     assert [constant.pearson[0].reason, constant.spearman[0].reason] == [NO_VALUE, NO_VALUE]
     assert math.isnan(constant.spearman[0].value)
-    alone = found([[1, 0], [2, 1], [3, 5]], np.zeros(3))
+    alone = correlated([[1, 0], [2, 1], [3, 5]], np.zeros(3))
     assert alone.pearson[0].reason == ONE_PATIENT
     assert alone.spearman[0].value == pytest.approx(1)

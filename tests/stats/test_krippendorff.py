@@ -52,13 +52,13 @@ cells = st.one_of(st.integers(0, 100).map(float), st.just(math.nan))
 @given(arrays(float, st.tuples(st.integers(2, 7), st.integers(2, 4)), elements=cells))
 def test_alpha_is_the_definition(ratings):
     paired = ratings[(~np.isnan(ratings)).sum(1) >= 2]
-    seen = alpha(ratings)
+    estimate = alpha(ratings)
     if not len(paired):
-        assert seen.reason == NO_PAIR
+        assert estimate.reason == NO_PAIR
     elif np.nanmin(paired) == np.nanmax(paired):
-        assert seen.reason == ALL_ALIKE
+        assert estimate.reason == ALL_ALIKE
     else:
-        assert seen.value == pytest.approx(by_pairs(ratings), abs=1e-9)
+        assert estimate.value == pytest.approx(by_pairs(ratings), abs=1e-9)
 
 
 def test_agreement_is_1_and_the_scale_does_not_matter():
@@ -71,9 +71,9 @@ def test_agreement_is_1_and_the_scale_does_not_matter():
 def test_interval_draws_patients_and_not_units():
     """Ten patients whose ten units are copies know no more than ten units."""
     generator = np.random.default_rng(3)
-    own = generator.normal(50, 20, (10, 1)) + generator.normal(0, 10, (10, 2))
-    copies, patients = np.repeat(own, 10, 0), np.repeat(np.arange(10), 10)
-    alone, together, as_units = alpha(own, draws=2000), alpha(copies, patients, 2000), alpha(copies, draws=2000)
+    ratings = generator.normal(50, 20, (10, 1)) + generator.normal(0, 10, (10, 2))
+    copies, patients = np.repeat(ratings, 10, 0), np.repeat(np.arange(10), 10)
+    alone, together, as_units = alpha(ratings, draws=2000), alpha(copies, patients, 2000), alpha(copies, draws=2000)
     assert together.high - together.low == pytest.approx(alone.high - alone.low, rel=0.15)
     assert as_units.high - as_units.low < 0.6 * (together.high - together.low)
     assert together.low < together.value < together.high

@@ -31,36 +31,36 @@ DEMSAR = np.array(
 
 def test_published_example():
     """His statistic of 9.28 ignores ties: two equal ranks in three blocks, four in one; his difference is 1.25."""
-    found = compare_ranks(DEMSAR, higher_is_better=False)
-    np.testing.assert_allclose(found.mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    comparison = compare_ranks(DEMSAR, higher_is_better=False)
+    np.testing.assert_allclose(comparison.mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
     ties = (3 * (2**3 - 2) + (4**3 - 4)) / (14 * (4**3 - 4))
-    assert found.chi_squared * (1 - ties) == pytest.approx(9.28, abs=5e-3)
-    assert found.critical_difference == pytest.approx(1.25, abs=5e-3)
-    assert found.p_values[0, 3] > 0.05
+    assert comparison.chi_squared * (1 - ties) == pytest.approx(9.28, abs=5e-3)
+    assert comparison.critical_difference == pytest.approx(1.25, abs=5e-3)
+    assert comparison.p_values[0, 3] > 0.05
     loosely = compare_ranks(DEMSAR, higher_is_better=False, level=0.90)
     assert loosely.critical_difference == pytest.approx(1.12, abs=5e-3)
-    assert found.p_values[0, 3] < 0.10
-    assert (found.n_blocks, found.n_incomplete, found.reason) == (14, 0, "")
+    assert comparison.p_values[0, 3] < 0.10
+    assert (comparison.n_blocks, comparison.n_incomplete, comparison.reason) == (14, 0, "")
 
 
 def test_statistic_worked_by_hand():
     """Three methods in the same order in four blocks: ranks 1, 2, 3 and χ² = 12·4/(3·4)·(1 + 4 + 9) − 3·4·4 = 8."""
-    found = compare_ranks(np.array([[0.9, 0.5, 0.1]] * 4) * [[1], [2], [3], [4]], higher_is_better=True)
-    np.testing.assert_array_equal(found.mean_ranks, [1, 2, 3])
-    assert found.chi_squared == pytest.approx(8)
-    assert found.p_value == pytest.approx(math.exp(-4))  # χ² with two degrees of freedom
-    assert found.critical_difference == pytest.approx(2.3437 * math.sqrt(3 * 4 / (6 * 4)), abs=1e-4)
+    comparison = compare_ranks(np.array([[0.9, 0.5, 0.1]] * 4) * [[1], [2], [3], [4]], higher_is_better=True)
+    np.testing.assert_array_equal(comparison.mean_ranks, [1, 2, 3])
+    assert comparison.chi_squared == pytest.approx(8)
+    assert comparison.p_value == pytest.approx(math.exp(-4))  # χ² with two degrees of freedom
+    assert comparison.critical_difference == pytest.approx(2.3437 * math.sqrt(3 * 4 / (6 * 4)), abs=1e-4)
 
 
 @pytest.mark.parametrize("levels", [3, 50])
 @pytest.mark.parametrize(("blocks", "methods"), [(2, 3), (5, 7), (55, 10)])
 def test_statistic_is_scipys_with_ties_and_without(levels, blocks, methods):
     scores = np.random.default_rng(blocks + levels).integers(0, levels, (blocks, methods)).astype(float)
-    found = compare_ranks(scores, higher_is_better=True)
+    comparison = compare_ranks(scores, higher_is_better=True)
     judge = friedmanchisquare(*scores.T)
-    assert found.chi_squared == pytest.approx(judge.statistic)
-    assert found.p_value == pytest.approx(judge.pvalue)
-    np.testing.assert_allclose(found.mean_ranks, rankdata(-scores, axis=1).mean(0))
+    assert comparison.chi_squared == pytest.approx(judge.statistic)
+    assert comparison.p_value == pytest.approx(judge.pvalue)
+    np.testing.assert_allclose(comparison.mean_ranks, rankdata(-scores, axis=1).mean(0))
 
 
 @pytest.mark.parametrize(("methods", "published"), [(2, 1.960), (3, 2.343), (5, 2.728), (7, 2.949), (10, 3.164)])
@@ -71,23 +71,23 @@ def test_critical_values_are_the_published_ones(methods, published):
 def test_a_pair_is_significant_exactly_when_it_lies_a_critical_difference_apart():
     generator = np.random.default_rng(0)
     scores = generator.random((12, 6)) + np.linspace(0, 1, 6)
-    found = compare_ranks(scores, higher_is_better=True)
-    apart = np.abs(found.mean_ranks[:, None] - found.mean_ranks)
-    np.testing.assert_array_equal(found.p_values < 0.05, apart > found.critical_difference)
-    assert (found.p_values < 0.05).any()
-    np.testing.assert_array_equal(found.p_values, found.p_values.T)
-    np.testing.assert_array_equal(found.p_values.diagonal(), 1)
+    comparison = compare_ranks(scores, higher_is_better=True)
+    apart = np.abs(comparison.mean_ranks[:, None] - comparison.mean_ranks)
+    np.testing.assert_array_equal(comparison.p_values < 0.05, apart > comparison.critical_difference)
+    assert (comparison.p_values < 0.05).any()
+    np.testing.assert_array_equal(comparison.p_values, comparison.p_values.T)
+    np.testing.assert_array_equal(comparison.p_values.diagonal(), 1)
 
 
 def test_p_values_of_pairs_are_those_of_tukeys_test_on_ranks_of_known_spread():
     """Very many blocks leave Tukey's test no doubt about the error; samples are made to have the one of ranks."""
     scores = np.random.default_rng(3).random((6000, 4)) + np.array([0, 0.002, 0.01, 0.02])
-    found = compare_ranks(scores, higher_is_better=True)
+    comparison = compare_ranks(scores, higher_is_better=True)
     n, k = 6000, 4
     wave = np.resize([1.0, -1.0], n)
     error = math.sqrt(k * (k + 1) / 12) * math.sqrt((n - 1) / n)
-    judge = tukey_hsd(*(mean + error * wave for mean in found.mean_ranks))
-    np.testing.assert_allclose(found.p_values, judge.pvalue, atol=1e-3)
+    judge = tukey_hsd(*(mean + error * wave for mean in comparison.mean_ranks))
+    np.testing.assert_allclose(comparison.p_values, judge.pvalue, atol=1e-3)
 
 
 def test_direction_turns_ranks_round_and_scale_does_not_matter():
@@ -103,10 +103,10 @@ def test_incomplete_blocks_are_counted_and_dropped():
     scores = np.random.default_rng(2).random((8, 4))
     with_gaps = np.insert(scores, [2, 5], np.nan, axis=0)
     with_gaps[2, 0] = 0.5
-    found, whole = compare_ranks(with_gaps, higher_is_better=True), compare_ranks(scores, higher_is_better=True)
-    assert (found.n_blocks, found.n_incomplete) == (8, 2)
-    assert found.chi_squared == whole.chi_squared
-    np.testing.assert_array_equal(found.p_values, whole.p_values)
+    comparison, complete = compare_ranks(with_gaps, higher_is_better=True), compare_ranks(scores, higher_is_better=True)
+    assert (comparison.n_blocks, comparison.n_incomplete) == (8, 2)
+    assert comparison.chi_squared == complete.chi_squared
+    np.testing.assert_array_equal(comparison.p_values, complete.p_values)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_incomplete_blocks_are_counted_and_dropped():
     ],
 )
 def test_a_test_that_cannot_be_made_has_a_reason(scores, reason):
-    found = compare_ranks(scores, higher_is_better=True)
-    assert found.reason == reason
-    assert math.isnan(found.chi_squared)
-    assert math.isnan(found.p_value)
-    assert math.isnan(found.critical_difference)
-    assert np.isnan(found.p_values).all()
-    assert np.isnan(found.mean_ranks).all() == (not len(scores))
+    comparison = compare_ranks(scores, higher_is_better=True)
+    assert comparison.reason == reason
+    assert math.isnan(comparison.chi_squared)
+    assert math.isnan(comparison.p_value)
+    assert math.isnan(comparison.critical_difference)
+    assert np.isnan(comparison.p_values).all()
+    assert np.isnan(comparison.mean_ranks).all() == (not len(scores))
 
 
 def test_wrong_input_is_refused():
@@ -145,15 +145,15 @@ def test_top_are_the_two_best_and_whoever_surely_differs_from_neither():
     """Six methods in blocks of 40: two share the lead, a third is near both, three are far behind."""
     generator = np.random.default_rng(2)
     scores = generator.random((40, 6)) + np.array([0, 0.02, 0.05, 2, 3, 4])
-    found = compare_ranks(-scores, higher_is_better=True)
-    np.testing.assert_array_equal(top_marks(found), [True, True, True, False, False, False])
+    comparison = compare_ranks(-scores, higher_is_better=True)
+    np.testing.assert_array_equal(top_marks(comparison), [True, True, True, False, False, False])
 
 
 def test_the_second_best_is_top_even_where_it_surely_differs_from_the_best():
     steps = np.arange(5) + np.random.default_rng(3).random((60, 5)) / 10
-    found = compare_ranks(steps, higher_is_better=False)
-    assert found.p_values[0, 1] < 0.05
-    np.testing.assert_array_equal(top_marks(found), [True, True, False, False, False])
+    comparison = compare_ranks(steps, higher_is_better=False)
+    assert comparison.p_values[0, 1] < 0.05
+    np.testing.assert_array_equal(top_marks(comparison), [True, True, False, False, False])
 
 
 def test_top_marks_equal_those_of_an_independent_computation():
@@ -169,10 +169,10 @@ def test_top_marks_equal_those_of_an_independent_computation():
         differs = studentized_range.sf(q, k, np.inf) < 0.05
         first, second = np.argsort(mean_ranks, kind="stable")[:2]
         expected = {m for m in range(k) if not (differs[m, first] or differs[m, second])} | {first, second}
-        found = compare_ranks(scores, higher_is_better=True)
-        np.testing.assert_allclose(found.p_values[0, 1:], studentized_range.sf(q[0, 1:], k, np.inf), atol=1e-12)
-        assert set(np.flatnonzero(top_marks(found)).tolist()) >= expected
-        assert len(expected) == np.count_nonzero(top_marks(found))
+        comparison = compare_ranks(scores, higher_is_better=True)
+        np.testing.assert_allclose(comparison.p_values[0, 1:], studentized_range.sf(q[0, 1:], k, np.inf), atol=1e-12)
+        assert set(np.flatnonzero(top_marks(comparison)).tolist()) >= expected
+        assert len(expected) == np.count_nonzero(top_marks(comparison))
 
 
 def test_nobody_is_top_without_a_test():

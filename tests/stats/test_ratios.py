@@ -16,9 +16,9 @@ def test_statistics_worked_by_hand():
 def test_statistics_serve_many_draws_at_once():
     draws = np.stack([TOTALS, 2 * TOTALS, TOTALS])[None]
     for statistic in (means, differences_from_first, decreases_from_first, first_share):
-        seen = statistic(draws)
-        assert seen.shape == (1, 3, *statistic(TOTALS).shape)
-        np.testing.assert_array_equal(seen[0, 1], statistic(TOTALS))
+        values = statistic(draws)
+        assert values.shape == (1, 3, *statistic(TOTALS).shape)
+        np.testing.assert_array_equal(values[0, 1], statistic(TOTALS))
 
 
 def test_ratios_without_a_denominator_are_undefined_and_the_others_are_not():

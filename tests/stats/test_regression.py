@@ -89,8 +89,8 @@ def test_what_cannot_be_fitted_says_why():
     assert clustered_least_squares(replace(rows, patients=rows.patients % 9)).reason == FEW_PATIENTS
     assert clustered_least_squares(replace(rows, feature=0.1 * rows.groups)).reason == SAME_FEATURE
     assert clustered_least_squares(replace(rows, scores=0.1 * rows.groups)).reason == SAME_SCORE
-    own = replace(rows, groups=np.arange(len(rows.scores)))
-    assert clustered_least_squares(own).reason == SAME_FEATURE
+    one_group_per_row = replace(rows, groups=np.arange(len(rows.scores)))
+    assert clustered_least_squares(one_group_per_row).reason == SAME_FEATURE
     line = least_squares(rows.feature, 2 * rows.feature + 1)
     assert (line.value, line.reason) == (pytest.approx(2), ONE_LINE)
     assert math.isnan(line.p_value)

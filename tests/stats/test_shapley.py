@@ -19,13 +19,13 @@ def number(players):
 
 def by_brute_force(worth, players):
     """What each player adds when it comes in, over every order."""
-    found = np.zeros(players)
+    values = np.zeros(players)
     orders = list(permutations(range(players)))
     for order in orders:
-        for place, player in enumerate(order):
-            before = order[:place]
-            found[player] += worth[number((*before, player))] - worth[number(before)]
-    return found / len(orders)
+        for position, player in enumerate(order):
+            before = order[:position]
+            values[player] += worth[number((*before, player))] - worth[number(before)]
+    return values / len(orders)
 
 
 def games(most=5):
@@ -34,12 +34,12 @@ def games(most=5):
 
 
 def test_all_subsets_are_listed_from_none_to_everyone():
-    seen = coalitions(3)
-    assert seen.exact
-    assert seen.members.shape == (8, 3)
-    assert not seen.members[0].any()
-    assert seen.members[-1].all()
-    assert [number(np.flatnonzero(row)) for row in seen.members] == list(range(8))
+    subsets = coalitions(3)
+    assert subsets.exact
+    assert subsets.members.shape == (8, 3)
+    assert not subsets.members[0].any()
+    assert subsets.members[-1].all()
+    assert [number(np.flatnonzero(row)) for row in subsets.members] == list(range(8))
 
 
 def test_value_worked_by_hand():
@@ -51,9 +51,9 @@ def test_value_worked_by_hand():
 @given(games())
 def test_values_are_those_of_the_brute_force(worth):
     players = int(np.log2(len(worth)))
-    seen = shapley(worth, coalitions(players))
-    np.testing.assert_allclose(seen.values, by_brute_force(worth, players), atol=2e-12)
-    np.testing.assert_array_equal(seen.errors, 0)
+    result = shapley(worth, coalitions(players))
+    np.testing.assert_allclose(result.values, by_brute_force(worth, players), atol=2e-12)
+    np.testing.assert_array_equal(result.errors, 0)
 
 
 @given(games(most=8))
@@ -75,8 +75,8 @@ def test_players_who_add_the_same_have_the_same_value_to_the_last_bit():
     members = coalitions(4).members
     for seed in range(50):
         by_size = np.random.default_rng(seed).random((5, 2))
-        seen = shapley(by_size[members.sum(1), 0], coalitions(4)).values
-        assert len(np.unique(seen)) == 1
+        result = shapley(by_size[members.sum(1), 0], coalitions(4)).values
+        assert len(np.unique(result)) == 1
         idle = shapley(by_size[members[:, :3].sum(1), 1], coalitions(4)).values
         assert idle[3] == 0
         assert not np.signbit(idle[3])
@@ -84,9 +84,9 @@ def test_players_who_add_the_same_have_the_same_value_to_the_last_bit():
 
 def test_many_games_are_solved_at_once():
     worth = np.random.default_rng(1).random((6, 2, 16))
-    seen = shapley(worth, coalitions(4)).values
-    assert seen.shape == (6, 2, 4)
-    np.testing.assert_allclose(seen[3, 1], by_brute_force(worth[3, 1], 4))
+    result = shapley(worth, coalitions(4)).values
+    assert result.shape == (6, 2, 4)
+    np.testing.assert_allclose(result[3, 1], by_brute_force(worth[3, 1], 4))
 
 
 def additive(members, gains):
@@ -95,23 +95,23 @@ def additive(members, gains):
 
 
 def test_above_ten_players_only_the_subsets_of_the_drawn_orders_are_needed():
-    seen = coalitions(12, permutations=20, seed=3)
-    assert not seen.exact
-    assert len(seen.members) <= 20 * 11 + 2
-    assert len(np.unique(seen.members, axis=0)) == len(seen.members)
-    assert not seen.members[0].any()
-    assert seen.members[-1].all()
-    np.testing.assert_array_equal(seen.orders[0], seen.orders[1][::-1])
-    np.testing.assert_array_equal(coalitions(12, 20, 3).members, seen.members)
-    assert not np.array_equal(coalitions(12, 20, 4).orders, seen.orders)
+    subsets = coalitions(12, permutations=20, seed=3)
+    assert not subsets.exact
+    assert len(subsets.members) <= 20 * 11 + 2
+    assert len(np.unique(subsets.members, axis=0)) == len(subsets.members)
+    assert not subsets.members[0].any()
+    assert subsets.members[-1].all()
+    np.testing.assert_array_equal(subsets.orders[0], subsets.orders[1][::-1])
+    np.testing.assert_array_equal(coalitions(12, 20, 3).members, subsets.members)
+    assert not np.array_equal(coalitions(12, 20, 4).orders, subsets.orders)
 
 
 def test_sampled_values_of_a_game_without_interplay_are_exact():
     among = coalitions(12, permutations=6)
     gains = np.linspace(-0.2, 0.5, 12)
-    seen = shapley(additive(among.members, gains), among)
-    np.testing.assert_allclose(seen.values, gains)
-    np.testing.assert_allclose(seen.errors, 0, atol=1e-12)
+    result = shapley(additive(among.members, gains), among)
+    np.testing.assert_allclose(result.values, gains)
+    np.testing.assert_allclose(result.errors, 0, atol=1e-12)
 
 
 def voting(members):
@@ -121,21 +121,21 @@ def voting(members):
 
 
 def test_sampled_values_are_true_within_their_error_bars():
-    whole = (np.arange(2**11)[:, None] >> np.arange(11) & 1).astype(bool)
-    size = whole.sum(1)
+    subsets = (np.arange(2**11)[:, None] >> np.arange(11) & 1).astype(bool)
+    size = subsets.sum(1)
     truth = np.zeros(11)
     for player in range(11):
-        without = ~whole[:, player]
-        gain = voting(whole)[np.flatnonzero(without) + 2**player] - voting(whole)[without]
+        without = ~subsets[:, player]
+        gain = voting(subsets)[np.flatnonzero(without) + 2**player] - voting(subsets)[without]
         orders = np.array([1 / (11 * comb(10, n)) for n in range(11)])
         truth[player] = (gain * orders[size[without]]).sum()
     inside = []
     for seed in range(40):
         among = coalitions(11, permutations=200, seed=seed)
-        seen = shapley(voting(among.members), among)
-        assert seen.values.sum() == pytest.approx(1)
-        assert (seen.errors > 0).any()
-        inside.append(np.abs(seen.values - truth) <= 1.96 * seen.errors)
+        result = shapley(voting(among.members), among)
+        assert result.values.sum() == pytest.approx(1)
+        assert (result.errors > 0).any()
+        inside.append(np.abs(result.values - truth) <= 1.96 * result.errors)
     assert 0.88 < np.mean(inside) < 0.99
 
 

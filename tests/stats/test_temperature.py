@@ -26,9 +26,9 @@ def test_a_search_by_scipy_finds_the_same_and_the_truth_is_near(true):
     labels = (generator.random(4000) < expit(logits / true)).astype(float)
     signs = 2 * labels - 1
     judge = minimize_scalar(lambda b: -log_expit(signs * logits * np.exp(b)).sum(), (-1, 1), tol=1e-10)
-    found = fitted_temperature(labels, logits).value
-    assert found == pytest.approx(math.exp(-judge.x), rel=1e-5)
-    assert found == pytest.approx(true, rel=0.15)
+    temperature = fitted_temperature(labels, logits).value
+    assert temperature == pytest.approx(math.exp(-judge.x), rel=1e-5)
+    assert temperature == pytest.approx(true, rel=0.15)
 
 
 def test_unknown_labels_are_left_out():
@@ -53,14 +53,14 @@ def test_where_there_is_no_temperature_it_says_why():
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.floats(-40, 40)), max_size=30))
 def test_no_other_temperature_is_better(cases):
     labels, logits = np.array(cases, float).reshape(-1, 2).T
-    found = fitted_temperature(labels, logits)
-    if math.isnan(found.value):
-        assert found.reason
+    temperature = fitted_temperature(labels, logits)
+    if math.isnan(temperature.value):
+        assert temperature.reason
         return
     known = ~np.isnan(labels)
     margins = (2 * labels[known] - 1) * logits[known]
-    likelihood = [log_expit(margins / (found.value * factor)).sum() for factor in (0.8, 1, 1.25)]
-    assert found.value > 0
+    likelihood = [log_expit(margins / (temperature.value * factor)).sum() for factor in (0.8, 1, 1.25)]
+    assert temperature.value > 0
     assert likelihood[1] >= max(likelihood) - 1e-9 * abs(likelihood[1])
 
 

@@ -34,22 +34,22 @@ def factors_of(table):
 
 
 def effects(table):
-    found = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
-    return {(term.factor, term.level): term for term in found.terms}
+    fitted = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
+    return {(term.factor, term.level): term for term in fitted.terms}
 
 
 def test_two_groups_by_hand():
     # means 2 and 6; squares about them sum to 2 + 8, over 4 degrees of freedom: 2.5; each group has three rows
     outcome = np.array([1.0, 2, 3, 4, 6, 8])
     factor = Factor("method", np.repeat(["gradient", "lrp"], 3), METHODS)
-    found = treatment_effects(outcome, [factor], np.arange(6))
-    level, effect = (term.classical for term in found.terms)
+    fitted = treatment_effects(outcome, [factor], np.arange(6))
+    level, effect = (term.classical for term in fitted.terms)
     assert (level.value, effect.value) == pytest.approx((2.0, 4.0))
     reach = 2.776445  # the t table's value for 4 and 97.5 %
     assert level.high - level.value == pytest.approx(reach * math.sqrt(2.5 / 3), rel=1e-6)
     assert effect.value - effect.low == pytest.approx(reach * math.sqrt(2.5 * 2 / 3), rel=1e-6)
     assert (effect.n_cases, effect.n_patients, effect.n_undefined) == (6, 6, 0)
-    assert found.references == {"method": "gradient"}
+    assert fitted.references == {"method": "gradient"}
 
 
 def test_errors_clustered_by_patient_by_hand():
@@ -69,7 +69,7 @@ def test_errors_clustered_by_patient_by_hand():
 def test_coefficients_and_both_errors_are_those_of_statsmodels(seed):
     table = table_of(np.random.default_rng(seed))
     table.loc[::17, "outcome"] = np.nan
-    found = effects(table)
+    fitted = effects(table)
     formula = (
         "outcome ~ C(pretrained, Treatment('no')) + C(architecture, Treatment('DenseNet')) + "
         "C(method, Treatment('gradient'))"
@@ -84,7 +84,7 @@ def test_coefficients_and_both_errors_are_those_of_statsmodels(seed):
             for level in levels[1:]
         }
         for term, name in ({(INTERCEPT, ""): "Intercept"} | names).items():
-            fit = getattr(found[term], kind)
+            fit = getattr(fitted[term], kind)
             wanted = [judge.params[name], judge.pvalues[name], *judge.conf_int().loc[name]]
             assert [fit.value, fit.p_value, fit.low, fit.high] == pytest.approx(wanted, rel=1e-8), (kind, term)
             assert (fit.n_cases, fit.n_undefined) == (len(known), len(table) - len(known))
@@ -92,44 +92,44 @@ def test_coefficients_and_both_errors_are_those_of_statsmodels(seed):
 
 def test_a_factor_with_one_level_is_left_out_and_says_so():
     table = table_of(np.random.default_rng(3)).assign(architecture="ViT")
-    found = effects(table)
-    assert {key for key in found if key[0] == "architecture"} == {("architecture", "")}
-    assert found["architecture", ""].classical.reason == "architecture has one level only: ViT"
-    assert math.isnan(found["architecture", ""].clustered.value)
+    fitted = effects(table)
+    assert {key for key in fitted if key[0] == "architecture"} == {("architecture", "")}
+    assert fitted["architecture", ""].classical.reason == "architecture has one level only: ViT"
+    assert math.isnan(fitted["architecture", ""].clustered.value)
     alone = treatment_effects(
         table["outcome"].to_numpy(), factors_of(table)[::2], table["patient"].to_numpy()
     )  # fmt: skip
-    assert found["method", "lrp"].classical == alone.terms[2].classical
+    assert fitted["method", "lrp"].classical == alone.terms[2].classical
 
 
 def test_factors_that_go_together_name_each_other_and_leave_the_others_alone():
     table = table_of(np.random.default_rng(4))
     table["pretrained"] = np.where(table["architecture"] == "ViT", "yes", "no")
-    found = effects(table)
-    assert found["pretrained", "yes"].classical.reason == "cannot be told apart from architecture ViT"
-    assert found["architecture", "ViT"].clustered.reason == "cannot be told apart from pretrained yes"
-    assert math.isnan(found["architecture", "ViT"].classical.value)
+    fitted = effects(table)
+    assert fitted["pretrained", "yes"].classical.reason == "cannot be told apart from architecture ViT"
+    assert fitted["architecture", "ViT"].clustered.reason == "cannot be told apart from pretrained yes"
+    assert math.isnan(fitted["architecture", "ViT"].classical.value)
     judge = smf.ols("outcome ~ C(architecture) + C(method)", table).fit()
-    assert found["method", "lrp"].classical.value == pytest.approx(judge.params["C(method)[T.lrp]"])
-    assert found["method", "lrp"].classical.p_value == pytest.approx(judge.pvalues["C(method)[T.lrp]"])
-    assert found["architecture", "Swin"].classical.value == pytest.approx(judge.params["C(architecture)[T.Swin]"])
+    assert fitted["method", "lrp"].classical.value == pytest.approx(judge.params["C(method)[T.lrp]"])
+    assert fitted["method", "lrp"].classical.p_value == pytest.approx(judge.pvalues["C(method)[T.lrp]"])
+    assert fitted["architecture", "Swin"].classical.value == pytest.approx(judge.params["C(architecture)[T.Swin]"])
 
 
 def test_three_terms_that_only_together_cannot_be_told_apart_all_say_so():
     table = table_of(np.random.default_rng(5))
     table["pretrained"] = np.where(table["architecture"] == "DenseNet", "no", "yes")
-    found = effects(table)
-    reason = found["pretrained", "yes"].classical.reason
+    fitted = effects(table)
+    reason = fitted["pretrained", "yes"].classical.reason
     assert reason == "cannot be told apart from architecture ViT and architecture Swin"
-    assert not found[INTERCEPT, ""].classical.reason
+    assert not fitted[INTERCEPT, ""].classical.reason
 
 
 def test_the_first_level_that_has_an_outcome_is_the_reference():
     table = table_of(np.random.default_rng(6))
     table.loc[table["architecture"] == "DenseNet", "outcome"] = np.nan
-    found = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
-    assert found.references["architecture"] == "ViT"
-    terms = {term.level: term.classical for term in found.terms if term.factor == "architecture"}
+    fitted = treatment_effects(table["outcome"].to_numpy(), factors_of(table), table["patient"].to_numpy())
+    assert fitted.references["architecture"] == "ViT"
+    terms = {term.level: term.classical for term in fitted.terms if term.factor == "architecture"}
     assert terms["DenseNet"].reason == NO_ROW_OF_LEVEL
     assert math.isfinite(terms["Swin"].value)
     assert "ViT" not in terms
@@ -165,10 +165,10 @@ def test_patients_whose_pulls_cancel_have_no_clustered_error():
 
 def test_no_outcome_at_all_is_a_reason():
     factor = Factor("method", np.array(["gradient", "lrp"]), METHODS)
-    found = treatment_effects(np.full(2, np.nan), [factor], np.arange(2))
-    assert [term.classical.reason for term in found.terms] == [NO_ROW, NO_ROW]
-    assert found.terms[0].classical.n_undefined == 2
-    assert found.references == {}
+    fitted = treatment_effects(np.full(2, np.nan), [factor], np.arange(2))
+    assert [term.classical.reason for term in fitted.terms] == [NO_ROW, NO_ROW]
+    assert fitted.terms[0].classical.n_undefined == 2
+    assert fitted.references == {}
 
 
 def test_labels_without_a_level_lengths_that_differ_and_infinity_are_refused():

@@ -102,5 +102,5 @@ def specificity(shared: Overlap) -> Measured:
     return _share(shared.grid - shared.either, shared.grid - shared.truth, NOTHING_OUTSIDE)
 
 
-def _share(part: int, whole: int, reason: str) -> Measured:
-    return Measured(part / whole) if whole else undefined(reason)
+def _share(part: int, total: int, reason: str) -> Measured:
+    return Measured(part / total) if total else undefined(reason)

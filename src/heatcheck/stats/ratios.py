@@ -42,7 +42,7 @@ def first_share(totals: Totals) -> Float[np.ndarray, "*draws"]:
     return ratio(totals[..., 0], totals.sum(axis=-1))
 
 
-def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Part over whole, element by element; NaN where the whole is 0."""
-    shape = np.broadcast_shapes(part.shape, whole.shape)
-    return np.asarray(np.divide(part, whole, out=np.full(shape, np.nan), where=whole != 0))
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """The quotient, element by element; NaN where the denominator is 0."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    return np.asarray(np.divide(numerator, denominator, out=np.full(shape, np.nan), where=denominator != 0))

@@ -47,15 +47,15 @@ def test_modality_with_an_empty_map_counts_as_a_miss():
 @pytest.mark.parametrize("rule", ["min_max", "positive"])
 @pytest.mark.parametrize("importance", [[0.2, 0.2], [0.0, 0.0], [0.1, math.nan]])
 def test_importance_that_is_constant_or_unknown_leaves_the_score_undefined(importance, rule):
-    seen = msfi(np.ones(2), np.ones(2), weights_of(np.array(importance), rule))
-    assert math.isnan(seen.value)
-    assert seen.reason == NO_WEIGHTS
+    score = msfi(np.ones(2), np.ones(2), weights_of(np.array(importance), rule))
+    assert math.isnan(score.value)
+    assert score.reason == NO_WEIGHTS
 
 
 def test_importance_that_is_never_positive_leaves_the_recommended_score_undefined():
-    seen = msfi(np.ones(2), np.ones(2), weights_of(np.array([-0.1, 0.0]), "positive"))
-    assert math.isnan(seen.value)
-    assert seen.reason == NONE_IMPORTANT
+    score = msfi(np.ones(2), np.ones(2), weights_of(np.array([-0.1, 0.0]), "positive"))
+    assert math.isnan(score.value)
+    assert score.reason == NONE_IMPORTANT
     assert msfi(np.ones(2), np.ones(2), weights_of(np.array([-0.1, 0.0]), "min_max")).value == 1
 
 
@@ -76,9 +76,9 @@ importances = arrays(float, 3, elements=st.floats(0, 1, width=16)).filter(lambda
 def test_score_lies_between_the_least_and_the_largest_share(values, masks, importance):
     sums, inside = sums_of(values, masks)
     shares = np.divide(inside, sums, out=np.zeros(3), where=sums > 0)
-    seen = msfi(sums, inside, weights_of(importance, "positive")).value
-    assert shares.min() - 1e-9 <= seen <= shares.max() + 1e-9
-    assert 0 <= seen <= 1 + 1e-9
+    score = msfi(sums, inside, weights_of(importance, "positive")).value
+    assert shares.min() - 1e-9 <= score <= shares.max() + 1e-9
+    assert 0 <= score <= 1 + 1e-9
 
 
 @given(maps, lesions, importances, st.integers(1, 9), st.integers(0, 2))
@@ -126,9 +126,9 @@ def test_map_of_a_whole_head_is_scored_in_half_a_second():
     masks[:, 100:140, 100:150, 60:90] = True
     weights = weights_of(PUBLISHED_FEATURE, "positive")
     before = time.process_time()
-    seen = msfi(*sums_of(values, masks), weights)
+    score = msfi(*sums_of(values, masks), weights)
     assert time.process_time() - before < 0.5
-    assert 0 < seen.value < 1
+    assert 0 < score.value < 1
 
 
 def test_score_is_explained():

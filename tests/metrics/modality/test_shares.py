@@ -36,12 +36,12 @@ few_levels = st.integers(2, 6).flatmap(
 
 @given(few_levels)
 def test_correlation_is_scipys_tau_b_ties_and_all(both):
-    seen = mi_correlation(*both)
+    score = mi_correlation(*both)
     if np.ptp(both[0]) == 0 or np.ptp(both[1]) == 0:
-        assert math.isnan(seen.value)
-        assert seen.reason
+        assert math.isnan(score.value)
+        assert score.reason
     else:
-        assert seen.value == pytest.approx(kendalltau(*both, variant="b").statistic, abs=1e-12)
+        assert score.value == pytest.approx(kendalltau(*both, variant="b").statistic, abs=1e-12)
 
 
 def test_constant_or_unknown_importance_and_constant_sums_are_undefined_each_for_its_reason():
@@ -64,9 +64,9 @@ def test_shares_worked_by_hand():
 
 def test_shares_of_an_empty_map_are_undefined():
     empty = np.zeros(2)
-    for seen in (lesion_share(empty, empty), *modality_sum(empty)):
-        assert math.isnan(seen.value)
-        assert seen.reason == NO_RELEVANCE
+    for score in (lesion_share(empty, empty), *modality_sum(empty)):
+        assert math.isnan(score.value)
+        assert score.reason == NO_RELEVANCE
 
 
 def test_median_overlap_worked_by_hand():

@@ -9,8 +9,8 @@ from heatcheck.stats.resampling.bca import NO_VALUE, ONE_VALUE, bca
 
 def test_unbiased_and_symmetric_replicates_give_the_plain_percentiles():
     replicates = np.linspace(-1, 1, 2001)
-    seen = bca(0.0, replicates, np.array([-1.0, 1.0]), 0.9)
-    assert (seen.low, seen.high) == pytest.approx((-0.9, 0.9))
+    interval = bca(0.0, replicates, np.array([-1.0, 1.0]), 0.9)
+    assert (interval.low, interval.high) == pytest.approx((-0.9, 0.9))
 
 
 def test_interval_of_a_known_bias_and_acceleration_worked_by_hand():
@@ -22,8 +22,8 @@ def test_interval_of_a_known_bias_and_acceleration_worked_by_hand():
     for tail in (0.025, 0.975):
         z = bias + stats.norm.ppf(tail)
         expected.append(np.quantile(replicates, stats.norm.cdf(bias + z / (1 - acceleration * z))))
-    seen = bca(value, replicates, jackknife, 0.95)
-    assert (seen.low, seen.high) == pytest.approx(tuple(expected))
+    interval = bca(value, replicates, jackknife, 0.95)
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected))
 
 
 def test_few_undefined_draws_are_left_out():
@@ -34,41 +34,41 @@ def test_few_undefined_draws_are_left_out():
 
 def test_more_undefined_draws_than_the_interval_leaves_out_mean_no_interval():
     replicates = np.concatenate([np.linspace(-1, 1, 949), np.full(51, np.nan)])
-    seen = bca(0.0, replicates, np.array([-1.0, 1.0]), 0.95)
-    assert math.isnan(seen.low)
-    assert math.isnan(seen.high)
-    assert seen.value == 0
-    assert seen.reason == "undefined in 51 of 1000 draws"
+    interval = bca(0.0, replicates, np.array([-1.0, 1.0]), 0.95)
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+    assert interval.value == 0
+    assert interval.reason == "undefined in 51 of 1000 draws"
     assert not bca(0.0, replicates, np.array([-1.0, 1.0]), 0.9).reason
 
 
 def test_undefined_value_has_no_interval():
-    seen = bca(math.nan, np.linspace(0, 1, 10), np.array([0.0, 1.0]), 0.95)
-    assert math.isnan(seen.value)
-    assert math.isnan(seen.low)
-    assert seen.reason == NO_VALUE
+    interval = bca(math.nan, np.linspace(0, 1, 10), np.array([0.0, 1.0]), 0.95)
+    assert math.isnan(interval.value)
+    assert math.isnan(interval.low)
+    assert interval.reason == NO_VALUE
 
 
 @pytest.mark.parametrize("wobble", [0.0, 3e-16])
 def test_replicates_that_differ_by_rounding_at_most_are_no_ground_for_certainty(wobble):
     noise = 0.3 * (1 + np.random.default_rng(0).uniform(-wobble, wobble, 100))
-    seen = bca(0.3, np.append(noise, np.nan), noise[:5], 0.95)
-    assert seen.value == 0.3
-    assert math.isnan(seen.low)
-    assert math.isnan(seen.high)
-    assert seen.reason == ONE_VALUE
+    interval = bca(0.3, np.append(noise, np.nan), noise[:5], 0.95)
+    assert interval.value == 0.3
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+    assert interval.reason == ONE_VALUE
 
 
 def test_one_draw_that_differs_is_enough_for_an_interval():
-    seen = bca(0.3, np.append(np.full(99, 0.3), 0.4), np.array([0.3, 0.31]), 0.95)
-    assert seen.low <= 0.3 <= seen.high
-    assert not seen.reason
+    interval = bca(0.3, np.append(np.full(99, 0.3), 0.4), np.array([0.3, 0.31]), 0.95)
+    assert interval.low <= 0.3 <= interval.high
+    assert not interval.reason
 
 
 @pytest.mark.parametrize("side", [-1, 1])
 def test_draws_that_all_lie_on_one_side_still_give_an_ordered_interval(side):
     jackknife = np.zeros(1000)
     jackknife[0] = side * 9  # as skewed as can be
-    seen = bca(0.0, side * np.linspace(1, 2, 10_000), jackknife, 0.9999)
-    assert 1 <= side * seen.low <= 2
-    assert seen.low <= seen.high
+    interval = bca(0.0, side * np.linspace(1, 2, 10_000), jackknife, 0.9999)
+    assert 1 <= side * interval.low <= 2
+    assert interval.low <= interval.high

@@ -37,16 +37,16 @@ def test_interval_of_independent_cases_is_that_of_scipy_on_the_same_draws():
     values = generator(1).exponential(size=40)
     judge = stats.bootstrap((values,), np.mean, n_resamples=DRAWS, method="BCa", rng=generator(7)).confidence_interval
     totals = cluster_totals(values[:, None], np.arange(40)).joined
-    (seen,) = bca_interval(totals, means, DRAWS, generator(7))
-    assert seen.value == pytest.approx(values.mean())
-    assert (seen.low, seen.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
+    (interval,) = bca_interval(totals, means, DRAWS, generator(7))
+    assert interval.value == pytest.approx(values.mean())
+    assert (interval.low, interval.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
 
 
 def test_interval_of_hits_with_many_ties_is_that_of_scipy_on_the_same_draws():
     hits = (generator(2).random(50) < 0.3).astype(float)
     judge = stats.bootstrap((hits,), np.mean, n_resamples=DRAWS, method="BCa", rng=generator(3)).confidence_interval
-    (seen,) = bca_interval(cluster_totals(hits[:, None], np.arange(50)).joined, means, DRAWS, generator(3))
-    assert (seen.low, seen.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
+    (interval,) = bca_interval(cluster_totals(hits[:, None], np.arange(50)).joined, means, DRAWS, generator(3))
+    assert (interval.low, interval.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
 
 
 def test_interval_of_the_area_under_the_curve_is_that_of_scipy_on_the_same_draws():
@@ -62,9 +62,9 @@ def test_interval_of_the_area_under_the_curve_is_that_of_scipy_on_the_same_draws
         vectorized=False,
     ).confidence_interval
     statistic = partial(weighted_auroc, labels, probabilities)
-    (seen,) = bca_from_case_weights(statistic, np.arange(40), 100, generator(5))
-    assert seen.value == pytest.approx(roc_auc_score(labels, probabilities))
-    assert (seen.low, seen.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
+    (interval,) = bca_from_case_weights(statistic, np.arange(40), 100, generator(5))
+    assert interval.value == pytest.approx(roc_auc_score(labels, probabilities))
+    assert (interval.low, interval.high) == pytest.approx((judge.low, judge.high), rel=1e-9)
 
 
 def test_all_images_of_a_patient_are_drawn_together():
@@ -72,7 +72,7 @@ def test_all_images_of_a_patient_are_drawn_together():
     names = np.unique(patients)
     drawn = generator(6).integers(0, len(names), (DRAWS, len(names)))
     replicates = [np.concatenate([values[patients == names[i], 0] for i in row]).mean() for row in drawn]
-    (seen,) = bca_interval(cluster_totals(values, patients).joined, means, DRAWS, generator(6))
+    (interval,) = bca_interval(cluster_totals(values, patients).joined, means, DRAWS, generator(6))
     jackknife = np.array([values[patients != name, 0].mean() for name in names])
     deviations = jackknife.mean() - jackknife
     acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
@@ -80,7 +80,7 @@ def test_all_images_of_a_patient_are_drawn_together():
     bias = stats.norm.ppf(np.mean((higher < 0) + (higher == 0) / 2))  # a draw of every patient once ties
     z = bias + stats.norm.ppf([0.025, 0.975])
     expected = np.quantile(replicates, stats.norm.cdf(bias + z / (1 - acceleration * z)))
-    assert (seen.low, seen.high) == pytest.approx(tuple(expected))
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected))
 
 
 def test_second_copy_of_every_image_adds_no_certainty():
@@ -94,11 +94,11 @@ def test_columns_are_compared_on_the_same_draws():
     values, patients = cohort(columns=1)
     noise = generator(9).uniform(-1e-6, 1e-6, values.shape)
     shifted = np.hstack([values, values + 0.1 + noise])
-    (seen,) = bca_interval(cluster_totals(shifted, patients).joined, differences_from_first, DRAWS, generator())
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
+    (interval,) = bca_interval(cluster_totals(shifted, patients).joined, differences_from_first, DRAWS, generator())
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
     halved = np.hstack([values, values / 2 + noise])
-    (seen,) = bca_interval(cluster_totals(halved, patients).joined, decreases_from_first, DRAWS, generator())
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.5, 0.5, 0.5), abs=1e-5)
+    (interval,) = bca_interval(cluster_totals(halved, patients).joined, decreases_from_first, DRAWS, generator())
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.5, 0.5, 0.5), abs=1e-5)
 
 
 def test_one_draw_serves_several_statistics():
@@ -135,9 +135,9 @@ def test_case_counts_as_often_as_its_patient():
 
 def test_pixel_counts_give_an_interval_for_precision_over_all_images():
     counts = generator(8).integers(0, 1000, (30, 2)).astype(float)
-    (seen,) = bca_interval(counts, first_share, DRAWS, generator())
-    assert seen.value == pytest.approx(counts[:, 0].sum() / counts.sum())
-    assert seen.low < seen.value < seen.high
+    (interval,) = bca_interval(counts, first_share, DRAWS, generator())
+    assert interval.value == pytest.approx(counts[:, 0].sum() / counts.sum())
+    assert interval.low < interval.value < interval.high
 
 
 @settings(deadline=None, max_examples=25)
@@ -203,52 +203,52 @@ def test_interval_of_a_column_does_not_depend_on_the_columns_beside_it():
 
 
 def test_one_patient_has_a_mean_and_no_interval():
-    (seen,) = mean_estimates(np.array([[0.2], [0.4]]), np.array(["a", "a"]), DRAWS, generator())
-    assert seen.value == pytest.approx(0.3)
-    assert math.isnan(seen.low)
-    assert math.isnan(seen.high)
-    assert seen.reason == ONE_PATIENT
+    (estimate,) = mean_estimates(np.array([[0.2], [0.4]]), np.array(["a", "a"]), DRAWS, generator())
+    assert estimate.value == pytest.approx(0.3)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+    assert estimate.reason == ONE_PATIENT
     assert bca_from_weights(np.sum, 1, DRAWS, generator())[0].reason == ONE_PATIENT
 
 
 def test_column_without_a_defined_value_has_nothing_but_a_reason():
-    (seen,) = mean_estimates(np.full((3, 1), np.nan), np.arange(3), DRAWS, generator())
-    assert math.isnan(seen.value)
-    assert (seen.n_cases, seen.n_patients, seen.n_undefined) == (0, 0, 3)
-    assert seen.reason == NO_PATIENT
+    (estimate,) = mean_estimates(np.full((3, 1), np.nan), np.arange(3), DRAWS, generator())
+    assert math.isnan(estimate.value)
+    assert (estimate.n_cases, estimate.n_patients, estimate.n_undefined) == (0, 0, 3)
+    assert estimate.reason == NO_PATIENT
 
 
 def test_no_cases_at_all_are_no_error():
-    (seen,) = mean_estimates(np.empty((0, 1)), np.array([], dtype=str), DRAWS, generator())
-    assert seen.reason == NO_PATIENT
+    (estimate,) = mean_estimates(np.empty((0, 1)), np.array([], dtype=str), DRAWS, generator())
+    assert estimate.reason == NO_PATIENT
     assert mean_estimates(np.empty((3, 0)), np.arange(3), DRAWS, generator()) == ()
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1.0, -7.7])
 @pytest.mark.parametrize("patients", [np.arange(3), np.arange(41) // 3])
 def test_values_that_are_all_the_same_have_a_mean_and_no_interval(constant, patients):
-    (seen,) = mean_estimates(np.full((len(patients), 1), constant), patients, DRAWS, generator())
-    assert seen.value == pytest.approx(constant)
-    assert math.isnan(seen.low)
-    assert math.isnan(seen.high)
-    assert seen.reason == ONE_VALUE
+    (estimate,) = mean_estimates(np.full((len(patients), 1), constant), patients, DRAWS, generator())
+    assert estimate.value == pytest.approx(constant)
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+    assert estimate.reason == ONE_VALUE
 
 
 def test_finding_that_most_draws_miss_has_a_macro_mean_without_an_interval():
     values, _ = cohort(n=20, columns=2)
     values[1:, 1] = np.nan  # a draw misses the one patient with this finding in 36 of 100 cases
-    (seen,) = bca_interval(cluster_totals(values, np.arange(20)).joined, macro_mean, DRAWS, generator())
-    assert math.isfinite(seen.value)
-    assert math.isnan(seen.low)
-    assert "draws" in seen.reason
+    (interval,) = bca_interval(cluster_totals(values, np.arange(20)).joined, macro_mean, DRAWS, generator())
+    assert math.isfinite(interval.value)
+    assert math.isnan(interval.low)
+    assert "draws" in interval.reason
 
 
 def test_finding_that_few_draws_miss_keeps_its_interval():
     values, _ = cohort(n=20, columns=2)
     values[5:, 1] = np.nan  # missed by 3 draws of 1000
-    (seen,) = bca_interval(cluster_totals(values, np.arange(20)).joined, macro_mean, DRAWS, generator())
-    assert seen.low < seen.value < seen.high
-    assert not seen.reason
+    (interval,) = bca_interval(cluster_totals(values, np.arange(20)).joined, macro_mean, DRAWS, generator())
+    assert interval.low < interval.value < interval.high
+    assert not interval.reason
 
 
 def test_given_totals_are_left_as_they_were():
@@ -288,13 +288,13 @@ def test_acceleration_of_groups_is_that_of_single_patients():
 
 
 def test_sets_of_weights_do_not_grow_with_the_number_of_patients():
-    asked = []
+    set_sizes = []
 
     def statistic(weights):
-        asked.append(int(np.prod(weights.shape[:-1])))
+        set_sizes.append(int(np.prod(weights.shape[:-1])))
         return weights[..., 0] / weights.sum(-1)
 
     for n in (300, 3000, 30_000):
-        asked.clear()
+        set_sizes.clear()
         bca_from_weights(statistic, n, 10, generator())
-        assert sum(asked) == 1 + 10 + min(n, MOST_GROUPS)
+        assert sum(set_sizes) == 1 + 10 + min(n, MOST_GROUPS)

@@ -12,10 +12,10 @@ from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, nested_means, v
 
 def laid_out(table):
     """Values by seed and patient, or by group, seed and patient, as one column with its design."""
-    whole = np.asarray(table, float)
-    whole = whole[None] if whole.ndim == 2 else whole
-    group, seed, patient = (index.ravel() for index in np.indices(whole.shape))
-    return whole.reshape(-1, 1), Design(seed, patient, group)
+    values = np.asarray(table, float)
+    values = values[None] if values.ndim == 2 else values
+    group, seed, patient = (index.ravel() for index in np.indices(values.shape))
+    return values.reshape(-1, 1), Design(seed, patient, group)
 
 
 def estimate(table, draws=400, seed=0, **settings):
@@ -34,9 +34,9 @@ def test_means_worked_by_hand():
     values = np.array([[1.0], [0.0], [0.5], [1.0], [0.25]])
     seeds, patients = np.array([7, 8, 8, 8, 8]), np.array(["a", "a", "b", "c", "a"])
     groups = np.array(["corner", "corner", "corner", "corner", "text"])
-    whole = nested_means(values, Design(seeds, patients, groups), 100, np.random.default_rng(0))[0]
-    assert whole.value == ((1 + (0 + 0.5 + 1) / 3) / 2 + 0.25) / 2
-    assert (whole.n_cases, whole.n_patients, whole.n_seeds, whole.n_undefined) == (5, 3, 2, 0)
+    complete = nested_means(values, Design(seeds, patients, groups), 100, np.random.default_rng(0))[0]
+    assert complete.value == ((1 + (0 + 0.5 + 1) / 3) / 2 + 0.25) / 2
+    assert (complete.n_cases, complete.n_patients, complete.n_seeds, complete.n_undefined) == (5, 3, 2, 0)
     plain = nested_means(values[:4], Design(seeds[:4], patients[:4]), 100, np.random.default_rng(0))[0]
     assert plain.value == (1 + 0.5) / 2
 
@@ -59,7 +59,7 @@ def test_draws_are_all_ways_to_take_two_seeds_and_two_images_with_replacement():
 
 def test_components_are_those_of_a_two_way_analysis_of_variance():
     table = crossed(np.random.default_rng(3), 1, 2, 1, (4, 9))
-    found = variance_components(cell_totals(*laid_out(table)))[0]
+    components = variance_components(cell_totals(*laid_out(table)))[0]
     rows, columns = table.mean(1, keepdims=True), table.mean(0, keepdims=True)
     mean_squares = {
         "seeds": 9 * np.sum((rows - table.mean()) ** 2) / 3,
@@ -67,8 +67,8 @@ def test_components_are_those_of_a_two_way_analysis_of_variance():
         "rest": np.sum((table - rows - columns + table.mean()) ** 2) / (3 * 8),
     }
     for name, square in mean_squares.items():
-        assert getattr(found, name) == pytest.approx(square / table.size)
-    assert found.total == pytest.approx((sum(mean_squares.values()) - 2 * mean_squares["rest"]) / table.size)
+        assert getattr(components, name) == pytest.approx(square / table.size)
+    assert components.total == pytest.approx((sum(mean_squares.values()) - 2 * mean_squares["rest"]) / table.size)
 
 
 def test_components_of_balanced_groups_are_those_of_their_means():
@@ -84,11 +84,11 @@ def test_components_of_balanced_groups_are_those_of_their_means():
 def test_interval_of_one_seed_is_scipys_percentile_interval_over_images():
     values = np.random.default_rng(5).exponential(size=300)
     judge = bootstrap((values,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(1))
-    found = estimate(values[None], draws=4000)
+    result = estimate(values[None], draws=4000)
     width = judge.confidence_interval.high - judge.confidence_interval.low
-    assert found.low == pytest.approx(judge.confidence_interval.low, abs=0.05 * width)
-    assert found.high == pytest.approx(judge.confidence_interval.high, abs=0.05 * width)
-    assert found.note == ONE_SEED
+    assert result.low == pytest.approx(judge.confidence_interval.low, abs=0.05 * width)
+    assert result.high == pytest.approx(judge.confidence_interval.high, abs=0.05 * width)
+    assert result.note == ONE_SEED
     assert estimate(np.random.default_rng(5).random((2, 30))).note == ""
 
 
@@ -98,8 +98,8 @@ def test_intervals_of_five_seeds_hold_the_truth_as_often_as_they_say(of_seed, of
     generator = np.random.default_rng(8)
     held = 0
     for _ in range(200):
-        found = estimate(crossed(generator, of_seed, of_image, 0.5, (5, 40)), 250, int(generator.integers(2**32)))
-        held += found.low <= 0 <= found.high
+        result = estimate(crossed(generator, of_seed, of_image, 0.5, (5, 40)), 250, int(generator.integers(2**32)))
+        held += result.low <= 0 <= result.high
     assert 0.89 <= held / 200 <= 0.995
 
 
@@ -107,8 +107,8 @@ def test_three_seeds_that_differ_much_give_a_wide_interval_rather_than_a_wrong_o
     generator = np.random.default_rng(9)
     held = 0
     for _ in range(200):
-        found = estimate(crossed(generator, 1.0, 0.1, 0.1, (3, 20)), 250, int(generator.integers(2**32)))
-        held += found.low <= 0 <= found.high
+        result = estimate(crossed(generator, 1.0, 0.1, 0.1, (3, 20)), 250, int(generator.integers(2**32)))
+        held += result.low <= 0 <= result.high
     assert held / 200 >= 0.86
 
 
@@ -126,10 +126,10 @@ def test_images_of_one_patient_count_as_one():
     twice = np.repeat(table, 2, axis=1)
     values, _ = laid_out(twice)
     seeds, patients = (index.ravel() for index in np.indices(twice.shape))
-    found = nested_means(values, Design(seeds, patients // 2), 300, np.random.default_rng(0))[0]
+    result = nested_means(values, Design(seeds, patients // 2), 300, np.random.default_rng(0))[0]
     once = estimate(table, 300)
-    assert (found.low, found.high) == pytest.approx((once.low, once.high))
-    assert (found.n_cases, found.n_patients) == (200, 25)
+    assert (result.low, result.high) == pytest.approx((once.low, once.high))
+    assert (result.n_cases, result.n_patients) == (200, 25)
 
 
 def test_a_column_does_not_depend_on_the_columns_beside_it_nor_on_the_order_of_cases():
@@ -167,7 +167,7 @@ def test_an_interval_stays_where_a_value_can_be():
 
 def test_undefined_has_its_reason():
     nothing = nested_means(np.empty((0, 2)), Design(*np.empty((2, 0))), 100, np.random.default_rng(0))
-    assert [found.reason for found in nothing] == [NO_SEED, NO_SEED]
+    assert [empty.reason for empty in nothing] == [NO_SEED, NO_SEED]
     assert estimate(np.full((3, 4), np.nan)).reason == NO_VALUE
     assert estimate(np.full((3, 4), np.nan)).n_undefined == 12
     one = estimate([[0.2], [0.4]])
@@ -181,18 +181,18 @@ def test_undefined_has_its_reason():
 def test_a_seed_without_a_defined_value_takes_no_part():
     table = np.random.default_rng(1).random((3, 20))
     with_gap = np.vstack([table, np.full((1, 20), np.nan)])
-    found, without = estimate(with_gap), estimate(table)
-    assert (found.value, found.low, found.high, found.n_seeds) == (without.value, without.low, without.high, 3)
+    result, without = estimate(with_gap), estimate(table)
+    assert (result.value, result.low, result.high, result.n_seeds) == (without.value, without.low, without.high, 3)
 
 
 def test_a_group_that_one_seed_has_is_in_every_draw():
     """Graded in one seed of five: 0.8⁵ = 33 % of all draws hold nothing of it."""
     table = np.random.default_rng(1).random((2, 5, 20))
     table[1, 1:] = np.nan
-    found = estimate(table, draws=1000)
-    assert found.value == pytest.approx((table[0].mean() + table[1, 0].mean()) / 2)
-    assert found.low < found.value < found.high
-    assert found.reason == ""
+    result = estimate(table, draws=1000)
+    assert result.value == pytest.approx((table[0].mean() + table[1, 0].mean()) / 2)
+    assert result.low < result.value < result.high
+    assert result.reason == ""
 
 
 def test_lists_of_other_lengths_and_infinity_are_refused():
@@ -212,5 +212,5 @@ def test_columns_with_the_same_patients_but_other_images_do_not_touch_each_other
     together = nested_means(values, design, 200, np.random.default_rng(0))
     for column in (0, 1):
         alone = nested_means(values[:, [column]], design, 200, np.random.default_rng(0))[0]
-        seen = together[column]
-        assert (seen.value, seen.low, seen.high) == pytest.approx((alone.value, alone.low, alone.high), abs=1e-12)
+        shared = together[column]
+        assert (shared.value, shared.low, shared.high) == pytest.approx((alone.value, alone.low, alone.high), abs=1e-12)

@@ -16,20 +16,20 @@ def ratio(parts, wholes, draws=400, generator=None):
     parts, wholes = (np.broadcast_to(np.asarray(each, float), np.shape(parts)) for each in (parts, wholes))
     seed, patient = (index.ravel() for index in np.indices(parts.shape))
     generator = generator or np.random.default_rng(0)
-    own = Design(seed, patient)
-    return nested_ratios(parts.reshape(-1, 1), wholes.reshape(-1, 1), own, draws, generator, "the room")[0]
+    design = Design(seed, patient)
+    return nested_ratios(parts.reshape(-1, 1), wholes.reshape(-1, 1), design, draws, generator, "the room")[0]
 
 
 def test_a_ratio_is_one_mean_over_the_other_and_not_a_mean_of_ratios():
-    found = ratio([[0.1, 0.4], [0.3, 0.0]], [[0.5, 1.0], [0.5, 1.0]])
-    assert found.value == pytest.approx((0.25 + 0.15) / 2 / 0.75)
-    assert (found.n_cases, found.n_patients, found.n_seeds, found.n_undefined) == (4, 2, 2, 0)
+    estimate = ratio([[0.1, 0.4], [0.3, 0.0]], [[0.5, 1.0], [0.5, 1.0]])
+    assert estimate.value == pytest.approx((0.25 + 0.15) / 2 / 0.75)
+    assert (estimate.n_cases, estimate.n_patients, estimate.n_seeds, estimate.n_undefined) == (4, 2, 2, 0)
 
 
 def test_both_means_are_over_the_cases_in_which_both_are_defined():
-    found = ratio([[0.1, 0.4, math.nan]], [[0.5, math.nan, 9.0]])
-    assert found.value == pytest.approx(0.2)
-    assert (found.n_cases, found.n_undefined) == (1, 2)
+    estimate = ratio([[0.1, 0.4, math.nan]], [[0.5, math.nan, 9.0]])
+    assert estimate.value == pytest.approx(0.2)
+    assert (estimate.n_cases, estimate.n_undefined) == (1, 2)
 
 
 def test_parts_over_a_constant_have_the_interval_of_their_mean():
@@ -37,8 +37,8 @@ def test_parts_over_a_constant_have_the_interval_of_their_mean():
     parts = generator.random((3, 30)) + generator.random((3, 1))
     seed, patient = (index.ravel() for index in np.indices(parts.shape))
     mean = nested_means(parts.reshape(-1, 1), Design(seed, patient), 400, np.random.default_rng(0))[0]
-    found = ratio(parts, 2.0)
-    assert (found.value, found.low, found.high) == pytest.approx((mean.value / 2, mean.low / 2, mean.high / 2))
+    estimate = ratio(parts, 2.0)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((mean.value / 2, mean.low / 2, mean.high / 2))
 
 
 def test_what_parts_and_wholes_share_is_not_taken_for_doubt():
@@ -81,8 +81,8 @@ def test_columns_do_not_touch_each_other():
     design = Design(np.repeat([1, 2], 20), np.tile(np.arange(20), 2))
     each = nested_ratios(parts, wholes, design, 100, np.random.default_rng(0))
     for column in range(3):
-        own = slice(column, column + 1)
-        alone = nested_ratios(parts[:, own], wholes[:, own], design, 100, np.random.default_rng(0))[0]
+        columns = slice(column, column + 1)
+        alone = nested_ratios(parts[:, columns], wholes[:, columns], design, 100, np.random.default_rng(0))[0]
         assert [each[column].value, each[column].low] == pytest.approx([alone.value, alone.low], nan_ok=True)
     assert each[2].reason == NO_VALUE
     assert each[1].n_undefined == 5
@@ -104,6 +104,6 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(n_seeds):
         image = generator.standard_normal(50)
         of_seed = 0.1 * generator.standard_normal((n_seeds, 1)) if n_seeds > 1 else 0.0
         parts = 0.3 + 0.2 * image + 0.1 * generator.standard_normal((n_seeds, 50)) + of_seed
-        found = ratio(parts, np.tile(0.6 + 0.2 * image, (n_seeds, 1)), 200, generator)
-        held += found.low <= 0.5 <= found.high
+        estimate = ratio(parts, np.tile(0.6 + 0.2 * image, (n_seeds, 1)), 200, generator)
+        held += estimate.low <= 0.5 <= estimate.high
     assert held >= 0.9 * 150

@@ -34,8 +34,8 @@ def test_replicates_and_summaries_equal_the_papers(golden: Path, folder: str, na
     assert set(ours) == set(theirs)
     np.testing.assert_allclose(ours[theirs.columns], theirs, rtol=0, atol=1e-9)
     summary = pd.read_csv(expected / f"{name}_summary_results.csv").set_index("name").loc[list(ours)]
-    found = [(row.lower, row.mean, row.upper) for row in summaries(ours.to_numpy())]
-    assert np.array_equal(np.array(found), summary[["lower", "mean", "upper"]].to_numpy(), equal_nan=True)
+    rows = [(row.lower, row.mean, row.upper) for row in summaries(ours.to_numpy())]
+    assert np.array_equal(np.array(rows), summary[["lower", "mean", "upper"]].to_numpy(), equal_nan=True)
 
 
 @pytest.mark.parametrize(("metric", "file"), [("iou", "miou"), ("hitmiss", "hitrate")])
@@ -46,15 +46,19 @@ def test_percentage_decreases_equal_the_papers(golden: Path, metric: str, file: 
     rows_by_name["Average"] = average_decrease(rows, human.to_numpy(), ours.to_numpy())
     expected = pd.read_csv(golden / "expected" / f"{file}_pct_decrease.csv", index_col=0)
     for name, row in expected.iterrows():
-        found = rows_by_name[str(name)]
-        np.testing.assert_allclose([found.human, found.saliency], [row.hb, row.pred], atol=1e-9)
-        assert (found.percent, found.lower, found.upper) == (row.pct_diff, row.pct_diff_lower, row.pct_diff_upper)
+        computed = rows_by_name[str(name)]
+        np.testing.assert_allclose([computed.human, computed.saliency], [row.hb, row.pred], atol=1e-9)
+        assert (computed.percent, computed.lower, computed.upper) == (
+            row.pct_diff,
+            row.pct_diff_lower,
+            row.pct_diff_upper,
+        )
 
 
 def test_a_finding_nobody_has_is_undefined_on_every_draw() -> None:
     values = np.array([[0.5, np.nan], [np.nan, np.nan], [0.1, np.nan]])
-    found = replicates(values)
-    assert np.isnan(found[:, 1]).all()
-    assert np.isfinite(found[:, 0]).any()
-    assert np.isnan(summaries(found)[1].mean)
+    drawn = replicates(values)
+    assert np.isnan(drawn[:, 1]).all()
+    assert np.isfinite(drawn[:, 0]).any()
+    assert np.isnan(summaries(drawn)[1].mean)
     assert np.isnan(replicates(np.empty((0, 2)))).all()

@@ -34,10 +34,10 @@ def exact_p_value(totals):
 
 def test_test_worked_by_hand():
     # of the 8 ways to sign 1, 2, 4 only +++ and --- reach 7
-    seen = flipped([1.0, 2.0, 4.0])
-    assert seen.p_value == 2 / 8
-    assert seen.exact
-    assert (seen.n_patients, seen.n_undefined) == (3, 0)
+    result = flipped([1.0, 2.0, 4.0])
+    assert result.p_value == 2 / 8
+    assert result.exact
+    assert (result.n_patients, result.n_undefined) == (3, 0)
 
 
 @settings(deadline=None, max_examples=30)
@@ -65,9 +65,9 @@ def test_random_flips_come_close_to_the_exact_p_value():
     totals = generator(3).integers(-9, 12, 40)
     expected = exact_p_value(totals)
     assert 0.05 < expected < 0.95
-    seen = flipped(totals)
-    assert not seen.exact
-    assert seen.p_value == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / FLIPS))
+    result = flipped(totals)
+    assert not result.exact
+    assert result.p_value == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / FLIPS))
 
 
 def test_exact_count_ends_where_the_flips_do_not_suffice():
@@ -81,9 +81,9 @@ def test_p_value_of_random_flips_counts_the_data_as_one_more():
 
 
 def test_images_of_one_patient_flip_together():
-    seen = flipped([1.0, 2.0, 4.0, 1.0], ["a", "a", "b", "c"])
-    assert seen.n_patients == 3
-    assert seen.p_value == 2 / 8
+    result = flipped([1.0, 2.0, 4.0, 1.0], ["a", "a", "b", "c"])
+    assert result.n_patients == 3
+    assert result.p_value == 2 / 8
 
 
 def test_direction_does_not_matter():
@@ -97,20 +97,22 @@ def test_differences_that_are_all_zero_have_a_p_value_of_one(n):
 
 
 def test_undefined_differences_are_dropped_and_counted():
-    seen = flipped([1.0, np.nan, 2.0, np.nan, 4.0], ["a", "a", "b", "x", "c"])
-    assert seen == sign_flip_test(np.array([1.0, 2, 4]), np.arange(3), FLIPS, generator()).__class__(2 / 8, 3, 2, True)
+    result = flipped([1.0, np.nan, 2.0, np.nan, 4.0], ["a", "a", "b", "x", "c"])
+    assert result == sign_flip_test(np.array([1.0, 2, 4]), np.arange(3), FLIPS, generator()).__class__(
+        2 / 8, 3, 2, True
+    )
 
 
 def test_ties_survive_the_rounding_of_sums():
     # 0.1 + 0.2 - 0.3 is not quite 0: every way to flip must still count as reaching the observed sum
-    seen = flipped([0.1, 0.2, -0.3])
-    assert seen.p_value == 1
+    result = flipped([0.1, 0.2, -0.3])
+    assert result.p_value == 1
 
 
 def test_no_patient_is_undefined_with_a_reason():
-    for seen in (flipped([]), flipped([np.nan, np.nan])):
-        assert math.isnan(seen.p_value)
-        assert seen.reason == "no patient"
+    for result in (flipped([]), flipped([np.nan, np.nan])):
+        assert math.isnan(result.p_value)
+        assert result.reason == "no patient"
 
 
 def test_generator_alone_decides_the_flips():

@@ -96,7 +96,7 @@ def modality_sum(sums: ByModality) -> tuple[Measured, ...]:
 def inside_share(sums: ByModality, inside: ByModality) -> tuple[Measured, ...]:
     """The share of each modality's map that lies inside its mask; NaN where that map is 0 everywhere."""
     pairs = zip(inside.tolist(), sums.tolist(), strict=True)
-    return tuple(Measured(part / whole) if whole > 0 else undefined(NO_MAP_HERE) for part, whole in pairs)
+    return tuple(Measured(part / total) if total > 0 else undefined(NO_MAP_HERE) for part, total in pairs)
 
 
 def median_iou(values: Float[np.ndarray, "channel *space"], masks: Bool[np.ndarray, "modality *space"]) -> Measured:

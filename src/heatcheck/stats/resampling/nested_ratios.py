@@ -52,7 +52,9 @@ def nested_ratios(
     return with_counts(by_column, totals)
 
 
-def _estimates(totals: CellTotals, draws: int, generator: np.random.Generator, whole: str) -> Iterator[NestedEstimate]:
+def _estimates(
+    totals: CellTotals, draws: int, generator: np.random.Generator, whole_name: str
+) -> Iterator[NestedEstimate]:
     """The ratios of the first half of the columns to the second half, without counts."""
     n_patients, n_cells, n_columns = totals.counts.shape
     if not n_cells:
@@ -62,7 +64,7 @@ def _estimates(totals: CellTotals, draws: int, generator: np.random.Generator, w
     exists = wholes > _ROUNDING
     wholes = np.where(exists, wholes, 1.0)  # avoids a division by 0; the quotient is not used
     ratios = parts / wholes
-    reasons = ["" if has_ratio else f"{whole} is not above 0" for has_ratio in exists]
+    reasons = ["" if has_ratio else f"{whole_name} is not above 0" for has_ratio in exists]
     if n_patients == 1:
         for ratio, reason in zip(ratios.tolist(), reasons, strict=True):
             yield NestedEstimate(reason=reason) if reason else NestedEstimate(ratio, reason=ONE_PATIENT)
@@ -80,7 +82,7 @@ def _estimates(totals: CellTotals, draws: int, generator: np.random.Generator, w
             continue
         estimate = stretched(ratio, spread, parts_of_variance, LEVEL)
         if spread.undefined:
-            estimate = _with_remark(estimate, f"{whole} is not above 0 in {spread.undefined} of {draws} draws")
+            estimate = _with_remark(estimate, f"{whole_name} is not above 0 in {spread.undefined} of {draws} draws")
         yield estimate
 
 

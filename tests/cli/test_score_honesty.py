@@ -193,7 +193,7 @@ def test_tuning_counts_only_what_it_knows_and_saw(heatcheck, files) -> None:
         assert heatcheck("tune", *flags, *more)[0] == 0
         table = pd.read_csv(files.root / "tuning" / "probability_tuning_results.csv")
         curves.append(table["mIoU"].iloc[0])
-    assert curves[1] == pytest.approx(56 / 72)  # the image nobody knows takes no part
+    assert curves[1] == pytest.approx(56 / 72)  # the image without a label is left out
     assert curves[0] == pytest.approx(56 / 72 * 11 / 12)
     record = json.loads((files.root / "tuning" / "tuning.json").read_text())
     assert "p8" not in record["patients"]

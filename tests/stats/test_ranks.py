@@ -141,7 +141,7 @@ def test_the_slow_import_is_made_only_when_a_pair_is_tested():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_top_are_the_two_best_and_whoever_surely_differs_from_neither():
+def test_top_are_the_two_best_and_all_that_clearly_differ_from_neither():
     """Six methods in blocks of 40: two share the lead, a third is near both, three are far behind."""
     generator = np.random.default_rng(2)
     scores = generator.random((40, 6)) + np.array([0, 0.02, 0.05, 2, 3, 4])
@@ -149,7 +149,7 @@ def test_top_are_the_two_best_and_whoever_surely_differs_from_neither():
     np.testing.assert_array_equal(top_marks(comparison), [True, True, True, False, False, False])
 
 
-def test_the_second_best_is_top_even_where_it_surely_differs_from_the_best():
+def test_the_second_best_is_top_even_where_it_clearly_differs_from_the_best():
     steps = np.arange(5) + np.random.default_rng(3).random((60, 5)) / 10
     comparison = compare_ranks(steps, higher_is_better=False)
     assert comparison.p_values[0, 1] < 0.05

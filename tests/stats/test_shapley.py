@@ -90,7 +90,7 @@ def test_many_games_are_solved_at_once():
 
 
 def additive(members, gains):
-    """A game in which every player adds the same whoever is there."""
+    """A game in which every player adds the same, whichever others are present."""
     return members @ gains
 
 

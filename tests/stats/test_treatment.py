@@ -1,4 +1,4 @@
-"""Coefficients of factors by hand, against statsmodels, and what they say where they cannot be told."""
+"""Coefficients of factors by hand, against statsmodels, and the reasons where they are not identified."""
 
 import math
 
@@ -175,7 +175,7 @@ def test_labels_without_a_level_lengths_that_differ_and_infinity_are_refused():
     with pytest.raises(ValueError, match="must be among its levels, got 'ig'"):
         Factor("method", np.array(["gradient", "ig"]), METHODS)
     factor = Factor("method", np.array(["gradient", "lrp"]), METHODS)
-    with pytest.raises(ValueError, match="needs a patient and a label"):
+    with pytest.raises(ValueError, match="must have the same length"):
         treatment_effects(np.zeros(3), [factor], np.arange(3))
     with pytest.raises(ValueError, match="finite"):
         treatment_effects(np.array([0.0, np.inf]), [factor], np.arange(2))

@@ -60,10 +60,9 @@ def treatment_effects(outcome: Float[np.ndarray, " rows"], factors: Sequence[Fac
     terms are unaffected. Clustered errors are Liang and Zeger's sandwich with the usual correction for few patients,
     and t with one degree of freedom less than there are patients, as in `stats.regression`.
     """
-    if {len(outcome)} != {len(patients), *(len(factor.labels) for factor in factors)}:
-        raise ValueError(
-            f"each of the {len(outcome)} outcomes needs a patient and a label of every factor, got other numbers"
-        )
+    lengths = {len(outcome), len(patients), *(len(factor.labels) for factor in factors)}
+    if len(lengths) > 1:
+        raise ValueError(f"outcomes, patients and labels must have the same length, got {sorted(lengths)}")
     if np.isinf(outcome).any():
         raise ValueError("outcomes must be finite, or NaN where undefined, got infinity")
     rows = ~np.isnan(outcome)

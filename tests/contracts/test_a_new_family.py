@@ -15,7 +15,7 @@ import heatcheck
 from heatcheck.cli.main import main
 from heatcheck.core.batches import without_error
 from heatcheck.methods import METHODS, build_method
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.regions.detect import PRESETS, preset_rule
 from heatcheck.studies.modality import facts as modality_facts
 
@@ -31,7 +31,7 @@ SPEC = {
 }
 
 
-@pytest.fixture(params=Needs, ids=lambda needs: needs.name.lower())
+@pytest.fixture(params=Access, ids=lambda needs: needs.name.lower())
 def needs(request):
     return request.param
 
@@ -72,7 +72,7 @@ def test_it_is_listed(monkeypatch, capsys, needs):
         r for r in json.loads(printed(monkeypatch, capsys, "list", "methods", "--json")) if r["name"] == "brightness"
     ]
     assert row["family"] == "daylight"
-    assert row["speed"] == ("slow" if needs is Needs.PREDICTIONS else "fast")
+    assert row["speed"] == ("slow" if needs is Access.PREDICTIONS else "fast")
 
 
 def test_it_stands_in_the_reference():
@@ -100,7 +100,7 @@ def test_a_modality_study_says_what_it_asks_of_a_model(needs):
     assert facts["speed"] in {"fast", "slow"}
 
 
-@pytest.mark.parametrize("needs", [Needs.INTERNALS], indirect=True)
+@pytest.mark.parametrize("needs", [Access.INTERNALS], indirect=True)
 def test_a_study_reports_it(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(yaml.safe_dump(SPEC))

@@ -8,7 +8,7 @@ from torch import nn
 
 from heatcheck.core.errors import ModelError
 from heatcheck.methods import METHODS, build_method, shares_modalities
-from heatcheck.methods.registry import Needs
+from heatcheck.methods.registry import Access
 from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 
 SEEDS = [11, 12, 13, 14]
@@ -153,7 +153,7 @@ def test_a_method_that_needs_only_predictions_takes_any_function_and_another_say
 ):
     box = BlackBox("box", judged.module, judged.preprocessing)
     method = make(name, tiny_images)
-    if METHODS[name].needs is Needs.INTERNALS:
+    if METHODS[name].needs is Access.INTERNALS:
         with pytest.raises(ModelError, match="box is known by its predictions only"):
             method(box, tiny_images, every(0, 1), SEEDS)
     else:
@@ -177,7 +177,7 @@ def test_a_method_that_shares_modalities_gives_one_map_for_all_channels(name, pe
 def test_the_group_of_a_method_says_what_the_method_itself_needs(name):
     facts = METHODS[name]
     assert facts.group.access == facts.needs.value
-    assert facts.group.speed == ("slow" if facts.needs is Needs.PREDICTIONS else "fast")
+    assert facts.group.speed == ("slow" if facts.needs is Access.PREDICTIONS else "fast")
 
 
 @pytest.mark.parametrize("name", METHODS)

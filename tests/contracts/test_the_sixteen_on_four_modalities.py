@@ -11,11 +11,11 @@ from heatcheck import explain
 from heatcheck.methods import METHODS, shares_modalities
 from heatcheck.methods.covering.segments import segments_of
 from heatcheck.methods.published import MODALITY_STUDY
-from heatcheck.methods.registry import Needs
+from heatcheck.methods.registry import Access
 from heatcheck.models import BlackBox
 
 NAMES = [each.method for each in MODALITY_STUDY]
-MASKS = [name for name in NAMES if METHODS[name].needs is Needs.PREDICTIONS]
+MASKS = [name for name in NAMES if METHODS[name].needs is Access.PREDICTIONS]
 SEEDS = [3, 4]
 CLASSES = torch.tensor([[1], [0]])
 

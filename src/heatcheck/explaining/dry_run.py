@@ -17,7 +17,7 @@ from heatcheck.explaining.priors import LocationPriors, gather_priors
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import in_one_sentence, require_fit
 from heatcheck.methods.covering.masking import best_batch, leaves_batch_open, with_batch
-from heatcheck.methods.registry import Needs
+from heatcheck.methods.registry import Access
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
@@ -56,7 +56,7 @@ def try_out(explainer: ModelWithMethods) -> None:
             continue
         asked = replace(method, donors=(blank,)) if facts.wants_donors else method  # type: ignore[type-var]
         require_fit(name, asked, classifier, blank)
-        if facts.needs is not Needs.PREDICTIONS:
+        if facts.needs is not Access.PREDICTIONS:
             with in_one_sentence(name, classifier):
                 asked(explained(classifier), blank, target, [0])
 

@@ -13,7 +13,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, answers_of, extra_values_for
 from heatcheck.explaining.extra_inputs import ExtraInput, ExtraValues
 from heatcheck.methods import METHODS
-from heatcheck.methods.registry import Needs
+from heatcheck.methods.registry import Access
 from heatcheck.models import Ensemble, Member, NetworkClassifier
 from heatcheck.models.ensemble import logits_of
 
@@ -77,7 +77,7 @@ class EnsembleExplainer:
         sums.add_probabilities(said.double().cpu(), columns, len(self.findings))
         for name in self.methods:
             start = time.perf_counter()
-            if METHODS[name].needs is Needs.NOTHING:
+            if METHODS[name].needs is Access.NOTHING:
                 if first:
                     whole = Explainer(mine.classifier, self.findings, self.methods, self.channels, self.seed)
                     sums.fixed[name] = whole.grids(name, cases, images, extra_values[name])

@@ -15,7 +15,7 @@ from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import FeatureMap, feature_map
 from heatcheck.methods.passes import evaluation_mode
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.methods.speed.operations import attention, multi_head_attention
 from heatcheck.methods.speed.tape import Decomposition, Tape, gradient
 
@@ -30,7 +30,7 @@ NONE = "the network has no attention over all its patches, which attention_rollo
     "attention_rollout",
     label="Attention rollout",
     family="attention",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1",
     summary="Where a transformer's attention gathers from, followed through all layers, whatever the finding",
     paper="Abnar and Zuidema 2020",

@@ -12,7 +12,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.feature_maps import feature_map
 from heatcheck.methods.passes import Activations, activations_and_gradients, evaluation_mode
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 
 
 class OnFeatureMap:
@@ -31,7 +31,7 @@ class OnFeatureMap:
     label="Grad-CAM",
     family="CAM",
     models="networks with a feature map",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1",
     summary="Adds up the network's last feature maps, each weighted by how much it raises the finding's score",
     paper="Selvaraju et al. 2017",
@@ -63,7 +63,7 @@ class GradCam(OnFeatureMap):
     label="Grad-CAM++",
     family="CAM",
     models="networks with a feature map",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1",
     summary="Grad-CAM with weights that favour the places where the score rises, so that several spots can show",
     paper="Chattopadhyay et al. 2018",
@@ -96,7 +96,7 @@ class GradCamPlusPlus(OnFeatureMap):
     label="Eigen-CAM",
     family="CAM",
     models="networks with a feature map",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1",
     summary="What the network's last feature maps have most in common, whatever the finding",
     paper="Muhammad and Yeasin 2020",

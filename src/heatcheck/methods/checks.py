@@ -13,7 +13,7 @@ from heatcheck.core.geometry import Placement
 from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images, Logits, Targets
 from heatcheck.methods.passes import evaluation_mode, module_of
-from heatcheck.methods.registry import METHODS, Needs
+from heatcheck.methods.registry import METHODS, Access
 
 
 def require_images(images: Tensor) -> Images:
@@ -77,8 +77,8 @@ def require_targets(targets: Tensor, classifier: Classifier) -> Targets:
 
 def require_fit(name: str, method: Method, classifier: Classifier, images: Images) -> None:
     """Refuse a method that cannot be used on this model; a method with a `check` of its own is asked too."""
-    if METHODS[name].needs is Needs.INTERNALS and module_of(classifier) is None:
-        usable = ", ".join(key for key, facts in METHODS.items() if facts.needs is Needs.PREDICTIONS)
+    if METHODS[name].needs is Access.INTERNALS and module_of(classifier) is None:
+        usable = ", ".join(key for key, facts in METHODS.items() if facts.needs is Access.PREDICTIONS)
         raise ModelError(
             f"method {name} looks inside the model, but of {classifier.name} only predictions are known; "
             f"use one of {usable}"
@@ -86,7 +86,7 @@ def require_fit(name: str, method: Method, classifier: Classifier, images: Image
     check = getattr(method, "check", None)
     if check is not None:
         check(classifier, images)
-    if METHODS[name].needs is Needs.PREDICTIONS:  # hundreds of passes: tried on a model that answers at once
+    if METHODS[name].needs is Access.PREDICTIONS:  # hundreds of passes: tried on a model that answers at once
         donors = getattr(method, "donors", ())
         tried = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
         target = torch.zeros(1, 1, dtype=torch.long, device=images.device)

@@ -11,7 +11,7 @@ from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
@@ -45,7 +45,7 @@ NO_DIFFERENCE = 1e-10  # below it a quotient of differences is replaced by the s
     "deep_lift",
     label="DeepLIFT",
     family="modified backward",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="2 + 1 backward a finding",
     summary="Which pixels make the score differ from that of an empty image, followed layer by layer",
     paper="Shrikumar et al. 2017",

@@ -13,7 +13,7 @@ from heatcheck.core.errors import SpecError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import OverPoints
 from heatcheck.methods.passes import input_gradients
-from heatcheck.methods.registry import METHODS, MethodFacts, Needs
+from heatcheck.methods.registry import METHODS, Access, MethodFacts
 
 Loss = Callable[[Float[Tensor, "batch target channel *space"]], Float[Tensor, ""]]
 
@@ -47,9 +47,9 @@ def _reason(facts: MethodFacts | None) -> str:
     if facts is None:
         return "it is not registered"
     return {
-        Needs.NOTHING: "it does not look at the model",
-        Needs.PREDICTIONS: "it compares predictions for many covered images, which has no useful gradient in one step",
-        Needs.INTERNALS: "its map has no second derivative here",
+        Access.NOTHING: "it does not look at the model",
+        Access.PREDICTIONS: "it compares predictions for many covered images, which has no useful gradient in one step",
+        Access.INTERNALS: "its map has no second derivative here",
     }[facts.needs]
 
 

@@ -13,14 +13,14 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 
 
 @method(
     "random",
     label="Random",
     family="floor",
-    needs=Needs.NOTHING,
+    needs=Access.NOTHING,
     cost="0",
     summary="Coarse noise: what pure chance would score",
     paper="",
@@ -48,7 +48,7 @@ class RandomFloor:
     "center_prior",
     label="Centre",
     family="floor",
-    needs=Needs.NOTHING,
+    needs=Access.NOTHING,
     cost="0",
     summary="A blob in the middle of the image, whatever the image shows",
     paper="",
@@ -76,7 +76,7 @@ class CenterPrior:
     "edge",
     label="Edges",
     family="floor",
-    needs=Needs.NOTHING,
+    needs=Access.NOTHING,
     cost="0",
     summary="Where the image itself has strong edges, whatever the model thinks",
     paper="Sobel filter",
@@ -113,7 +113,7 @@ def _sobel(grey: Tensor, axis: int) -> Tensor:
     "location_prior",
     label="Usual place",
     family="floor",
-    needs=Needs.NOTHING,
+    needs=Access.NOTHING,
     cost="0",
     summary="Where this finding usually lies in other patients, without looking at the image",
     paper="",

@@ -16,7 +16,7 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.passes import evaluation_mode, input_gradients
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.methods.speed.fast_convolution import DirectVolumes
 
 Baseline = Literal["zero", "black", "mean", "blurred"]
@@ -55,7 +55,7 @@ class OverPoints(ABC):
     "gradient",
     label="Gradient",
     family="gradient",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1 + 1 backward a finding",
     summary="How much the finding's score would change if a pixel changed a little",
     paper="Simonyan et al. 2014",
@@ -74,7 +74,7 @@ class Gradient(OverPoints):
     "input_x_gradient",
     label="Input × gradient",
     family="gradient",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1 + 1 backward a finding",
     summary="The gradient times the pixel's own value",
     paper="Shrikumar et al. 2016",
@@ -93,7 +93,7 @@ class InputTimesGradient(OverPoints):
     "integrated_gradients",
     label="Integrated gradients",
     family="gradient",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="steps × gradient",
     summary="The gradient collected on the way from an empty image to this one",
     paper="Sundararajan et al. 2017",
@@ -146,7 +146,7 @@ class IntegratedGradients(OverPoints):
     "smooth_grad",
     label="SmoothGrad",
     family="gradient",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="samples × gradient",
     summary="The gradient averaged over noisy copies of the image",
     paper="Smilkov et al. 2017",
@@ -175,7 +175,7 @@ class SmoothGrad(OverPoints):
     "gradient_shap",
     label="Gradient SHAP",
     family="gradient",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="samples × gradient",
     summary="The gradient averaged over random points between the image and a random dark image",
     paper="Lundberg and Lee 2017",

@@ -11,7 +11,7 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.methods.speed.operations import (
     ACTIVATIONS,
     AVERAGES,
@@ -40,7 +40,7 @@ DECOMPOSED: Mapping[str, Decomposition] = {
     "lrp",
     label="LRP",
     family="modified backward",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="3 + 1 backward a finding",
     summary="The finding's score, handed back layer by layer to the pixels that made it up",
     paper="Bach et al. 2015; Achtibat et al. 2024",

@@ -18,7 +18,7 @@ from heatcheck.methods.covering.boxes import Box
 from heatcheck.methods.covering.masking import Evaluator, MaxBatch, evaluating, score_drops
 from heatcheck.methods.covering.segments import GRID, SegmentRule, Segments, each_alone, notes_of, segments_of
 from heatcheck.methods.gradient import Baseline, baseline_of
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 
 Length = Annotated[int, Field(ge=1)]
 
@@ -28,7 +28,7 @@ Length = Annotated[int, Field(ge=1)]
     label="Occlusion",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a window",
     summary="How much the finding's score falls when a window slides over the image and covers it",
     paper="Zeiler and Fergus 2014",
@@ -124,7 +124,7 @@ class Windows:
     label="Feature ablation",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a segment",
     summary="How much the finding's score falls when one segment of the image is covered",
     paper="",
@@ -151,7 +151,7 @@ class FeatureAblation:
     label="Feature permutation",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a segment",
     summary="How much the finding's score falls when one segment shows what other patients have there",
     paper="Fisher et al. 2019",

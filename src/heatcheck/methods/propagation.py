@@ -12,7 +12,7 @@ from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam, OnFeatureMap
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 from heatcheck.methods.speed.operations import ACTIVATIONS
 from heatcheck.methods.speed.tape import Node, Rule, Shares, Tape, gradient
 
@@ -63,7 +63,7 @@ def _if_rectifier(rule: Rule) -> Rule:
     "guided_backprop",
     label="Guided backprop",
     family="modified backward",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1 + 1 backward a finding",
     summary="The gradient, kept only where it speaks for the finding at every layer",
     paper="Springenberg et al. 2015",
@@ -81,7 +81,7 @@ class GuidedBackprop:
     "deconvolution",
     label="Deconvolution",
     family="modified backward",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="1 + 1 backward a finding",
     summary="The gradient, kept only where it speaks for the finding, whatever the image showed there",
     paper="Zeiler and Fergus 2014",
@@ -100,7 +100,7 @@ class Deconvolution:
     label="Guided Grad-CAM",
     family="modified backward",
     models="networks with a feature map",
-    needs=Needs.INTERNALS,
+    needs=Access.INTERNALS,
     cost="2 + 1 backward a finding",
     summary="Guided backprop's detail where Grad-CAM is hot",
     paper="Selvaraju et al. 2017",

@@ -15,7 +15,7 @@ from heatcheck.core.registry import Registry, suggest
 Settings = TypeVar("Settings", bound=type)
 
 
-class Needs(Enum):
+class Access(Enum):
     """What a method must be able to see."""
 
     INTERNALS = "model internals"
@@ -46,9 +46,9 @@ _GROUPS = {
     "floor": FLOOR,
 }
 _OF_OTHERS = {  # of a family that is not in the paper's table, by what its methods must see
-    Needs.INTERNALS: Group("other", "model internals", "deep neural networks", "fast"),
-    Needs.PREDICTIONS: PERTURBATION,
-    Needs.NOTHING: FLOOR,
+    Access.INTERNALS: Group("other", "model internals", "deep neural networks", "fast"),
+    Access.PREDICTIONS: PERTURBATION,
+    Access.NOTHING: FLOOR,
 }
 
 
@@ -59,7 +59,7 @@ class MethodFacts:
     name: str
     label: str
     family: str
-    needs: Needs
+    needs: Access
     cost: str  # in forward passes, for all targets together
     summary: str  # one sentence for a clinician
     paper: str
@@ -75,7 +75,7 @@ class MethodFacts:
     @property
     def is_floor(self) -> bool:
         """Whether it ignores the model and so marks the least a method must beat."""
-        return self.needs is Needs.NOTHING
+        return self.needs is Access.NOTHING
 
     @property
     def group(self) -> Group:

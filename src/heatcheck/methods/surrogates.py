@@ -19,7 +19,7 @@ from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.covering.masking import MaxBatch, evaluating
 from heatcheck.methods.covering.segments import GRID, SegmentCovers, SegmentRule, notes_of, segments_of
 from heatcheck.methods.gradient import Baseline, baseline_of, generators_of
-from heatcheck.methods.registry import Needs, method
+from heatcheck.methods.registry import Access, method
 
 Samples = Annotated[int, Field(ge=2)]
 Shown = Bool[Tensor, "choice segment"]  # True where the segment is shown
@@ -76,7 +76,7 @@ class OverChoices(ABC):
     label="Shapley sampling",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a permutation and segment",
     summary="What a segment adds to the finding's score on average when segments are shown one after another",
     paper="Strumbelj and Kononenko 2010",
@@ -118,7 +118,7 @@ class ShapleyValueSampling(OverChoices):
     label="Kernel SHAP",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a sample",
     summary="Each segment's fair share of the finding's score, estimated from random choices of segments",
     paper="Lundberg and Lee 2017",
@@ -183,7 +183,7 @@ class KernelShap(OverChoices):
     label="LIME",
     family="masks",
     models="any, also a function that only predicts",
-    needs=Needs.PREDICTIONS,
+    needs=Access.PREDICTIONS,
     cost="1 a sample",
     summary="The weights of a simple linear model that imitates the network on partly covered copies of the image",
     paper="Ribeiro et al. 2016",

@@ -140,7 +140,9 @@ def test_a_plain_function_is_explained_by_its_predictions():
     assert explained.model == "predict"
     assert set(seen) == {np.ndarray}
     assert np.unravel_index(explained.on_image()[0, 0].argmax(), (24, 36))[1] >= 24
-    with pytest.raises(ModelError, match="grad_cam looks inside the model, but of predict only predictions are known"):
+    with pytest.raises(
+        ModelError, match="grad_cam looks inside the model, but only predictions of predict are available"
+    ):
         heatcheck.explain(predict, IMAGES)
 
 
@@ -175,7 +177,7 @@ def test_a_loaded_classifier_has_probabilities():
         ({"method": "location_prior"}, "truth masks"),
         ({"settings": {"layer": "lok"}}, "did you mean 'look'"),
         ({"settings": {"layr": "look"}}, "did you mean 'layer'"),
-        ({"method": "feature_ablation", "settings": {"segments": {"kind": "grid", "cells": 30}}}, "more than it has"),
+        ({"method": "feature_ablation", "settings": {"segments": {"kind": "grid", "cells": 30}}}, "do not fit on an axis"),
         ({"method": "occlusion", "settings": {"window": 2, "stride": 3}}, "leaves gaps"),
         ({"affine": np.eye(3)}, "4 × 4"),
     ],

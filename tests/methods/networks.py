@@ -1,4 +1,4 @@
-"""Small networks with the joints that break other libraries."""
+"""Small networks with the structures that break other libraries."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn import functional
 
 
 class Residual(nn.Module):
-    """Two ways that are added and two that are joined, without biases."""
+    """Two branches that are added and two that are concatenated, without biases."""
 
     def __init__(self):
         super().__init__()
@@ -29,14 +29,14 @@ class Attending(nn.Module):
         super().__init__()
         torch.manual_seed(7)
         self.fused = fused
-        self.patches, self.place = nn.Conv2d(1, 8, 4, 4, bias=False), nn.Parameter(torch.randn(1, 9, 8) * 0.1)
+        self.patches, self.positions = nn.Conv2d(1, 8, 4, 4, bias=False), nn.Parameter(torch.randn(1, 9, 8) * 0.1)
         self.norm1, self.norm2 = nn.LayerNorm(8), nn.LayerNorm(8)
         self.qkv, self.out = nn.Linear(8, 24, bias=False), nn.Linear(8, 8, bias=False)
         self.mlp = nn.Sequential(nn.Linear(8, 16, bias=False), nn.GELU(), nn.Linear(16, 8, bias=False))
         self.head = nn.Linear(8, 3, bias=False)
 
     def forward(self, images):
-        x = self.patches(images).flatten(2).transpose(1, 2) + self.place
+        x = self.patches(images).flatten(2).transpose(1, 2) + self.positions
         q, k, v = self.qkv(self.norm1(x)).chunk(3, -1)
         if self.fused:
             mixed = functional.scaled_dot_product_attention(q, k, v)

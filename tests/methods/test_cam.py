@@ -23,9 +23,9 @@ def test_grad_cam_equals_captum(tiny_classifier, tiny_images):
     module = tiny_classifier.module
     targets = torch.tensor([0, 2]).expand(4, -1)
     ours = GradCam()(tiny_classifier, tiny_images, targets, range(4)).values
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         peer = LayerGradCam(module, module[4]).attribute(tiny_images.clone(), target=target, relu_attributions=True)
-        torch.testing.assert_close(ours[:, place], peer, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(ours[:, column], peer, rtol=1e-5, atol=1e-7)
 
 
 def test_grad_cam_equals_captum_on_the_compact_densenet():
@@ -93,10 +93,10 @@ def test_a_reused_module_is_taken_at_its_last_call():
     images = torch.randn(2, 1, 32, 32)
     layer = feature_map(module, images)
     assert (layer.name, layer.call) == ("relu", 3)  # after two convolutions and the first call
-    seen = activations_and_gradients(classifier_of(module), images, torch.tensor([[0, 1], [2, 1]]))
-    assert seen.values.shape == (2, 5, 7, 7)
+    activations = activations_and_gradients(classifier_of(module), images, torch.tensor([[0, 1], [2, 1]]))
+    assert activations.values.shape == (2, 5, 7, 7)
     expected = module.head.weight[torch.tensor([[0, 1], [2, 1]])] / 49
-    gradients = torch.stack(list(seen.gradients), 1)
+    gradients = torch.stack(list(activations.gradients), 1)
     torch.testing.assert_close(gradients, expected[..., None, None].expand_as(gradients))
 
 

@@ -1,4 +1,4 @@
-"""Wrong inputs are one sentence each, before any work."""
+"""Wrong inputs are refused in one sentence, before any work."""
 
 from dataclasses import dataclass, replace
 
@@ -33,7 +33,7 @@ def network(channels=2, outputs=2):
         ((IMAGES * 255).to(torch.uint8), "uint8; normalise"),
         (IMAGES[0], r"\[batch, channel, \*space\].*\(2, 8, 8\)"),
         (IMAGES[:0], "not empty"),
-        (IMAGES.index_fill(0, torch.tensor([1]), torch.nan), "images 1 of 3 hold NaN"),
+        (IMAGES.index_fill(0, torch.tensor([1]), torch.nan), "images 1 of 3 contain NaN"),
         (IMAGES / 0, "images 0, 1, 2 of 3"),
     ],
 )
@@ -52,7 +52,7 @@ def test_good_images_pass():
         (network(channels=3), r"\(3, 2, 8, 8\).*they have 2 channels, its first convolution takes 3"),
         (network(outputs=4), r"gives \(3, 4\), expected \[batch, outputs\] = \(3, 2\)"),
         (nn.Conv2d(2, 2, 3), r"gives \(3, 2, 6, 6\)"),
-        (network().half(), r"holds float16, the images float32; call model.float\(\)"),
+        (network().half(), r"has weights of float16, the images are float32; call model.float\(\)"),
         (nn.Sequential(network(), nn.Softmax(1), nn.Threshold(2, torch.nan)), "NaN or infinite scores"),
         (nn.Sequential(nn.Flatten(), nn.Linear(5, 2)), "give images of the size it was trained on"),
     ],
@@ -76,8 +76,8 @@ def test_a_model_in_training_mode_is_evaluated_and_left_as_it_was():
         (torch.tensor([[0, 2]]), "target 2 does not exist: model mine has 2 outputs, 0 to 1"),
         (torch.tensor([[-1]]), "target -1 does not exist"),
         (torch.tensor([0]), r"\[batch, target\], got int64 of \(1,\)"),
-        (torch.tensor([[0.5]]), "whole numbers"),
-        (torch.tensor([[True]]), "whole numbers"),
+        (torch.tensor([[0.5]]), "integers"),
+        (torch.tensor([[True]]), "integers"),
     ],
 )
 def test_targets_that_do_not_exist_are_refused(targets, words):
@@ -96,7 +96,7 @@ class Picky:
         raise AssertionError("no work before the check")
 
 
-def test_a_methods_own_check_is_asked():
+def test_a_methods_own_check_is_called():
     with pytest.raises(ModelError, match="mine has no attention"):
         checks.require_fit("grad_cam", Picky(), classifier_of(network()), IMAGES)
     checks.require_fit("grad_cam", build_method("grad_cam", {}), classifier_of(network()), IMAGES)
@@ -106,7 +106,7 @@ def test_a_plain_function_is_only_good_for_predictions():
     function = BlackBox("f", lambda images: images.mean((2, 3)), Preprocessing(outputs=("a",), size=(8, 8)))
     with pytest.raises(
         ModelError,
-        match=r"grad_cam looks inside the model, but of f only predictions .*; use one of .*occlusion",
+        match=r"grad_cam looks inside the model, but only predictions of f are .*; use one of .*occlusion",
     ):
         checks.require_fit("grad_cam", build_method("grad_cam", {}), function, IMAGES)
     checks.require_fit("occlusion", build_method("occlusion", {}), function, IMAGES)

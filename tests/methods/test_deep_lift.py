@@ -42,10 +42,10 @@ NETS = {
 def test_equal_to_captum(layers, baseline):
     net, images = parts(*layers), torch.rand(2, 1, 12, 12, generator=torch.Generator().manual_seed(1))
     ours = DeepLift(baseline)(classifier_of(net), images, torch.tensor([[1, 2], [1, 2]]), [0, 0])
-    for place, target in enumerate((1, 2)):
+    for column, target in enumerate((1, 2)):
         start = baseline_of(images, baseline)
         expected = Peer(copy.deepcopy(net)).attribute(images.clone().requires_grad_(), start, target=target)
-        torch.testing.assert_close(ours.values[:, place], expected.detach(), rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(ours.values[:, column], expected.detach(), rtol=1e-5, atol=1e-7)
 
 
 def test_by_hand():
@@ -137,21 +137,21 @@ def test_the_shares_add_up_to_the_difference(net):
     torch.testing.assert_close(got.error, torch.zeros_like(got.error), rtol=0, atol=1e-8)
 
 
-def test_a_choice_of_places_by_the_values_is_refused():
+def test_indices_that_depend_on_the_image_are_refused():
     class Sorted(nn.Module):
         def forward(self, images):
             flat = images.flatten(1)
             return flat.gather(1, flat.argsort(1))[:, -3:]
 
-    with pytest.raises(ModelError, match="chooses with 'gather' by its own values"):
+    with pytest.raises(ModelError, match="'gather' with a mask or indices that depend on the image"):
         DeepLift("blurred")(classifier_of(Sorted()), torch.rand(1, 1, 12, 12), torch.tensor([[0]]), [0])
 
 
-def test_a_network_that_takes_another_way_for_the_empty_image_is_refused():
+def test_a_network_that_runs_other_operations_on_the_empty_image_is_refused():
     class Choosing(nn.Module):
         def forward(self, images):
             flat = images.flatten(1)[:, :3]
             return flat.relu() if bool(images.sum() > 0) else flat
 
-    with pytest.raises(ModelError, match="another way for the empty image"):
+    with pytest.raises(ModelError, match="other operations on the empty image"):
         DeepLift()(classifier_of(Choosing()), torch.rand(1, 1, 12, 12), torch.tensor([[0]]), [0])

@@ -42,17 +42,17 @@ def test_the_gradient_of_a_loss_on_the_map_reaches_the_weights_and_is_right(name
     weight = classifier.module[0].weight
     gradient = torch.autograd.grad(loss(), weight)[0]
     assert gradient.abs().max() > 0
-    for place in ((0, 0, 1, 1), (2, 0, 0, 2)):
+    for index in ((0, 0, 1, 1), (2, 0, 0, 2)):
         step = 1e-5
         with torch.no_grad():
-            weight[place] += step
+            weight[index] += step
         above = loss().item()
         with torch.no_grad():
-            weight[place] -= 2 * step
+            weight[index] -= 2 * step
         below = loss().item()
         with torch.no_grad():
-            weight[place] += step
-        assert gradient[place].item() == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-7)
+            weight[index] += step
+        assert gradient[index].item() == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].differentiable])
@@ -79,8 +79,8 @@ def test_the_two_pass_form_gives_the_gradient_of_one_graph(name):
 
     maps = method(classifier, images, targets, [1, 2], create_graph=True).values
     expected = torch.autograd.grad(loss(maps), weights, allow_unused=True)
-    value, made = backward(method, classifier, (images, targets, [1, 2]), loss)
-    torch.testing.assert_close(made.values, maps.detach())
+    value, result = backward(method, classifier, (images, targets, [1, 2]), loss)
+    torch.testing.assert_close(result.values, maps.detach())
     torch.testing.assert_close(value, loss(maps).detach())
     assert expected[0].abs().max() > 0
     for weight, slope in zip(weights, expected, strict=True):

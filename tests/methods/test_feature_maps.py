@@ -1,4 +1,4 @@
-"""The feature map that the head sees is found in every kind of network."""
+"""The feature map that the head reads is found in every kind of network."""
 
 import pytest
 import torch
@@ -25,12 +25,12 @@ FOUND = {
 def test_the_last_map_of_each_family(name):
     facts = MODELS[name]
     module = facts.build(1, 3).eval()
-    found = feature_map(module, torch.randn(1, 1, *facts.size))
-    assert (found.name, found.grid, found.extra_tokens) == FOUND[name]
+    chosen = feature_map(module, torch.randn(1, 1, *facts.size))
+    assert (chosen.name, chosen.grid, chosen.extra_tokens) == FOUND[name]
 
 
 class Tokens(nn.Module):
-    """Patches as tokens of which the head reads the mean: each place's share is known."""
+    """Patches as tokens of which the head reads the mean: each position's share is known."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ class Tokens(nn.Module):
         return self.head(self.norm(self.patches(images).flatten(2).transpose(1, 2)).mean(1))
 
 
-def test_tokens_go_back_to_their_places():
+def test_tokens_go_back_to_their_positions():
     """On a grid with different sides, a planted patch stays in its row and column."""
     module = Tokens().eval()
     contract = Preprocessing(outputs=("a", "b"), size=(8, 24), mean=(0.0,), std=(1.0,))
@@ -82,8 +82,8 @@ def test_what_is_written_in_forward_is_part_of_the_map(last, features):
     contract = Preprocessing(outputs=("a", "b"), size=(16, 16), mean=(0.0,), std=(1.0,))
     images = torch.randn(2, 1, 16, 16)
     maps = GradCam()(NetworkClassifier("written", module, contract), images, torch.tensor([[0, 1]] * 2), [0, 0]).values
-    seen = last(module, images).detach()
-    expected = torch.einsum("tk,bkij->btij", module.head.weight / seen[0, 0].numel(), seen).relu()
+    features = last(module, images).detach()
+    expected = torch.einsum("tk,bkij->btij", module.head.weight / features[0, 0].numel(), features).relu()
     torch.testing.assert_close(maps[:, :, 0], expected, rtol=1e-4, atol=1e-6)
 
 
@@ -110,11 +110,11 @@ def test_the_queries_of_a_decoder_are_no_map(queries):
 
         def forward(self, images):
             memory = self.conv(images).relu()
-            asked = self.queries.expand(len(images), -1, -1)
-            return self.head(self.decoder(asked, memory.flatten(2).transpose(1, 2)))[..., 0]
+            queries = self.queries.expand(len(images), -1, -1)
+            return self.head(self.decoder(queries, memory.flatten(2).transpose(1, 2)))[..., 0]
 
-    found = feature_map(Queries().eval(), torch.randn(1, 1, 32, 32))
-    assert (found.name, found.grid) == ("relu in forward", (15, 15))
+    chosen = feature_map(Queries().eval(), torch.randn(1, 1, 32, 32))
+    assert (chosen.name, chosen.grid) == ("relu in forward", (15, 15))
 
 
 def test_a_black_image_finds_the_same_map_as_any_other():
@@ -129,5 +129,5 @@ def test_the_size_of_the_image_is_part_of_what_is_remembered():
 
 
 def test_a_named_layer_that_is_no_map_is_refused():
-    with pytest.raises(ModelError, match=r"layer 'head' is no feature map: its output has the shape \(2,\)"):
+    with pytest.raises(ModelError, match=r"layer 'head' is not a feature map: its output has the shape \(2,\)"):
         feature_map(Tokens().eval(), torch.randn(1, 1, 8, 8), "head")

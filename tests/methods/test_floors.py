@@ -1,4 +1,4 @@
-"""The floors know nothing of the model."""
+"""Floors do not depend on the model."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from heatcheck.methods.floors import CenterPrior, EdgeFloor, LocationPrior, Rand
 TARGETS = torch.tensor([[0, 1], [1, 2]])
 
 
-def test_random_maps_differ_between_images_and_targets_but_not_between_places_in_the_batch():
+def test_random_maps_differ_between_images_and_targets_but_not_between_positions_in_the_batch():
     images = torch.zeros(2, 1, 20, 30)
     maps = RandomFloor()(None, images, TARGETS, [4, 5]).values
     assert len({tuple(row.flatten().tolist()) for row in maps.flatten(0, 1)}) == 4

@@ -18,7 +18,7 @@ def every(*outputs):
 
 
 def leaf(images):
-    """A copy of the images that Captum need not complain about."""
+    """A copy of the images that Captum accepts without a warning."""
     return images.clone().requires_grad_()
 
 
@@ -50,12 +50,12 @@ def test_input_x_gradient_equals_captum(tiny_classifier, tiny_images):
 )
 def test_integrated_gradients_equal_captum(tiny_classifier, tiny_images, rule, name):
     ours = family.IntegratedGradients(steps=12, rule=rule)(tiny_classifier, tiny_images, every(0, 2), SEEDS)
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         peer = IntegratedGradients(tiny_classifier.module).attribute(
             tiny_images.clone(), target=target, n_steps=12, method=name, return_convergence_delta=True
         )
-        torch.testing.assert_close(ours.values[:, place], peer[0], rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(ours.error[:, place], peer[1].abs().float(), rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(ours.values[:, column], peer[0], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(ours.error[:, column], peer[1].abs().float(), rtol=1e-3, atol=1e-5)
 
 
 def test_integrated_gradients_explain_the_whole_score_with_many_steps(tiny_classifier, tiny_images):
@@ -94,9 +94,9 @@ def test_gradient_shap_equals_captum_at_the_same_random_points(tiny_classifier, 
     shares = ((point.images - baselines).flatten(1).sum(1) / point.factor.flatten(1).sum(1)).numpy()
     monkeypatch.setattr("captum.attr._core.gradient_shap.np.random.uniform", lambda *_: shares)
     peer = InputBaselineXGradient(tiny_classifier.module)
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         expected = peer.attribute(leaf(tiny_images), baselines, target=target).detach()
-        torch.testing.assert_close(got[:, place], expected, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(got[:, column], expected, rtol=1e-5, atol=1e-7)
 
 
 def test_gradient_shap_of_a_linear_model_by_hand():

@@ -40,14 +40,14 @@ def test_equal_to_captum_where_it_has_the_rule(rule, peer):
     # Captum leaves the bias out of the rules for convolutions, so that there is none where one of them is compared
     net, images = Plain(bias=peer is None).eval(), torch.rand(2, 1, 12, 12)
     ours = Lrp(convolutions=rule, epsilon=1e-9)(classifier_of(net), images, torch.tensor([[1, 2], [1, 2]]), [0, 0])
-    for place, target in enumerate((1, 2)):
+    for column, target in enumerate((1, 2)):
         theirs = copy.deepcopy(net)
         for part in theirs.modules():
             if isinstance(part, nn.Conv2d) and peer:
                 part.rule = peer()
         expected = LRP(theirs).attribute(images.clone().requires_grad_(), target=target).detach()
         assert expected.abs().max() > 1e-4
-        torch.testing.assert_close(ours.values[:, place], expected, rtol=1e-5, atol=1e-8)
+        torch.testing.assert_close(ours.values[:, column], expected, rtol=1e-5, atol=1e-8)
 
 
 def test_the_epsilon_rule_by_hand():
@@ -119,7 +119,7 @@ def test_attention_weights_are_held_constant():
     net.norm1, net.norm2, net.mlp = nn.Identity(), nn.Identity(), nn.Identity()
     images = torch.randn(1, 1, 12, 12).double()
     with torch.no_grad():
-        net.place.zero_()
+        net.positions.zero_()
         x = net.patches(images).flatten(2).transpose(1, 2)
         q, k, _ = net.qkv(x).chunk(3, -1)
         fixed = (q @ k.transpose(1, 2) * 8**-0.5).softmax(-1)
@@ -161,7 +161,7 @@ def test_its_derivative_with_respect_to_the_weights_equals_finite_differences(ne
 
 
 def test_the_gamma_rule_keeps_its_sums_away_from_zero():
-    """Outputs of either sign: what an output has more of counts more, so no share is larger than the whole."""
+    """Outputs of either sign: terms of the output's own sign are amplified, so that no share exceeds the sum."""
     net = nn.Sequential(nn.Conv2d(1, 2, (1, 2), bias=False), nn.Flatten(), nn.Linear(2, 1, bias=False))
     with torch.no_grad():
         net[0].weight.copy_(torch.tensor([[[[1.0, -0.9]]], [[[0.9, -1.0]]]]))
@@ -215,11 +215,11 @@ class ByHand(nn.Module):
 
 def test_a_layer_norm_written_out_is_followed_with_its_denominator_constant():
     images, targets = torch.randn(1, 1, 12, 12).double(), torch.tensor([[0, 1, 2]])
-    apart, whole = (
+    apart, together = (
         Lrp(epsilon=1e-12)(classifier_of(ByHand(written_out=how).double()), images, targets, [0]).values
         for how in (True, False)
     )
-    torch.testing.assert_close(apart, whole, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(apart, together, rtol=1e-6, atol=1e-9)
 
 
 def test_an_operation_that_relevance_never_reaches_needs_no_rule():

@@ -22,41 +22,41 @@ def test_occlusion_equals_captum(tiny_classifier, tiny_images, window, stride):
     ours = Occlusion(window, stride)(tiny_classifier, tiny_images, every(0, 2), range(4)).values
     shape = (tiny_images.shape[1], *[window] * (tiny_images.ndim - 2))
     steps = (1, *[stride] * (tiny_images.ndim - 2))
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         peer = PeerOcclusion(tiny_classifier.module).attribute(
             tiny_images, sliding_window_shapes=shape, strides=steps, target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(ours[:, column, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("window", "stride"), [(6, 6), (5, 3)])
 def test_occlusion_of_one_channel_at_a_time_equals_captum(tiny_classifier, tiny_images, window, stride):
     ours = Occlusion(window, stride, per_channel=True)(tiny_classifier, tiny_images, every(0, 2), range(4)).values
     axes = tiny_images.ndim - 2
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         peer = PeerOcclusion(tiny_classifier.module).attribute(
             tiny_images, sliding_window_shapes=(1, *[window] * axes), strides=(1, *[stride] * axes), target=target
         )
-        torch.testing.assert_close(ours[:, place], peer, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(ours[:, column], peer, rtol=1e-5, atol=1e-6)
 
 
 def test_feature_ablation_equals_captum(tiny_classifier, tiny_images):
     ours = FeatureAblation(Grid(cells=4))(tiny_classifier, tiny_images, every(1, 2), range(4)).values
     segments = grid_segments(tuple(tiny_images.shape[2:]), 4)
-    for place, target in enumerate((1, 2)):
+    for column, target in enumerate((1, 2)):
         peer = PeerAblation(tiny_classifier.module).attribute(
             tiny_images, feature_mask=segments[None, None], target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(ours[:, column, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_feature_ablation_of_superpixels_in_each_channel_equals_captum(tiny_classifier, tiny_images):
     rule = Slic(count=6, per_channel=True)
     ours = FeatureAblation(rule)(tiny_classifier, tiny_images, every(1), range(4)).values
-    for image, own in zip(tiny_images, ours, strict=True):
+    for image, maps in zip(tiny_images, ours, strict=True):
         labels = segments_of(image, rule).labels
         peer = PeerAblation(tiny_classifier.module).attribute(image[None], feature_mask=labels[None], target=1)
-        torch.testing.assert_close(own, peer, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(maps, peer, rtol=1e-5, atol=1e-6)
 
 
 def test_feature_permutation_with_one_donor_equals_captum_with_the_batch_rolled(tiny_classifier, tiny_images):
@@ -66,11 +66,11 @@ def test_feature_permutation_with_one_donor_equals_captum_with_the_batch_rolled(
     donors = tuple(tiny_images.roll(1, 0).unsqueeze(1))
     ours = FeaturePermutation(Grid(cells=3), donors=donors)(tiny_classifier, tiny_images, every(2, 0), range(4)).values
     segments = grid_segments(tuple(tiny_images.shape[2:]), 3)
-    for place, target in enumerate((2, 0)):
+    for column, target in enumerate((2, 0)):
         peer = PeerPermutation(tiny_classifier.module, rolled).attribute(
             tiny_images, feature_mask=segments[None, None], target=target
         )
-        torch.testing.assert_close(ours[:, place, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(ours[:, column, 0], peer[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_feature_permutation_averages_over_its_donors(tiny_classifier, tiny_images):
@@ -133,7 +133,7 @@ def test_a_stride_that_leaves_gaps_is_refused():
 
 
 @pytest.mark.parametrize("shape", [(320, 320), (20, 33), (32, 32, 32), (9, 16, 12)])
-def test_windows_follow_the_size_of_the_image_where_nothing_is_said(shape):
+def test_windows_follow_the_size_of_the_image_by_default(shape):
     windows = Occlusion().windows(shape)
     assert 16 <= len(windows) <= 64
     assert all(int(rows.sum(0).max()) == 1 for rows in windows.along)
@@ -150,10 +150,10 @@ def test_a_cover_that_changes_nothing_costs_nothing_and_is_worth_exactly_nothing
     half = tiny_images.clone()
     half[:, 0] = 0.0
     half[:, 1, : half.shape[2] // 2] = 0.0
-    seen = []
+    batch_sizes = []
 
     def predict(batch):
-        seen.append(len(batch))
+        batch_sizes.append(len(batch))
         with torch.no_grad():
             return tiny_classifier.module(batch)
 
@@ -165,4 +165,4 @@ def test_a_cover_that_changes_nothing_costs_nothing_and_is_worth_exactly_nothing
     assert not by_predictions[:, :, 0].any()
     torch.testing.assert_close(maps, by_predictions, rtol=1e-4, atol=1e-6)
     segments = len(method.windows(half.shape[2:])) if isinstance(method, Occlusion) else 3 ** (half.ndim - 2)
-    assert sum(seen) < 4 * (1 + segments)  # of two channels one is empty, and a part of the other
+    assert sum(batch_sizes) < 4 * (1 + segments)  # of two channels one is empty, and a part of the other

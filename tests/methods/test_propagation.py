@@ -1,4 +1,4 @@
-"""Changed ways back, against Captum and by hand, on networks that break other libraries."""
+"""Modified backward passes, against Captum and by hand, on networks that break other libraries."""
 
 import copy
 
@@ -27,7 +27,7 @@ def leaf(images):
 
 
 def not_in_place(module):
-    """A copy that Captum can work on: its hooks do not stand ReLUs in place."""
+    """A copy that Captum can work on: its hooks do not allow in-place ReLUs."""
     edited = copy.deepcopy(module)
     for part in edited.modules():
         if isinstance(part, nn.ReLU):
@@ -39,9 +39,9 @@ def not_in_place(module):
 def test_equal_to_captum_on_small_networks(name, tiny_classifier, tiny_images):
     ours = OURS[name](tiny_classifier, tiny_images, torch.tensor([0, 2]).expand(4, -1), range(4)).values
     peer = PEERS[name](not_in_place(tiny_classifier.module))
-    for place, target in enumerate((0, 2)):
+    for column, target in enumerate((0, 2)):
         torch.testing.assert_close(
-            ours[:, place], peer.attribute(leaf(tiny_images), target=target), rtol=1e-5, atol=1e-8
+            ours[:, column], peer.attribute(leaf(tiny_images), target=target), rtol=1e-5, atol=1e-8
         )
 
 

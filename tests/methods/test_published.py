@@ -1,4 +1,4 @@
-"""The sixteen published methods are ours by name, and their settings are the published ones."""
+"""The sixteen published methods exist here, with the published settings."""
 
 import pytest
 

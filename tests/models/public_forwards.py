@@ -24,7 +24,7 @@ def _layer_norm(state, name, x, eps):
 
 
 def _numbers(state, pattern):
-    return sorted({int(found[1]) for name in state if (found := re.match(pattern, name))})
+    return sorted({int(match[1]) for name in state if (match := re.match(pattern, name))})
 
 
 def densenet(state, x):
@@ -33,13 +33,13 @@ def densenet(state, x):
     blocks = _numbers(state, r"features\.denseblock(\d+)\.")
     for b in blocks:
         for i in _numbers(state, rf"features\.denseblock{b}\.denselayer(\d+)\."):
-            at = f"features.denseblock{b}.denselayer{i}"
-            y = F.conv2d(_norm(state, f"{at}.norm1", x).relu(), state[f"{at}.conv1.weight"])
-            y = F.conv2d(_norm(state, f"{at}.norm2", y).relu(), state[f"{at}.conv2.weight"], padding=1)
+            prefix = f"features.denseblock{b}.denselayer{i}"
+            y = F.conv2d(_norm(state, f"{prefix}.norm1", x).relu(), state[f"{prefix}.conv1.weight"])
+            y = F.conv2d(_norm(state, f"{prefix}.norm2", y).relu(), state[f"{prefix}.conv2.weight"], padding=1)
             x = torch.cat([x, y], 1)
         if b != blocks[-1]:
-            at = f"features.transition{b}"
-            x = F.avg_pool2d(F.conv2d(_norm(state, f"{at}.norm", x).relu(), state[f"{at}.conv.weight"]), 2)
+            prefix = f"features.transition{b}"
+            x = F.avg_pool2d(F.conv2d(_norm(state, f"{prefix}.norm", x).relu(), state[f"{prefix}.conv.weight"]), 2)
     return _linear(state, "classifier", _norm(state, "features.norm5", x).relu().mean((2, 3)))
 
 
@@ -48,12 +48,16 @@ def resnet(state, x):
     x = F.max_pool2d(x, 3, 2, 1)
     for stage in (1, 2, 3, 4):
         for i in _numbers(state, rf"layer{stage}\.(\d+)\."):
-            at, stride = f"layer{stage}.{i}", 2 if stage > 1 and i == 0 else 1
-            y = _norm(state, f"{at}.bn1", F.conv2d(x, state[f"{at}.conv1.weight"])).relu()
-            y = _norm(state, f"{at}.bn2", F.conv2d(y, state[f"{at}.conv2.weight"], stride=stride, padding=1)).relu()
-            y = _norm(state, f"{at}.bn3", F.conv2d(y, state[f"{at}.conv3.weight"]))
-            if f"{at}.downsample.0.weight" in state:
-                x = _norm(state, f"{at}.downsample.1", F.conv2d(x, state[f"{at}.downsample.0.weight"], stride=stride))
+            prefix, stride = f"layer{stage}.{i}", 2 if stage > 1 and i == 0 else 1
+            y = _norm(state, f"{prefix}.bn1", F.conv2d(x, state[f"{prefix}.conv1.weight"])).relu()
+            y = _norm(
+                state, f"{prefix}.bn2", F.conv2d(y, state[f"{prefix}.conv2.weight"], stride=stride, padding=1)
+            ).relu()
+            y = _norm(state, f"{prefix}.bn3", F.conv2d(y, state[f"{prefix}.conv3.weight"]))
+            if f"{prefix}.downsample.0.weight" in state:
+                x = _norm(
+                    state, f"{prefix}.downsample.1", F.conv2d(x, state[f"{prefix}.downsample.0.weight"], stride=stride)
+                )
             x = (x + y).relu()
     return _linear(state, "fc", x.mean((2, 3)))
 
@@ -78,9 +82,9 @@ def inception(state, x, repeats, stride):
         padding = [side // 2 for side in weight.shape[2:]] if padded else 0
         return _norm(state, f"features.{name}.bn", F.conv2d(x, weight, None, stride, padding), 1e-3).relu()
 
-    def chain(x, at, count):
+    def chain(x, prefix, count):
         for i in range(count):
-            x = conv(f"{at}.{i}", x)
+            x = conv(f"{prefix}.{i}", x)
         return x
 
     def mean3(x):
@@ -114,20 +118,20 @@ def inception(state, x, repeats, stride):
     return _linear(state, "last_linear", x.mean((2, 3)))
 
 
-def _attention(state, at, x, heads, bias=0.0):
+def _attention(state, prefix, x, heads, bias=0.0):
     """Attention among all tokens; `bias` is added to the scores."""
     width = x.shape[-1]
     q, k, v = (
         part.unflatten(-1, (heads, width // heads)).transpose(1, 2)
-        for part in _linear(state, f"{at}.qkv", x).split(width, -1)
+        for part in _linear(state, f"{prefix}.qkv", x).split(width, -1)
     )
     scores = torch.einsum("bhid,bhjd->bhij", q, k) / (width // heads) ** 0.5 + bias
     mixed = torch.einsum("bhij,bhjd->bihd", scores.softmax(-1), v).flatten(2)
-    return _linear(state, f"{at}.proj", mixed)
+    return _linear(state, f"{prefix}.proj", mixed)
 
 
-def _perceptron(state, at, x):
-    return _linear(state, f"{at}.fc2", F.gelu(_linear(state, f"{at}.fc1", x)))
+def _perceptron(state, prefix, x):
+    return _linear(state, f"{prefix}.fc2", F.gelu(_linear(state, f"{prefix}.fc1", x)))
 
 
 def vit(state, x, heads):
@@ -143,15 +147,15 @@ def vit(state, x, heads):
 def _window_bias(table, grid, window, *, shifted):
     """What is added to the score of every pair of tokens: by their distance within one window, else minus infinity."""
     rows, columns = (axis.flatten() for axis in torch.meshgrid(*map(torch.arange, grid), indexing="ij"))
-    places = []
-    for at, side in ((rows, grid[0]), (columns, grid[1])):
+    axes = []
+    for position, side in ((rows, grid[0]), (columns, grid[1])):
         shift = window // 2 if shifted and side > window else 0
-        moved = (at - shift) % side
-        places.append((moved, moved // window, at < shift))  # what wrapped around keeps to itself
+        moved = (position - shift) % side
+        axes.append((moved, moved // window, position < shift))  # what wrapped around keeps to itself
     together = torch.ones(len(rows), len(rows), dtype=torch.bool)
-    for _, own, wrapped in places:
-        together &= (own[:, None] == own[None]) & (wrapped[:, None] == wrapped[None])
-    down, right = ((moved[:, None] - moved[None]).clamp(1 - window, window - 1) + window - 1 for moved, _, _ in places)
+    for _, windows, wrapped in axes:
+        together &= (windows[:, None] == windows[None]) & (wrapped[:, None] == wrapped[None])
+    down, right = ((moved[:, None] - moved[None]).clamp(1 - window, window - 1) + window - 1 for moved, _, _ in axes)
     bias = table[down * (2 * window - 1) + right].permute(2, 0, 1)
     return bias.masked_fill(~together, float("-inf"))
 
@@ -168,8 +172,8 @@ def swin(state, x, heads, window):
             x = _linear(state, f"layers.{stage}.downsample.reduction", merged).flatten(1, 2)
             grid = merged.shape[1:3]
         for i in _numbers(state, rf"layers\.{stage}\.blocks\.(\d+)\."):
-            at = f"layers.{stage}.blocks.{i}"
-            bias = _window_bias(state[f"{at}.attn.relative_position_bias_table"], grid, window, shifted=i % 2 == 1)
-            x = x + _attention(state, f"{at}.attn", _layer_norm(state, f"{at}.norm1", x, 1e-5), count, bias)
-            x = x + _perceptron(state, f"{at}.mlp", _layer_norm(state, f"{at}.norm2", x, 1e-5))
+            prefix = f"layers.{stage}.blocks.{i}"
+            bias = _window_bias(state[f"{prefix}.attn.relative_position_bias_table"], grid, window, shifted=i % 2 == 1)
+            x = x + _attention(state, f"{prefix}.attn", _layer_norm(state, f"{prefix}.norm1", x, 1e-5), count, bias)
+            x = x + _perceptron(state, f"{prefix}.mlp", _layer_norm(state, f"{prefix}.norm2", x, 1e-5))
     return _linear(state, "head.fc", _layer_norm(state, "norm", x, 1e-5).mean(1))

@@ -21,10 +21,10 @@ def torchvision_densenet(
     width = features
     for b, count in enumerate(blocks, 1):
         for i in range(1, count + 1):
-            at = f"features.denseblock{b}.denselayer{i}"
-            shapes |= norm(f"{at}.norm{dot}1", width) | norm(f"{at}.norm{dot}2", widening * growth)
-            shapes[f"{at}.conv{dot}1.weight"] = (widening * growth, width, 1, 1)
-            shapes[f"{at}.conv{dot}2.weight"] = (growth, widening * growth, 3, 3)
+            prefix = f"features.denseblock{b}.denselayer{i}"
+            shapes |= norm(f"{prefix}.norm{dot}1", width) | norm(f"{prefix}.norm{dot}2", widening * growth)
+            shapes[f"{prefix}.conv{dot}1.weight"] = (widening * growth, width, 1, 1)
+            shapes[f"{prefix}.conv{dot}2.weight"] = (growth, widening * growth, 3, 3)
             width += growth
         if b < len(blocks):
             shapes |= norm(f"features.transition{b}.norm", width)
@@ -39,16 +39,16 @@ def torchvision_resnet(layers: tuple[int, ...], classes: int, width: int = 64) -
     for stage, count in enumerate(layers):
         inner = width << stage
         for i in range(count):
-            at = f"layer{stage + 1}.{i}"
+            prefix = f"layer{stage + 1}.{i}"
             shapes |= {
-                f"{at}.conv1.weight": (inner, before, 1, 1),
-                f"{at}.conv2.weight": (inner, inner, 3, 3),
-                f"{at}.conv3.weight": (4 * inner, inner, 1, 1),
+                f"{prefix}.conv1.weight": (inner, before, 1, 1),
+                f"{prefix}.conv2.weight": (inner, inner, 3, 3),
+                f"{prefix}.conv3.weight": (4 * inner, inner, 1, 1),
             }
-            shapes |= norm(f"{at}.bn1", inner) | norm(f"{at}.bn2", inner) | norm(f"{at}.bn3", 4 * inner)
+            shapes |= norm(f"{prefix}.bn1", inner) | norm(f"{prefix}.bn2", inner) | norm(f"{prefix}.bn3", 4 * inner)
             if i == 0:
-                shapes |= {f"{at}.downsample.0.weight": (4 * inner, before, 1, 1)}
-                shapes |= norm(f"{at}.downsample.1", 4 * inner)
+                shapes |= {f"{prefix}.downsample.0.weight": (4 * inner, before, 1, 1)}
+                shapes |= norm(f"{prefix}.downsample.1", 4 * inner)
             before = 4 * inner
     return shapes | layer("fc", classes, before)
 
@@ -112,10 +112,10 @@ def timm_vit(classes: int, width: int, depth: int, patch: int, patches: int, cha
     shapes: Shapes = {"cls_token": (1, 1, width), "pos_embed": (1, 1 + patches, width)}
     shapes |= layer("patch_embed.proj", width, channels, patch, patch)
     for i in range(depth):
-        at = f"blocks.{i}"
-        shapes |= layer(f"{at}.norm1", width) | layer(f"{at}.norm2", width)
-        shapes |= layer(f"{at}.attn.qkv", 3 * width, width) | layer(f"{at}.attn.proj", width, width)
-        shapes |= layer(f"{at}.mlp.fc1", 4 * width, width) | layer(f"{at}.mlp.fc2", width, 4 * width)
+        prefix = f"blocks.{i}"
+        shapes |= layer(f"{prefix}.norm1", width) | layer(f"{prefix}.norm2", width)
+        shapes |= layer(f"{prefix}.attn.qkv", 3 * width, width) | layer(f"{prefix}.attn.proj", width, width)
+        shapes |= layer(f"{prefix}.mlp.fc1", 4 * width, width) | layer(f"{prefix}.mlp.fc2", width, 4 * width)
     return shapes | layer("norm", width) | layer("head", classes, width)
 
 
@@ -125,15 +125,19 @@ def timm_swin(
     """As timm has named them since 0.9; `old_swin` gives the earlier names."""
     shapes = layer("patch_embed.proj", width, channels, 4, 4) | layer("patch_embed.norm", width)
     for stage, (depth, count) in enumerate(zip(depths, heads, strict=True)):
-        own = width << stage
+        stage_width = width << stage
         if stage:
-            shapes |= layer(f"layers.{stage}.downsample.norm", 2 * own)
-            shapes[f"layers.{stage}.downsample.reduction.weight"] = (own, 2 * own)
+            shapes |= layer(f"layers.{stage}.downsample.norm", 2 * stage_width)
+            shapes[f"layers.{stage}.downsample.reduction.weight"] = (stage_width, 2 * stage_width)
         for i in range(depth):
-            at = f"layers.{stage}.blocks.{i}"
-            shapes |= layer(f"{at}.norm1", own) | layer(f"{at}.norm2", own)
-            shapes |= layer(f"{at}.attn.qkv", 3 * own, own) | layer(f"{at}.attn.proj", own, own)
-            shapes[f"{at}.attn.relative_position_bias_table"] = ((2 * window - 1) ** 2, count)
-            shapes |= layer(f"{at}.mlp.fc1", 4 * own, own) | layer(f"{at}.mlp.fc2", own, 4 * own)
+            prefix = f"layers.{stage}.blocks.{i}"
+            shapes |= layer(f"{prefix}.norm1", stage_width) | layer(f"{prefix}.norm2", stage_width)
+            shapes |= layer(f"{prefix}.attn.qkv", 3 * stage_width, stage_width) | layer(
+                f"{prefix}.attn.proj", stage_width, stage_width
+            )
+            shapes[f"{prefix}.attn.relative_position_bias_table"] = ((2 * window - 1) ** 2, count)
+            shapes |= layer(f"{prefix}.mlp.fc1", 4 * stage_width, stage_width) | layer(
+                f"{prefix}.mlp.fc2", stage_width, 4 * stage_width
+            )
     last = width << (len(depths) - 1)
     return shapes | layer("norm", last) | layer("head.fc", classes, last)

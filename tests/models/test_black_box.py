@@ -25,24 +25,24 @@ def test_images_are_prepared_and_placed_as_for_a_network():
 
 
 def test_numpy_answers_become_logits():
-    made = box(lambda images: images.numpy().mean((1, 2, 3))[:, None] * np.array([1.0, 2.0]))
+    model = box(lambda images: images.numpy().mean((1, 2, 3))[:, None] * np.array([1.0, 2.0]))
     images = torch.ones(3, 1, 8, 8)
-    assert made.logits(images).tolist() == [[1.0, 2.0]] * 3
-    assert made.logits(images).dtype == torch.float32
-    torch.testing.assert_close(made.probabilities(made.logits(images)), torch.tensor([[1.0, 2.0]] * 3).sigmoid())
+    assert model.logits(images).tolist() == [[1.0, 2.0]] * 3
+    assert model.logits(images).dtype == torch.float32
+    torch.testing.assert_close(model.probabilities(model.logits(images)), torch.tensor([[1.0, 2.0]] * 3).sigmoid())
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "softmax"])
 def test_probabilities_come_back_as_they_were(activation):
     given = torch.tensor([[0.2, 0.8]])
     contract = CONTRACT.model_copy(update={"activation": activation})
-    made = BlackBox("box", lambda _: given, contract, returns="probabilities")
-    torch.testing.assert_close(made.probabilities(made.logits(torch.ones(1, 1, 8, 8))), given)
+    model = BlackBox("box", lambda _: given, contract, returns="probabilities")
+    torch.testing.assert_close(model.probabilities(model.logits(torch.ones(1, 1, 8, 8))), given)
 
 
 def test_a_certain_probability_has_a_finite_logit():
-    made = box(lambda _: torch.tensor([[0.0, 1.0]]), returns="probabilities")
-    assert made.logits(torch.ones(1, 1, 8, 8)).isfinite().all()
+    model = box(lambda _: torch.tensor([[0.0, 1.0]]), returns="probabilities")
+    assert model.logits(torch.ones(1, 1, 8, 8)).isfinite().all()
 
 
 def test_answers_that_do_not_fit_are_refused():

@@ -20,42 +20,42 @@ def random_image(*shape):
 
 def test_image_of_the_models_size_is_only_normalised():
     image = random_image(1, 6, 8)
-    seen = classifier(mean=(0.4,), std=(0.2,)).prepare([image])
-    assert seen.shape == (1, 1, 6, 8)
-    assert seen.dtype == torch.float32
-    np.testing.assert_allclose(seen[0], (image - 0.4) / 0.2, rtol=1e-5, atol=1e-6)
+    pixels = classifier(mean=(0.4,), std=(0.2,)).prepare([image])
+    assert pixels.shape == (1, 1, 6, 8)
+    assert pixels.dtype == torch.float32
+    np.testing.assert_allclose(pixels[0], (image - 0.4) / 0.2, rtol=1e-5, atol=1e-6)
 
 
 def test_each_channel_has_its_own_mean_and_deviation():
     image = random_image(3, 6, 8)
-    seen = classifier(channels=3, mean=(0.1, 0.2, 0.3), std=(1.0, 2.0, 4.0)).prepare([image])[0]
+    pixels = classifier(channels=3, mean=(0.1, 0.2, 0.3), std=(1.0, 2.0, 4.0)).prepare([image])[0]
     for channel, (mean, std) in enumerate([(0.1, 1), (0.2, 2), (0.3, 4)]):
-        np.testing.assert_allclose(seen[channel], (image[channel] - mean) / std, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(pixels[channel], (image[channel] - mean) / std, rtol=1e-5, atol=1e-6)
 
 
 def test_grey_image_is_repeated_for_a_model_of_colours():
     image = random_image(1, 6, 8)
-    seen = classifier(channels=3, mean=(0.0, 0.5, 1.0)).prepare([image])[0]
-    np.testing.assert_allclose(seen, image - np.array([0, 0.5, 1])[:, None, None], rtol=1e-5, atol=1e-6)
+    pixels = classifier(channels=3, mean=(0.0, 0.5, 1.0)).prepare([image])[0]
+    np.testing.assert_allclose(pixels, image - np.array([0, 0.5, 1])[:, None, None], rtol=1e-5, atol=1e-6)
 
 
 def test_stretched_image_fills_the_grid():
     image = np.ones((1, 20, 5), np.float32)
-    seen = classifier(mean=(0.25,), fit="stretch").prepare([image])
-    np.testing.assert_allclose(seen, 0.75)
+    pixels = classifier(mean=(0.25,), fit="stretch").prepare([image])
+    np.testing.assert_allclose(pixels, 0.75)
 
 
 def test_padding_is_the_mean_grey_of_the_training():
     image = np.ones((1, 12, 4), np.float32)
-    seen = classifier(size=(6, 8), mean=(0.25,), std=(0.5,), fit="pad").prepare([image])[0, 0]
-    np.testing.assert_allclose(seen[:, 3:5], 1.5)
-    assert not seen[:, :3].any()
-    assert not seen[:, 5:].any()
+    pixels = classifier(size=(6, 8), mean=(0.25,), std=(0.5,), fit="pad").prepare([image])[0, 0]
+    np.testing.assert_allclose(pixels[:, 3:5], 1.5)
+    assert not pixels[:, :3].any()
+    assert not pixels[:, 5:].any()
 
 
 def test_images_of_many_sizes_become_one_batch():
-    seen = classifier().prepare([random_image(1, 6, 8), random_image(1, 30, 11), random_image(1, 3, 3)])
-    assert seen.shape == (3, 1, 6, 8)
+    pixels = classifier().prepare([random_image(1, 6, 8), random_image(1, 30, 11), random_image(1, 3, 3)])
+    assert pixels.shape == (3, 1, 6, 8)
 
 
 @pytest.mark.parametrize("fit", ["stretch", "pad"])
@@ -130,24 +130,24 @@ def head(*shape):
 def test_scaling_by_own_nonzero_pixels_is_monais(shape):
     image = head(*shape)
     net = classifier(channels=shape[0], size=shape[1:], scaling="nonzero")
-    seen = net.prepare([image])[0]
+    pixels = net.prepare([image])[0]
     judge = NormalizeIntensity(nonzero=True, channel_wise=True)(torch.from_numpy(image))
-    torch.testing.assert_close(seen, torch.as_tensor(judge), rtol=1e-4, atol=1e-5)
-    assert not seen[torch.from_numpy(image) == 0].any()
+    torch.testing.assert_close(pixels, torch.as_tensor(judge), rtol=1e-4, atol=1e-5)
+    assert not pixels[torch.from_numpy(image) == 0].any()
 
 
 def test_covered_copy_is_scaled_as_the_intact_image():
     image = head(3, 12, 16)
     wanted = Preprocessing(outputs=("a",), size=(12, 16), channels=3, scaling="nonzero")
-    whole, own = prepared(image, wanted), statistics_of(image, wanted)
+    uncovered, statistics = prepared(image, wanted), statistics_of(image, wanted)
     covered = image.copy()
     covered[1, :, 8:] = 0
-    seen = prepared(covered, wanted, own)
-    assert torch.equal(seen[[0, 2]], whole[[0, 2]])
-    assert torch.equal(seen[1, :, :8], whole[1, :, :8])
-    assert not seen[1, :, 8:].any()
-    assert not prepared(np.zeros_like(image), wanted, own).any()
-    assert not torch.equal(prepared(covered, wanted)[1, :, :8], whole[1, :, :8])
+    pixels = prepared(covered, wanted, statistics)
+    assert torch.equal(pixels[[0, 2]], uncovered[[0, 2]])
+    assert torch.equal(pixels[1, :, :8], uncovered[1, :, :8])
+    assert not pixels[1, :, 8:].any()
+    assert not prepared(np.zeros_like(image), wanted, statistics).any()
+    assert not torch.equal(prepared(covered, wanted)[1, :, :8], uncovered[1, :, :8])
 
 
 def test_images_that_are_scaled_alike_have_no_statistics_of_their_own():
@@ -157,9 +157,9 @@ def test_images_that_are_scaled_alike_have_no_statistics_of_their_own():
 
 def test_grey_image_scaled_by_its_own_pixels_fills_all_channels():
     image = head(1, 12, 16)
-    seen = classifier(channels=3, size=(12, 16), scaling="nonzero").prepare([image])[0]
-    assert torch.equal(seen[0], seen[2])
-    np.testing.assert_allclose(seen[0][seen[0] != 0].std(correction=0), 1, rtol=1e-5)
+    pixels = classifier(channels=3, size=(12, 16), scaling="nonzero").prepare([image])[0]
+    assert torch.equal(pixels[0], pixels[2])
+    np.testing.assert_allclose(pixels[0][pixels[0] != 0].std(correction=0), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0])

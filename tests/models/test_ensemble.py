@@ -21,24 +21,26 @@ def member(folder, name):
 def test_probability_of_a_finding_is_the_mean_over_its_members(folder):
     ensemble = read_ensemble(folder, "densenet_compact")
     images = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(1))
-    said = ensemble.probabilities(ensemble.logits(images))
+    probabilities = ensemble.probabilities(ensemble.logits(images))
     for column, finding in enumerate(FINDINGS):
         with torch.no_grad():
             each = [m.probabilities(m.logits(images)) for m in (member(folder, name) for name in CHOSEN[finding])]
-        torch.testing.assert_close(said[:, column], torch.stack(each)[:, :, column].mean(0), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            probabilities[:, column], torch.stack(each)[:, :, column].mean(0), rtol=1e-4, atol=1e-6
+        )
     assert ensemble.outputs == FINDINGS
     assert ensemble.counts == [2, 2, 4]
     assert len(ensemble.members) == 4
 
 
 def test_hash_depends_on_every_member_and_on_what_it_is_for(folder):
-    whole = read_ensemble(folder).weights_hash
-    assert read_ensemble(folder / "ensemble.json").weights_hash == whole
+    digest = read_ensemble(folder).weights_hash
+    assert read_ensemble(folder / "ensemble.json").weights_hash == digest
     list_members(folder, {**CHOSEN, "Edema": "ac"})
     other = read_ensemble(folder).weights_hash
     checkpoint(folder / "d.safetensors", 9, "three_class")
     list_members(folder)
-    assert len({whole, other, read_ensemble(folder).weights_hash}) == 3
+    assert len({digest, other, read_ensemble(folder).weights_hash}) == 3
 
 
 def test_first_member_stands_for_all(folder):

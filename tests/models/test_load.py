@@ -378,8 +378,8 @@ def test_search_path_is_restored_after_own_code_failed(tmp_path, factory):
 
 
 def test_own_module_that_does_not_exist_is_refused(tmp_path):
-    said = own_refusal(tmp_path, "no_such_module_here", "make")
-    assert "there is no no_such_module_here.py beside the spec" in said
+    message = own_refusal(tmp_path, "no_such_module_here", "make")
+    assert "there is no no_such_module_here.py beside the spec" in message
 
 
 @pytest.mark.parametrize("name", ["python:", "python:module", "python::make", "python:module:"])
@@ -397,7 +397,7 @@ def test_settings_refuse_a_key_they_do_not_know():
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("settings", "expected"),
     [
         ({"name": "small"}, False),
         ({"name": "no such model"}, False),
@@ -407,8 +407,8 @@ def test_settings_refuse_a_key_they_do_not_know():
         *(({"name": name}, bool(facts.weights)) for name, facts in MODELS.items()),
     ],
 )
-def test_a_model_comes_with_weights_that_are_shipped_named_or_of_the_users_code(said, expected):
-    assert ModelSettings(**said).has_weights == expected
+def test_a_model_comes_with_weights_that_are_shipped_named_or_of_the_users_code(settings, expected):
+    assert ModelSettings(**settings).has_weights == expected
 
 
 def test_a_size_that_nobody_names_is_the_usual_one_and_any_is_checked():

@@ -33,5 +33,5 @@ def test_the_functions_code_is_part_of_what_the_model_is():
 
 
 def test_a_function_whose_code_cannot_be_read_is_the_same_model_in_every_run():
-    made = eval("lambda images: images")  # noqa: S307 - there is no other way to have no source
-    assert "0x" not in repr(Predicting(made))
+    without_source = eval("lambda images: images")  # noqa: S307 - there is no other way to have no source
+    assert "0x" not in repr(Predicting(without_source))

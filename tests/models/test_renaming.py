@@ -108,7 +108,7 @@ def old_swin(state):
     """The names of timm before 0.9, with the buffers it kept then."""
     state = renamed(state, [(r"^head\.fc\.", "head.")])
     moved = {
-        re.sub(r"^layers\.(\d+)\.downsample", lambda found: f"layers.{int(found[1]) - 1}.downsample", name): value
+        re.sub(r"^layers\.(\d+)\.downsample", lambda match: f"layers.{int(match[1]) - 1}.downsample", name): value
         for name, value in state.items()
     }
     buffers = {

@@ -62,8 +62,8 @@ def test_network_for_grey_answers_as_the_colour_network_on_three_equal_channels(
         assert start_from(tmp_path / "w.pth", module, "densenet_compact").fresh == ()
     images = torch.rand(2, 1, 64, 64, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        said = colour.features.conv0(images.expand(-1, 3, -1, -1))
-        torch.testing.assert_close(grey.features.conv0(images), said, rtol=1e-5, atol=1e-5)
+        expected = colour.features.conv0(images.expand(-1, 3, -1, -1))
+        torch.testing.assert_close(grey.features.conv0(images), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_first_convolution_of_other_channels_stays_fresh(tmp_path):

@@ -52,9 +52,9 @@ def test_methods_explain_the_positive_logit(three, images, name):
     plain = NetworkClassifier("plain", positive, Preprocessing(outputs=OUTPUTS, size=(32, 32)))
     targets, seeds = torch.tensor([[0, 1], [0, 1]]), [0, 1]
     method = build_method(name, {"window": 16} if name == "occlusion" else {})
-    made, expected = (method(explained(one), images, targets, seeds).values for one in (three, plain))
+    maps, expected = (method(explained(one), images, targets, seeds).values for one in (three, plain))
     assert expected.abs().max() > 0
-    torch.testing.assert_close(made, expected)
+    torch.testing.assert_close(maps, expected)
     other = method(three, images, targets, seeds).values  # the log-odds also hold what speaks against the negative
     assert not torch.allclose(other, expected)
 

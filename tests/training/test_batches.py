@@ -18,7 +18,7 @@ def test_epochs_visit_the_examples_in_new_orders_without_the_incomplete_batch():
     batches = Batches(18, 4, seed=1)
     orders = [epoch(batches, number) for number in range(3)]
     assert [len(order) for order in orders] == [4, 4, 4]
-    assert all(len({place for batch in order for place in batch}) == 16 for order in orders)
+    assert all(len({index for batch in order for index in batch}) == 16 for order in orders)
     assert orders[0] != orders[1] != orders[2]
     assert epoch(Batches(18, 4, seed=1), 1) == orders[1]
     assert epoch(Batches(18, 4, seed=2), 1) != orders[1]
@@ -30,18 +30,18 @@ def test_stopped_epoch_goes_on_with_the_batches_that_are_left():
 
 
 def test_processes_share_each_batch():
-    whole = epoch(Batches(18, 4, seed=1), 0)
+    undivided = epoch(Batches(18, 4, seed=1), 0)
     shares = [epoch(Batches(18, 4, seed=1, rank=rank, processes=2), 0) for rank in range(2)]
-    assert [one + other for one, other in zip(*shares, strict=True)] == whole
+    assert [one + other for one, other in zip(*shares, strict=True)] == undivided
 
 
 def test_classes_are_drawn_equally_often_however_rare_they_are():
     classes = np.repeat([5, 2, 9], [900, 90, 10])
     batches = Batches(1000, 50, seed=1, classes=classes)
     drawn = np.array([epoch(batches, number) for number in range(6)]).ravel()
-    found = [(classes[drawn] == kind).sum() for kind in (5, 2, 9)]
+    counts = [(classes[drawn] == kind).sum() for kind in (5, 2, 9)]
     assert len(drawn) == 6000
-    assert scipy.stats.chisquare(found).pvalue > 0.001
+    assert scipy.stats.chisquare(counts).pvalue > 0.001
     within = np.bincount(drawn[classes[drawn] == 9] - 990, minlength=10)
     assert scipy.stats.chisquare(within).pvalue > 0.001
 
@@ -50,13 +50,13 @@ def test_balanced_batches_are_named_resumed_and_shared_as_others_are():
     def balanced(**changes):
         return Batches(18, 4, **{"seed": 1, **changes}, classes=np.arange(18) % 3)
 
-    whole = epoch(balanced(), 2)
-    assert [len(batch) for batch in whole] == [4] * 4
-    assert epoch(balanced(), 2, first=3) == whole[3:]
-    assert epoch(balanced(), 1) != whole
-    assert epoch(balanced(seed=2), 2) != whole
+    uninterrupted = epoch(balanced(), 2)
+    assert [len(batch) for batch in uninterrupted] == [4] * 4
+    assert epoch(balanced(), 2, first=3) == uninterrupted[3:]
+    assert epoch(balanced(), 1) != uninterrupted
+    assert epoch(balanced(seed=2), 2) != uninterrupted
     shares = [epoch(balanced(rank=rank, processes=2), 2) for rank in range(2)]
-    assert [one + other for one, other in zip(*shares, strict=True)] == whole
+    assert [one + other for one, other in zip(*shares, strict=True)] == uninterrupted
 
 
 def test_class_of_each_example_must_be_known():

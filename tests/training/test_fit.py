@@ -20,9 +20,9 @@ HERE = Machine()
 def fitted(path, tick=lambda *_: None, machine=HERE, **changes):
     """What the fit keeps and its history."""
     path.mkdir(exist_ok=True)
-    asked = job(path, **changes)
-    history = fit(asked, machine, tick)
-    return asked.keeper.states(), history
+    task = job(path, **changes)
+    history = fit(task, machine, tick)
+    return task.keeper.states(), history
 
 
 def same(one, other):
@@ -69,10 +69,10 @@ def test_interrupted_fit_continues_to_the_same_weights(tmp_path, last_step, chec
     assert steps_done(tmp_path / "stopped" / "state.ckpt") == last_step // every * every
     steps = []
     continued, history = fitted(tmp_path / "stopped", lambda step, *_: steps.append(step), **changes)
-    whole, expected = fitted(tmp_path / "whole", **changes)
+    expected_states, expected = fitted(tmp_path / "whole", **changes)
     assert steps[0] == last_step // every * every + 1
     assert [check.step for check in expected] == ([3, 6, 9, 12] if check_every else [4, 8, 12])
-    assert same(continued, whole)
+    assert same(continued, expected_states)
     assert history == expected
 
 
@@ -106,16 +106,16 @@ def test_a_fit_that_is_seldom_saved_begins_where_it_was_and_ends_alike(tmp_path)
     assert len(seldom.keeper.states()) == 2  # weights of checks that will be done again
     again = replace(job(tmp_path, most=9), save_every=3600.0)
     history = fit(again, Machine(), lambda *_: None)
-    whole, expected = fitted(tmp_path / "whole", most=9)
-    assert same(again.keeper.states(), whole)
+    expected_states, expected = fitted(tmp_path / "whole", most=9)
+    assert same(again.keeper.states(), expected_states)
     assert history == expected
     assert steps_done(again.state_file) == 12
 
 
 def test_finished_fit_is_not_done_again(tmp_path):
-    whole, expected = fitted(tmp_path)
+    expected_states, expected = fitted(tmp_path)
     again, history = fitted(tmp_path, lambda *_: pytest.fail("a step was taken"))
-    assert same(again, whole)
+    assert same(again, expected_states)
     assert history == expected
 
 
@@ -152,7 +152,7 @@ def test_history_counts_epochs_and_the_loss_falls(tmp_path):
 
 def test_tick_hears_of_every_step_with_its_loss_and_the_newest_auroc(tmp_path):
     heard = []
-    _, history = fitted(tmp_path, lambda *said: heard.append(said))
+    _, history = fitted(tmp_path, lambda *tick: heard.append(tick))
     assert [step for step, _, _ in heard] == list(range(1, 13))
     for check in history:
         losses = [loss for _, loss, _ in heard[4 * check.epoch : 4 * check.epoch + 4]]
@@ -167,12 +167,12 @@ def test_two_processes_share_the_examples_and_only_the_first_keeps(tmp_path):
     for path in ("alone", "together"):
         (tmp_path / path).mkdir()
     one, two = (job(tmp_path / path, **plain) for path in ("alone", "together"))
-    for asked in (one, two):
-        asked.module[1], asked.module[3] = torch.nn.Identity(), torch.nn.Identity()
-        asked.training.tensors[1].nan_to_num_()  # as many known labels in each half
+    for task in (one, two):
+        task.module[1], task.module[3] = torch.nn.Identity(), torch.nn.Identity()
+        task.training.tensors[1].nan_to_num_()  # as many known labels in each half
     heard = []
     alone = fit(one, HERE, lambda *_: None)
-    together = fit(two, Machine(devices=2), lambda *said: heard.append(said))
+    together = fit(two, Machine(devices=2), lambda *tick: heard.append(tick))
     assert [check.step for check in together] == [4, 8, 12]
     assert len(heard) == 12
     for mine, ours in zip(alone, together, strict=True):
@@ -199,8 +199,8 @@ def test_two_processes_go_on_where_they_were_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "keep", keep)
     assert steps_done(tmp_path / "stopped" / "state.ckpt") == 3
     continued, history = fitted(tmp_path / "stopped", machine=two, check_every=3, most=9)
-    whole, expected = fitted(tmp_path / "whole", machine=two, check_every=3, most=9)
-    assert same(continued, whole)
+    expected_states, expected = fitted(tmp_path / "whole", machine=two, check_every=3, most=9)
+    assert same(continued, expected_states)
     assert history == expected
 
 
@@ -211,9 +211,9 @@ def test_validation_data_of_which_nothing_can_be_read_are_refused(tmp_path):
 
 
 def test_failure_in_one_of_several_processes_is_one_sentence(tmp_path):
-    asked = job(tmp_path, batch_size=3)
+    task = job(tmp_path, batch_size=3)
     with pytest.raises(ModelError, match=r"failed in one of its processes .*cannot be shared by 2 devices"):
-        fit(asked, Machine(devices=2), lambda *_: None)
+        fit(task, Machine(devices=2), lambda *_: None)
 
 
 def test_half_precision_trains_too(tmp_path):
@@ -306,10 +306,10 @@ def test_balanced_fit_learns_the_rare_class_and_goes_on_where_it_stopped(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         fitted(tmp_path / "stopped", stop, **changes)
     continued, history = fitted(tmp_path / "stopped", **changes)
-    whole, expected = fitted(tmp_path / "whole", **changes)
-    assert same(continued, whole)
+    expected_states, expected = fitted(tmp_path / "whole", **changes)
+    assert same(continued, expected_states)
     assert history == expected
-    assert not same(whole, fitted(tmp_path / "plain", most=9)[0])
+    assert not same(expected_states, fitted(tmp_path / "plain", most=9)[0])
 
 
 def test_balanced_fit_without_classes_is_refused(tmp_path):

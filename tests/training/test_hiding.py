@@ -22,8 +22,8 @@ def weights(path, tick=lambda *_: None, **changes):
         module = nn.Sequential(nn.Flatten(), nn.Linear(18, 4), nn.ReLU(), nn.Linear(4, 1))
     images = torch.rand(16, 2, 3, 3, generator=torch.Generator().manual_seed(1))
     examples = TensorDataset(images, (torch.arange(16)[:, None] % 2).float())
-    asked = replace(job(path, (examples, examples), most=9, **changes), module=module)
-    fit(asked, Machine(), tick)
+    task = replace(job(path, (examples, examples), most=9, **changes), module=module)
+    fit(task, Machine(), tick)
     return torch.cat([value.flatten() for value in module.state_dict().values()])
 
 
@@ -43,10 +43,10 @@ def test_almost_everything_hidden_leaves_one_channel():
 def test_a_hidden_channel_is_zero_and_the_others_are_as_they_were(space):
     images = torch.rand(2, 2, *space) + 1
     shown = torch.tensor([[True, False], [True, True]])
-    seen = hiding(images, shown)
-    assert not seen[0, 1].any()
-    assert torch.equal(seen[0, 0], images[0, 0])
-    assert torch.equal(seen[1], images[1])
+    hidden = hiding(images, shown)
+    assert not hidden[0, 1].any()
+    assert torch.equal(hidden[0, 0], images[0, 0])
+    assert torch.equal(hidden[1], images[1])
 
 
 def test_fit_hides_channels_alike_after_a_stop_and_by_the_seed(tmp_path):
@@ -54,8 +54,8 @@ def test_fit_hides_channels_alike_after_a_stop_and_by_the_seed(tmp_path):
         if step == 6:
             raise KeyboardInterrupt
 
-    whole = weights(tmp_path / "whole", hide=0.4)
+    uninterrupted = weights(tmp_path / "whole", hide=0.4)
     with pytest.raises(KeyboardInterrupt):
         weights(tmp_path / "stopped", stop, hide=0.4)
-    assert torch.equal(weights(tmp_path / "stopped", hide=0.4), whole)
-    assert not torch.equal(weights(tmp_path / "plain"), whole)
+    assert torch.equal(weights(tmp_path / "stopped", hide=0.4), uninterrupted)
+    assert not torch.equal(weights(tmp_path / "plain"), uninterrupted)

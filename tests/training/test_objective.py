@@ -72,26 +72,26 @@ def test_unreadable_image_keeps_its_other_parts_and_loses_its_labels(tmp_path):
     fit(
         job(tmp_path, (TensorDataset(points, labels, numbers), NUMBERED[1]), objective=objective), HERE, lambda *_: None
     )
-    seen = [
+    unread = [
         (image, label)
-        for _, images, given, places in objective.learned
-        for image, label, place in zip(images, given, places, strict=True)
-        if place == 3
+        for _, images, given, numbers in objective.learned
+        for image, label, number in zip(images, given, numbers, strict=True)
+        if number == 3
     ]
-    assert seen
-    assert all((image == 0).all() and label.isnan().all() for image, label in seen)
+    assert unread
+    assert all((image == 0).all() and label.isnan().all() for image, label in unread)
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 @pytest.mark.parametrize("where", ["bad_loss", "bad_gradient"])
 def test_a_loss_or_gradient_that_is_no_number_ends_the_fit_at_once(tmp_path, where, wrong):
     objective = Watched(**{where: 6}, wrong=wrong)
-    asked = job(tmp_path, NUMBERED, objective=objective)
+    task = job(tmp_path, NUMBERED, objective=objective)
     with pytest.raises(DivergedError, match="the loss was no longer a number in step 7; lower the learning rate"):
-        fit(asked, HERE, lambda *_: None)
+        fit(task, HERE, lambda *_: None)
     assert len(objective.learned) == 7
-    assert steps_done(asked.state_file) == 4
-    assert all(weight.isfinite().all() for weight in asked.module.parameters())
+    assert steps_done(task.state_file) == 4
+    assert all(weight.isfinite().all() for weight in task.module.parameters())
 
 
 def test_an_objective_that_does_not_ask_for_it_goes_on_after_a_loss_that_is_no_number(tmp_path):

@@ -30,9 +30,9 @@ def pictured(path, **changes):
     return replace(job(path, (pictures(16, 1), pictures(8, 2)), most=9, **changes), module=module)
 
 
-def weights(asked, machine=HERE, tick=lambda *_: None):
-    fit(asked, machine, tick)
-    return torch.cat([value.flatten() for value in asked.module.state_dict().values()])
+def weights(task, machine=HERE, tick=lambda *_: None):
+    fit(task, machine, tick)
+    return torch.cat([value.flatten() for value in task.module.state_dict().values()])
 
 
 def test_quarter_turn_is_exact_on_a_square_and_goes_anticlockwise():
@@ -71,12 +71,12 @@ def test_fit_turns_training_images_alike_after_a_stop_and_by_the_seed(tmp_path):
         if step == 6:
             raise KeyboardInterrupt
 
-    whole = weights(pictured(tmp_path / "whole", rotate=15.0))
+    uninterrupted = weights(pictured(tmp_path / "whole", rotate=15.0))
     with pytest.raises(KeyboardInterrupt):
         weights(pictured(tmp_path / "stopped", rotate=15.0), tick=stop)
-    assert torch.equal(weights(pictured(tmp_path / "stopped", rotate=15.0)), whole)
+    assert torch.equal(weights(pictured(tmp_path / "stopped", rotate=15.0)), uninterrupted)
     plain = weights(pictured(tmp_path / "plain"))
-    assert not torch.equal(plain, whole)
+    assert not torch.equal(plain, uninterrupted)
     assert torch.equal(weights(pictured(tmp_path / "none", rotate=0.0)), plain)
 
 
@@ -98,7 +98,7 @@ def test_two_processes_turn_the_images_as_one_does(tmp_path):
     one, two = (pictured(tmp_path / name, rotate=15.0, clip=None) for name in ("one", "two"))
     weights(one)
     weights(two, Machine(devices=2))
-    alone, together = (asked.keeper.states()["12.pt"] for asked in (one, two))
+    alone, together = (task.keeper.states()["12.pt"] for task in (one, two))
     for name, value in alone.items():
         torch.testing.assert_close(together[name], value, rtol=1e-4, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Classifier + images → MapBatch: one file a family; importing this folder fills the registry."""
+"""Classifier + images → MapBatch: one file per family; importing this folder fills the registry."""
 
 from heatcheck.methods import attention, cam, deep_lift, floors, gradient, lrp, perturbation, propagation, surrogates
 from heatcheck.methods.registry import METHODS, MethodFacts, build_method, changed_settings, shares_modalities

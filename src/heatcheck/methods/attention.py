@@ -1,4 +1,4 @@
-"""What a transformer's attention gathers, layer upon layer."""
+"""Attention rollout: where a transformer's attention gathers from, followed through all layers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ DECOMPOSED: Mapping[str, Decomposition] = {
     "scaled_dot_product_attention": attention,
     "multi_head_attention_forward": multi_head_attention,
 }
-NONE = "the network has no attention over all its patches, which attention_rollout follows; use another method"
+NO_GLOBAL_ATTENTION = (
+    "the network has no attention over all its patches, which attention_rollout follows; use another method"
+)
 
 
 @method(
@@ -51,45 +53,45 @@ class AttentionRollout:
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """The same map for every target of an image."""
-        place = self._place(classifier, images)
+        patches = self._patches(classifier, images)
         rollout: Tensor | None = None
-        for weights in self._layers(classifier, images, place):
+        for weights in self._layers(classifier, images, patches):
             joined = weights.mean(1) if self.heads == "mean" else weights.amax(1)
             step = (1 - self.skip) * joined + self.skip * torch.eye(joined.shape[-1], device=joined.device)
-            step = step / step.sum(-1, keepdim=True)
+            step = step / step.sum(-1, keepdim=True)  # the maximum over heads does not keep the rows' sum of 1
             rollout = step if rollout is None else step @ rollout
         if rollout is None:
-            raise ModelError(NONE)
-        read = rollout[:, place.extra_tokens :].mean(1) if place.read_by_head else rollout[:, 0]
-        maps = read[:, place.extra_tokens :].reshape(len(images), 1, 1, *place.grid)
+            raise ModelError(NO_GLOBAL_ATTENTION)
+        read = rollout[:, patches.extra_tokens :].mean(1) if patches.read_by_head else rollout[:, 0]
+        maps = read[:, patches.extra_tokens :].reshape(len(images), 1, 1, *patches.grid)
         return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]))
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the network does not attend over all its patches."""
-        place = self._place(classifier, images)
-        if not self._layers(classifier, images[:1], place):
-            raise ModelError(NONE)
+        patches = self._patches(classifier, images)
+        if not self._layers(classifier, images[:1], patches):
+            raise ModelError(NO_GLOBAL_ATTENTION)
 
-    def _place(self, classifier: Classifier, images: Images) -> FeatureMap:
+    def _patches(self, classifier: Classifier, images: Images) -> FeatureMap:
         with evaluation_mode(classifier.module):
             return feature_map(classifier.module, images)
 
     def _layers(
-        self, classifier: Classifier, images: Images, place: FeatureMap
+        self, classifier: Classifier, images: Images, patches: FeatureMap
     ) -> list[Float[Tensor, "batch head token token"]]:
         """The attention weights of every layer that attends over all tokens of the map."""
-        if not place.channels_last:
-            raise ModelError(NONE)
+        if not patches.channels_last:
+            raise ModelError(NO_GLOBAL_ATTENTION)
         tape = Tape({}, DECOMPOSED, otherwise=gradient)
         tape.record(classifier, images)
-        tokens = torch.Size(place.grid).numel() + place.extra_tokens
-        every = [node.value for node in tape.nodes if node.operation == "softmax"]
-        if not all(_is_whole(weights, len(images), tokens) for weights in every):
-            raise ModelError(NONE)
-        return [weights.reshape(len(images), -1, tokens, tokens) for weights in every]
+        tokens = torch.Size(patches.grid).numel() + patches.extra_tokens
+        layers = [node.value for node in tape.nodes if node.operation == "softmax"]
+        if not all(_is_global(weights, len(images), tokens) for weights in layers):
+            raise ModelError(NO_GLOBAL_ATTENTION)
+        return [weights.reshape(len(images), -1, tokens, tokens) for weights in layers]
 
 
-def _is_whole(weights: Tensor, images: int, tokens: int) -> bool:
-    """Whether each token attends to all, and not to a window; the heads may share the first axis with the images."""
+def _is_global(weights: Tensor, images: int, tokens: int) -> bool:
+    """Whether each token attends to all, not to a window; the first axis may hold both images and heads."""
     batches = weights.shape[0] == images if weights.ndim == 4 else weights.shape[0] % images == 0
     return batches and weights.shape[-2:] == (tokens, tokens)

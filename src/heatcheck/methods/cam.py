@@ -16,12 +16,12 @@ from heatcheck.methods.registry import Access, method
 
 
 class OnFeatureMap:
-    """A method that needs a feature map, by name or found."""
+    """A method that works on a feature map, named by the user or found automatically."""
 
     layer: str
 
     def check(self, classifier: Classifier, images: Images) -> None:
-        """Raise ModelError where there is no such layer, or no feature map at all."""
+        """Raise ModelError where the named layer does not exist or the network has no feature map."""
         with evaluation_mode(classifier.module):
             feature_map(classifier.module, images, self.layer)
 
@@ -40,7 +40,7 @@ class OnFeatureMap:
 )
 @dataclass(frozen=True)
 class GradCam(OnFeatureMap):
-    """ReLU(Σ_k mean(∂logit/∂A_k)·A_k) on the layer's own grid."""
+    """ReLU(Σ_k mean(∂logit/∂A_k)·A_k) on the grid of the layer."""
 
     layer: str = ""  # found automatically when empty
 
@@ -54,8 +54,8 @@ class GradCam(OnFeatureMap):
         create_graph: bool = False,
     ) -> MapBatch:
         """One map per image and target."""
-        seen = activations_and_gradients(classifier, images, targets, self.layer, create_graph=create_graph)
-        return without_error(_weighted(seen, lambda gradient: gradient.mean(2)))
+        activations = activations_and_gradients(classifier, images, targets, self.layer, create_graph=create_graph)
+        return without_error(_weighted(activations, lambda gradient: gradient.mean(2)))
 
 
 @method(
@@ -73,22 +73,24 @@ class GradCam(OnFeatureMap):
 class GradCamPlusPlus(OnFeatureMap):
     """ReLU(Σ_k w_k·A_k), w_k = Σ α·ReLU(g), α = g² / (2g² + g³·ΣA), g = ∂logit/∂A.
 
-    The paper's derivation for exp(logit): its common factor cancels in α and is left out of the weights.
+    This is the paper's derivation for exp(logit); the common factor exp(logit) cancels in α and is left out of w.
     """
 
     layer: str = ""
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
-        seen = activations_and_gradients(classifier, images, targets, self.layer)
-        total = seen.values.flatten(2).sum(2, keepdim=True)
+        activations = activations_and_gradients(classifier, images, targets, self.layer)
+        total = activations.values.flatten(2).sum(2, keepdim=True)
 
         def weights(gradient: Tensor) -> Tensor:
             shares = gradient.relu().div_(torch.mul(gradient, total).add_(2))  # α's common factor g² cancels
-            added = shares.sum(2)
-            return added if bool(added.isfinite().all()) else shares.nan_to_num_(0.0, 0.0, 0.0).sum(2)
+            sums = shares.sum(2)
+            if bool(sums.isfinite().all()):
+                return sums
+            return shares.nan_to_num_(0.0, 0.0, 0.0).sum(2)  # where the denominator is 0
 
-        return without_error(_weighted(seen, weights))
+        return without_error(_weighted(activations, weights))
 
 
 @method(
@@ -114,28 +116,29 @@ class EigenCam(OnFeatureMap):
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """The same map for every target of an image."""
-        seen = activations_and_gradients(classifier, images, targets[:, :1], self.layer)
-        maps = torch.stack([_principal(features) for features in seen.values])
+        activations = activations_and_gradients(classifier, images, targets[:, :1], self.layer)
+        maps = torch.stack([_principal(features) for features in activations.values])
         return without_error(maps[:, None, None].expand(-1, targets.shape[1], 1, *maps.shape[1:]))
 
 
 def _weighted(
-    seen: Activations,
-    weights: Callable[[Float[Tensor, "batch feature place"]], Float[Tensor, "batch feature"]],
+    activations: Activations,
+    weights: Callable[[Float[Tensor, "batch feature position"]], Float[Tensor, "batch feature"]],
 ) -> Float[Tensor, "batch target 1 *grid"]:
-    """For each target the sum of the feature maps, weighted by what its gradient says of them."""
-    every = torch.stack([weights(gradient.flatten(2)) for gradient in seen.gradients], 1)
-    return torch.einsum("btk,bk...->bt...", every, seen.values).relu().unsqueeze(2)
+    """The sum of the feature maps for each target, weighted by what `weights` makes of its gradient."""
+    target_weights = torch.stack([weights(gradient.flatten(2)) for gradient in activations.gradients], 1)
+    return torch.einsum("btk,bk...->bt...", target_weights, activations.values).relu().unsqueeze(2)
 
 
 def _principal(features: Float[Tensor, "feature *grid"]) -> Float[Tensor, "*grid"]:
-    rows = features.flatten(1).T  # a row a position
+    rows = features.flatten(1).T  # one row per position
     centred = (rows - rows.mean(0)).double()
-    if len(rows) <= rows.shape[1]:  # the smaller of the two squares has the same first direction
-        sizes, directions = torch.linalg.eigh(centred @ centred.T)
-        projected = directions[:, -1] * sizes[-1].clamp(min=0).sqrt()
+    # with X = U·S·Vᵀ the projection is U·S: from X·Xᵀ = U·S²·Uᵀ or from Xᵀ·X = V·S²·Vᵀ, whichever is smaller
+    if len(rows) <= rows.shape[1]:
+        eigenvalues, directions = torch.linalg.eigh(centred @ centred.T)
+        projection = directions[:, -1] * eigenvalues[-1].clamp(min=0).sqrt()
     else:
         _, directions = torch.linalg.eigh(centred.T @ centred)
-        projected = centred @ directions[:, -1]
-    rises = (projected * centred.mean(1)).sum() >= 0
-    return (projected if rises else -projected).float().reshape(features.shape[1:])
+        projection = centred @ directions[:, -1]
+    rises = (projection * centred.mean(1)).sum() >= 0
+    return (projection if rises else -projection).float().reshape(features.shape[1:])

@@ -1,4 +1,4 @@
-"""What is asked before a method works: each wrong input is one sentence with its remedy, and costs one forward pass."""
+"""Checks before a method runs, for one forward pass: wrong input is refused in one sentence with its remedy."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -17,30 +17,32 @@ from heatcheck.methods.registry import METHODS, Access
 
 
 def require_images(images: Tensor) -> Images:
-    """The same images, which must be finite float32 of [batch, channel, *space], with two or three space axes."""
+    """The images unchanged; refused unless they are finite float32 of [batch, channel, *space] in 2D or 3D."""
     shape = tuple(images.shape)
     if images.ndim not in (4, 5) or 0 in shape:
         raise InputError(f"images must be [batch, channel, *space] in 2D or 3D and not empty, got {shape}")
     if images.dtype in (torch.float16, torch.bfloat16):
-        raise InputError(f"images are {_kind(images)}, too coarse for maps; call images.float() and model.float()")
+        raise InputError(f"images are {_dtype(images)}, too coarse for maps; call images.float() and model.float()")
     if not images.is_floating_point():
-        raise InputError(f"images are {_kind(images)}; normalise them as for training and call images.float()")
+        raise InputError(f"images are {_dtype(images)}; normalise them as for training and call images.float()")
     if images.dtype != torch.float32:
-        raise InputError(f"images are {_kind(images)}; call images.float()")
+        raise InputError(f"images are {_dtype(images)}; call images.float()")
     if torch.is_inference_mode_enabled():
         raise InputError("maps need gradients: call this outside torch.inference_mode()")
-    bad = [number for number, image in enumerate(images) if not image.isfinite().all()]
+    bad = [index for index, image in enumerate(images) if not image.isfinite().all()]
     if bad:
-        raise InputError(f"images {_numbers(bad)} of {len(images)} hold NaN or infinity; repair or remove them")
+        raise InputError(f"images {_first_few(bad)} of {len(images)} contain NaN or infinity; repair or remove them")
     return images
 
 
 def require_logits(classifier: Classifier, images: Images) -> Logits:
-    """The logits of the images in evaluation mode, which must be finite and one for each named output."""
+    """The logits of the images in evaluation mode; refused unless finite, with one for each named output."""
     module, name = module_of(classifier), classifier.name
     weights = next(module.parameters(), None) if module else None
     if weights is not None and weights.dtype != images.dtype:
-        raise ModelError(f"model {name} holds {_kind(weights)}, the images {_kind(images)}; call model.float()")
+        raise ModelError(
+            f"model {name} has weights of {_dtype(weights)}, the images are {_dtype(images)}; call model.float()"
+        )
     if weights is not None and weights.device != images.device:
         raise ModelError(f"model {name} is on {weights.device}, the images on {images.device}; move one of them")
     try:
@@ -61,42 +63,42 @@ def require_logits(classifier: Classifier, images: Images) -> Logits:
 
 
 def require_targets(targets: Tensor, classifier: Classifier) -> Targets:
-    """The same targets, each of which must be the number of an output."""
+    """The targets unchanged; refused unless each is the index of an output."""
     count = len(classifier.outputs)
     if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 2 or targets.shape[1] == 0:
         raise InputError(
-            f"targets must be whole numbers of [batch, target], got {_kind(targets)} of {tuple(targets.shape)}"
+            f"targets must be integers of shape [batch, target], got {_dtype(targets)} of {tuple(targets.shape)}"
         )
-    wrong = sorted({int(number) for number in targets[(targets < 0) | (targets >= count)]})
+    wrong = sorted({int(target) for target in targets[(targets < 0) | (targets >= count)]})
     if wrong:
         raise InputError(
-            f"target {_numbers(wrong)} does not exist: model {classifier.name} has {count} outputs, 0 to {count - 1}"
+            f"target {_first_few(wrong)} does not exist: model {classifier.name} has {count} outputs, 0 to {count - 1}"
         )
     return targets
 
 
 def require_fit(name: str, method: Method, classifier: Classifier, images: Images) -> None:
-    """Refuse a method that cannot be used on this model; a method with a `check` of its own is asked too."""
+    """Refuse a method that cannot be used on this model; its own `check` is called too, where it has one."""
     if METHODS[name].needs is Access.INTERNALS and module_of(classifier) is None:
         usable = ", ".join(key for key, facts in METHODS.items() if facts.needs is Access.PREDICTIONS)
         raise ModelError(
-            f"method {name} looks inside the model, but of {classifier.name} only predictions are known; "
+            f"method {name} looks inside the model, but only predictions of {classifier.name} are available; "
             f"use one of {usable}"
         )
     check = getattr(method, "check", None)
     if check is not None:
         check(classifier, images)
-    if METHODS[name].needs is Access.PREDICTIONS:  # hundreds of passes: tried on a model that answers at once
+    if METHODS[name].needs is Access.PREDICTIONS:  # hundreds of passes, so a model that answers at once is used
         donors = getattr(method, "donors", ())
-        tried = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
+        trial = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
         target = torch.zeros(1, 1, dtype=torch.long, device=images.device)
         with in_one_sentence(name, classifier):
-            tried(_Silent(classifier), images[:1], target, [0])
+            trial(_ZeroModel(classifier), images[:1], target, [0])
 
 
 @dataclass(frozen=True)
-class _Silent:
-    """A model that answers 0 to everything, at once, to find settings that do not fit an image."""
+class _ZeroModel:
+    """A model that scores every image 0 at once, to find settings that do not fit an image."""
 
     like: Classifier
 
@@ -110,7 +112,7 @@ class _Silent:
 
     @property
     def module(self) -> nn.Module:
-        raise ModelError(f"{self.name} is only tried")
+        raise ModelError(f"the check of settings uses no network of {self.name}")
 
     def prepare(self, images: Sequence[Image]) -> Images:
         return self.like.prepare(images)
@@ -126,7 +128,7 @@ class _Silent:
 
 
 def require_company(name: str, method: Method) -> None:
-    """Refuse a method that lacks what only a caller can give: other images, or the usual place of a finding."""
+    """Refuse a method that lacks what only its caller can supply: other images, or the usual location of a finding."""
     facts = METHODS[name]
     if facts.wants_priors and getattr(method, "priors", None) is None:
         raise InputError(f"method {name} needs the truth masks of other cases; run it in a study that has masks")
@@ -136,7 +138,7 @@ def require_company(name: str, method: Method) -> None:
 
 @contextmanager
 def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
-    """A block in which a method works; what stops it is said in one sentence that names both."""
+    """A block in which a method runs; an error becomes one sentence that names the method and the model."""
     try:
         yield
     except HeatcheckError:
@@ -144,22 +146,22 @@ def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
     except ValueError as error:  # a setting that does not fit these images
         raise InputError(f"method {name}: {briefly(error)}") from error
     except Exception as error:  # a network may fail in any way
-        what = briefly(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {briefly(error)}"
-        raise ModelError(f"method {name} does not run on model {classifier.name} ({what})") from error
+        reason = briefly(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {briefly(error)}"
+        raise ModelError(f"method {name} does not run on model {classifier.name} ({reason})") from error
 
 
 def _channel_hint(module: nn.Module, images: Images) -> str:
-    """What to do about the number of channels, if that may be what is wrong."""
+    """How the number of channels differs from what the network takes; empty where it does not."""
     first = next((part for part in module.modules() if isinstance(getattr(part, "in_channels", None), int)), None)
     if first is None or first.in_channels == images.shape[1]:
         return ""
     return f"they have {images.shape[1]} channels, its first convolution takes {first.in_channels}"
 
 
-def _kind(tensor: Tensor) -> str:
+def _dtype(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _numbers(numbers: list[int]) -> str:
+def _first_few(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:5]))
     return f"{shown} …" if len(numbers) > 5 else shown

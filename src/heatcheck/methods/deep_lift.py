@@ -1,4 +1,4 @@
-"""DeepLIFT: differences from an empty image, handed back through the network."""
+"""DeepLIFT: the difference of the score from that of an empty image, shared out layer by layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ DECOMPOSED: Mapping[str, Decomposition] = {
     "div": quotient,
     "rdiv": inverse_quotient,
 }
-NO_DIFFERENCE = 1e-10  # below it a quotient of differences is replaced by the slope
+NO_DIFFERENCE = 1e-10  # below it a quotient of differences would be rounding noise: its limit, the slope, is used
 
 
 @method(
@@ -55,8 +55,8 @@ NO_DIFFERENCE = 1e-10  # below it a quotient of differences is replaced by the s
 class DeepLift:
     """(x − x′) ⊙ multipliers by the rescale rule, x′ the baseline.
 
-    An elementwise operation's multiplier is Δoutput / Δinput; a product's that of its factors' midpoints, so that
-    attention and LayerNorm lose nothing. The error is |Σ map − (f(x) − f(x′))|.
+    An elementwise operation's multiplier is Δoutput / Δinput, a product's is the gradient at its factors' midpoints, so
+    that attention and LayerNorm lose nothing. The error is |Σ map − (f(x) − f(x′))|.
     """
 
     baseline: Baseline = "zero"
@@ -68,9 +68,7 @@ class DeepLift:
         with_image, empty = rules.tape(), rules.tape()
         difference = with_image.record(classifier, images) - empty.record(classifier, start)
         rules.compare(with_image, empty)
-        one = torch.zeros_like(difference)
-        maps = [with_image.back(one.scatter(1, column[:, None], 1.0)) for column in targets.unbind(1)]
-        values = torch.stack(maps, 1) * (images - start).unsqueeze(1)
+        values = with_image.back_from_each(targets) * (images - start).unsqueeze(1)
         return MapBatch(values, (values.flatten(2).sum(2) - difference.gather(1, targets)).abs())
 
     def check(self, classifier: Classifier, images: Images) -> None:
@@ -79,7 +77,7 @@ class DeepLift:
 
 
 class _Rescale:
-    """The rules of one image, which look up what the same operation did to the empty image."""
+    """The rules for one image; each looks up its twin, the same operation on the empty image."""
 
     def __init__(self) -> None:
         self.empty: list[Node] = []
@@ -88,10 +86,11 @@ class _Rescale:
         return Tape(self.rules(), DECOMPOSED)
 
     def compare(self, with_image: Tape, empty: Tape) -> None:
-        """Look up differences from `empty` from now on."""
-        taken = [[node.operation for node in tape.nodes] for tape in (with_image, empty)]
-        if taken[0] != taken[1]:
-            raise ModelError("the network takes another way for the empty image than for this one; use another method")
+        """Take differences from `empty` from now on."""
+        if [node.operation for node in with_image.nodes] != [node.operation for node in empty.nodes]:
+            raise ModelError(
+                "the network runs other operations on the empty image than on this one; use another method"
+            )
         self.empty = empty.nodes
 
     def rules(self) -> Mapping[str, Rule]:
@@ -107,32 +106,30 @@ class _Rescale:
 
     def _elementwise(self, node: Node, multipliers: Tensor) -> Shares:
         if len(node.parents) != 1:
-            raise ModelError(f"the network uses {node.operation!r} with two inputs, for which deep_lift has no rule")
+            raise _without_rule(f"{node.operation!r} with two inputs")
         return [(node.parents[0], multipliers * node.once("slope", lambda: self._slope(node)))]
 
     def _slope(self, node: Node) -> Tensor:
         before, after = self._differences(node)
-        (slope,) = node.piece.pull(torch.ones_like(node.value))
-        return _quotient(after, before, slope)
+        return _quotient(after, before, node.slope())
 
     def _product(self, node: Node, multipliers: Tensor) -> Shares:
         if len(node.parents) == 1:
             return self._routed(node, multipliers)
         twin = self.empty[node.position]
+        # Δ(ab) = Δa·(b + b′)/2 + (a + a′)/2·Δb exactly: the gradient at the midpoints leaves no remainder
         middles = [(a.value + b.value) / 2 for a, b in zip(node.parents, twin.parents, strict=True)]
         piece = node.once("middle", lambda: node.piece_at(middles))
         return zip(node.parents, piece.pull(multipliers), strict=True)
 
     def _routed(self, node: Node, multipliers: Tensor) -> Shares:
-        """What the chain rule says; where values choose their own way, as in `where(x > 0, x, 0)`, the quotient."""
+        """The chain rule; or the quotient where the image itself decides what is kept, as in `where(x > 0, x, 0)`."""
         if node.once("same", lambda: self._same_constants(node)):
             return gradient(node, multipliers)
-        in_place = node.operation in ("where", "masked_fill", "mul")  # each value is kept or not where it stands
+        in_place = node.operation in ("where", "masked_fill", "mul")  # values are kept or dropped, but not moved
         if in_place and len(node.parents) == 1 and node.parents[0].value.shape == node.value.shape:
             return self._elementwise(node, multipliers)
-        raise ModelError(
-            f"the network chooses with {node.operation!r} by its own values, for which deep_lift has no rule"
-        )
+        raise _without_rule(f"{node.operation!r} with a mask or indices that depend on the image")
 
     def _same_constants(self, node: Node) -> bool:
         """Whether the operation was given the same masks, indices and factors for the empty image."""
@@ -140,7 +137,10 @@ class _Rescale:
         return all(torch.equal(a, b) for a, b in pairs if isinstance(a, Tensor))
 
     def _maximum(self, node: Node, multipliers: Tensor) -> Shares:
-        """The rise to the common maximum goes to the image's winner, the rest to the empty image's."""
+        """The rise to the common maximum goes to the image's winner, the rest to the empty image's winner.
+
+        With m = max(y, y′), Δy = (m − y′) + (y − m): the image's winner caused the first part, the other the second.
+        """
         twin = self.empty[node.position]
         before, _ = self._differences(node)
         common = torch.maximum(node.value, twin.value)
@@ -150,7 +150,11 @@ class _Rescale:
         return [(node.parents[0], _quotient(rise + rest, before, slope))]
 
     def _softmax(self, node: Node, multipliers: Tensor) -> Shares:
-        """Softmax as exp times the reciprocal of a sum; in double precision, since rows may differ by large factors."""
+        """Softmax as exp times the reciprocal of a sum; in double precision, since rows may differ by large factors.
+
+        With e = exp(x) and S = Σe the product rule of `_product` gives Δ(e/S) = Δe·mean(1/S) + mean(e)·Δ(1/S), and
+        Δ(1/S) = −ΔS / (S·S′). The shift by the common maximum cancels in e/S.
+        """
         twin, axis = self.empty[node.position], _axis(node)
         x, empty = node.parents[0].value.double(), twin.parents[0].value.double()
         shift = torch.maximum(x, empty).amax(axis, keepdim=True)
@@ -167,9 +171,14 @@ class _Rescale:
         return node.parents[0].value - twin.parents[0].value, node.value - twin.value
 
 
-def _quotient(above: Tensor, below: Tensor, otherwise: Tensor) -> Tensor:
-    none = below.abs() < NO_DIFFERENCE
-    return torch.where(none, otherwise, above / torch.where(none, torch.ones_like(below), below))
+def _quotient(above: Tensor, below: Tensor, limit: Tensor) -> Tensor:
+    """The quotient; `limit` where `below` is nearly 0."""
+    vanishes = below.abs() < NO_DIFFERENCE
+    return torch.where(vanishes, limit, above / torch.where(vanishes, torch.ones_like(below), below))
+
+
+def _without_rule(what: str) -> ModelError:
+    return ModelError(f"the network uses {what}, for which deep_lift has no rule; use another method")
 
 
 def _axis(node: Node) -> int:

@@ -1,4 +1,4 @@
-"""Maps as a part of a loss: what a change of the weights does to them."""
+"""Maps as part of a loss, differentiated with respect to the weights."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -12,14 +12,13 @@ from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.gradient import OverPoints
-from heatcheck.methods.passes import input_gradients
 from heatcheck.methods.registry import METHODS, Access, MethodFacts
 
 Loss = Callable[[Float[Tensor, "batch target channel *space"]], Float[Tensor, ""]]
 
 
 class DifferentiableMethod(Protocol):
-    """A method whose maps can carry the graph that made them."""
+    """A method whose maps can be differentiated with respect to the weights."""
 
     def __call__(
         self,
@@ -34,7 +33,7 @@ class DifferentiableMethod(Protocol):
 
 
 def differentiable(method: Method) -> DifferentiableMethod:
-    """The method, for use in a loss; refused with the reason where that cannot be."""
+    """The method, for use in a loss; a SpecError gives the reason where that is not possible."""
     facts = next((facts for facts in METHODS.values() if facts.settings is type(method)), None)
     if facts is None or not facts.differentiable:
         able = ", ".join(name for name, other in METHODS.items() if other.differentiable)
@@ -54,7 +53,7 @@ def _reason(facts: MethodFacts | None) -> str:
 
 
 def _is_one_point(method: OverPoints, images: Images, seeds: Sequence[int]) -> bool:
-    """Whether a second walk would save nothing."""
+    """Whether the map is one gradient, so that running the method twice would save nothing."""
     return len(list(islice(method.points(images, seeds), 2))) == 1
 
 
@@ -63,26 +62,25 @@ def backward(
 ) -> tuple[Float[Tensor, ""], MapBatch]:
     """The loss of the maps, and the maps; the loss's gradient is added to the weights' `.grad`.
 
-    A method that sums over several points is walked twice: once without a graph, to know what the loss asks of the map,
+    A method that sums over several points is run twice: once without a graph, for the gradient of the loss at the map,
     and once more point by point, each point's graph freed before the next. Memory then does not grow with the number
-    of points, and the sum is that of `loss(maps).backward()` with one graph over all.
+    of points, and the result is that of `loss(maps).backward()` with one graph over all points.
     """
     images, targets, seeds = inputs
     if not isinstance(method, OverPoints) or _is_one_point(method, images, seeds):
-        made = differentiable(method)(classifier, images, targets, seeds, create_graph=True)
-        value = loss(made.values)
+        maps = differentiable(method)(classifier, images, targets, seeds, create_graph=True)
+        value = loss(maps.values)
         value.backward()  # type: ignore[no-untyped-call]
-        return value.detach(), MapBatch(made.values.detach(), made.error.detach(), made.note)
+        return value.detach(), MapBatch(maps.values.detach(), maps.error.detach(), maps.note)
     differentiable(method)
-    made = method(classifier, images, targets, seeds)
-    leaf = made.values.detach().requires_grad_()
+    maps = method(classifier, images, targets, seeds)
+    leaf = maps.values.detach().requires_grad_()
     value = loss(leaf)
-    value.backward()  # type: ignore[no-untyped-call]  # also what the loss asks of the weights by itself
-    wanted = leaf.grad
-    if wanted is None:
+    value.backward()  # type: ignore[no-untyped-call]  # also reaches weights that the loss uses directly
+    map_gradient = leaf.grad
+    if map_gradient is None:
         raise ValueError("the loss does not depend on the maps")
-    for point in method.points(images, seeds):
-        factor = point.factor.unsqueeze(1) if isinstance(point.factor, Tensor) else point.factor
-        gradients = input_gradients(classifier, point.images, targets, create_graph=True).values
-        (gradients * factor * wanted).sum().backward()  # type: ignore[no-untyped-call]
-    return value.detach(), made
+    for point in method.points(images, seeds):  # the map is the sum of the points' terms: each is pulled back alone
+        term = point.term(classifier, targets, create_graph=True)
+        (term * map_gradient).sum().backward()  # type: ignore[no-untyped-call]
+    return value.detach(), maps

@@ -1,4 +1,4 @@
-"""Maps that know nothing of the model: what a useful method must beat."""
+"""Floors: maps made without the model, which a useful method must beat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -65,10 +65,10 @@ class CenterPrior:
         """The same blob for every image and target."""
         blob = torch.ones(())
         for axis, size in enumerate(images.shape[2:]):
-            place = (torch.arange(size) + 0.5) / size - 0.5
+            offset = (torch.arange(size) + 0.5) / size - 0.5  # from the centre, as a share of the side
             shape = [1] * (images.ndim - 2)
             shape[axis] = size
-            blob = blob * torch.exp(-0.5 * (place / self.width) ** 2).reshape(shape)
+            blob = blob * torch.exp(-0.5 * (offset / self.width) ** 2).reshape(shape)
         return without_error(blob.to(images.device).expand(*targets.shape, 1, *images.shape[2:]))
 
 
@@ -122,7 +122,7 @@ def _sobel(grey: Tensor, axis: int) -> Tensor:
 )
 @dataclass(frozen=True)
 class LocationPrior:
-    """The mean truth mask of the finding over other patients, which the study hands over for each batch."""
+    """The mean truth mask of the finding over other patients, which the study supplies for each batch."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 

@@ -1,4 +1,4 @@
-"""Gradients at the input, plain or averaged over points around it or on the way to it."""
+"""Input gradients, plain or averaged over points near the image or on a path to it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,20 @@ class GradientPoint:
     images: Images
     factor: Images | float
 
+    def term(
+        self, classifier: Classifier, targets: Targets, *, create_graph: bool
+    ) -> Float[Tensor, "batch target channel *space"]:
+        """What the point adds to the map: factor ⊙ gradient."""
+        factor = self.factor.unsqueeze(1) if isinstance(self.factor, Tensor) else self.factor
+        return input_gradients(classifier, self.images, targets, create_graph=create_graph).values * factor
+
 
 class OverPoints(ABC):
     """A method whose map is a weighted sum of gradients at some points, and nothing more."""
 
     @abstractmethod
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
-        """Where the gradients are taken."""
+        """The points, one at a time."""
 
     def __call__(
         self,
@@ -109,19 +116,19 @@ class IntegratedGradients(OverPoints):
 
     steps: Samples = 20
     baseline: Baseline = "zero"
-    rule: Literal["right", "middle", "gauss"] = "middle"  # where in each step, or where Gauss and Legendre would look
+    rule: Literal["right", "middle", "gauss"] = "middle"  # end or middle of each step, or Gauss-Legendre
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:  # noqa: ARG002 - nothing is random
-        """The points on the line, each weighted by its share of the way."""
+        """The points on the line, with the weights of the quadrature rule."""
         start = baseline_of(images, self.baseline)
-        way = images - start
-        for place, share in self._places():
-            yield GradientPoint(start + way * place, way * share)
+        path = images - start
+        for position, weight in self._nodes():
+            yield GradientPoint(start + path * position, path * weight)
 
-    def _places(self) -> list[tuple[float, float]]:
-        """How far on the way each gradient is taken, and its share; the shares add up to 1."""
+    def _nodes(self) -> list[tuple[float, float]]:
+        """The positions on the line, from 0 to 1, and their weights, which add up to 1."""
         if self.rule == "gauss":
-            nodes, weights = np.polynomial.legendre.leggauss(self.steps)
+            nodes, weights = np.polynomial.legendre.leggauss(self.steps)  # on [−1, 1]
             return [(float(1 + node) / 2, float(weight) / 2) for node, weight in zip(nodes, weights, strict=True)]
         offset = 1.0 if self.rule == "right" else 0.5
         return [((step + offset) / self.steps, 1 / self.steps) for step in range(self.steps)]
@@ -138,8 +145,9 @@ class IntegratedGradients(OverPoints):
         """One map per image and target, with its completeness error."""
         values = summed(self.points(images, seeds), classifier, targets, create_graph=create_graph)
         with evaluation_mode(classifier.module), torch.no_grad(), DirectVolumes():
-            ends = [classifier.logits(at).gather(1, targets) for at in (images, baseline_of(images, self.baseline))]
-        return MapBatch(values, (values.detach().flatten(2).sum(2) - (ends[0] - ends[1])).abs())
+            ends = (images, baseline_of(images, self.baseline))
+            at_image, at_baseline = (classifier.logits(end).gather(1, targets) for end in ends)
+        return MapBatch(values, (values.detach().flatten(2).sum(2) - (at_image - at_baseline)).abs())
 
 
 @method(
@@ -159,7 +167,9 @@ class SmoothGrad(OverPoints):
 
     samples: Samples = 20
     noise: Annotated[float, Field(ge=0)] = 0.1
-    noise_is: Literal["relative", "absolute"] = "relative"  # to the image's range, or in the network's own units
+    noise_is: Literal["relative", "absolute"] = (
+        "relative"  # to the image's range, or in the units of the network's input
+    )
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Noisy copies of the images."""
@@ -167,8 +177,7 @@ class SmoothGrad(OverPoints):
         spread = _per_image(images, images.flatten(1).amax(1) - images.flatten(1).amin(1))
         sigma = self.noise * (spread if self.noise_is == "relative" else torch.ones_like(spread))
         for _ in range(self.samples):
-            noise = torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators])
-            yield GradientPoint(images + sigma * noise.to(images.device), 1 / self.samples)
+            yield GradientPoint(images + sigma * _noise(images, generators), 1 / self.samples)
 
 
 @method(
@@ -187,38 +196,34 @@ class GradientShap(OverPoints):
     """The mean of (x − x′) ⊙ gradient at random points on the line from random baselines x′ to noisy copies of x."""
 
     samples: Samples = 20
-    noise: Annotated[float, Field(ge=0)] = 0.0  # in the network's own units
+    noise: Annotated[float, Field(ge=0)] = 0.0  # in the units of the network's input
     baseline_noise: Annotated[float, Field(ge=0)] = 0.1  # spread of the baselines around zero
 
     def points(self, images: Images, seeds: Sequence[int]) -> Iterator[GradientPoint]:
         """Random points, each weighted by its image's distance from its baseline."""
         generators = generators_of(seeds)
         for _ in range(self.samples):
-            noise, start = (
-                torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators]).to(images.device)
-                for _ in range(2)
-            )
-            share = torch.stack([torch.rand((), generator=g) for g in generators]).to(images.device)
-            end, begin = images + self.noise * noise, self.baseline_noise * start
-            yield GradientPoint(begin + _per_image(images, share) * (end - begin), (end - begin) / self.samples)
+            end = images + self.noise * _noise(images, generators)
+            start = self.baseline_noise * _noise(images, generators)
+            position = torch.stack([torch.rand((), generator=g) for g in generators]).to(images.device)
+            yield GradientPoint(start + _per_image(images, position) * (end - start), (end - start) / self.samples)
 
 
 def summed(
     points: Iterator[GradientPoint], classifier: Classifier, targets: Targets, *, create_graph: bool = False
 ) -> Float[Tensor, "batch target channel *space"]:
-    """The sum over the points of factor ⊙ gradient; one point at a time is held unless a graph is asked for."""
+    """The sum over the points of factor ⊙ gradient; without a graph, one point at a time is in memory."""
     total: Tensor | None = None
     for point in points:
-        gradients = input_gradients(classifier, point.images, targets, create_graph=create_graph).values
-        factor = point.factor.unsqueeze(1) if isinstance(point.factor, Tensor) else point.factor
-        total = gradients * factor if total is None else total + gradients * factor
+        term = point.term(classifier, targets, create_graph=create_graph)
+        total = term if total is None else total + term
     if total is None:
         raise ValueError("a gradient method needs at least one point")
     return total
 
 
 def baseline_of(images: Images, kind: Baseline) -> Images:
-    """The empty image a path starts from: zero in the network's units, the image's darkest value, mean, or a blur."""
+    """The empty image: zero in the network's units, the image's darkest value, its mean, or a strong blur of it."""
     if kind == "zero":
         return torch.zeros_like(images)
     if kind == "black":
@@ -226,16 +231,18 @@ def baseline_of(images: Images, kind: Baseline) -> Images:
     if kind == "mean":
         return _per_image(images, images.flatten(1).mean(1)).expand_as(images)
     small = tuple(max(1, size // 16) for size in images.shape[2:])
-    if images.ndim == 4:
-        coarse = functional.adaptive_avg_pool2d(images, small)  # type: ignore[arg-type]
-        return functional.interpolate(coarse, images.shape[2:], mode="bilinear", align_corners=False)
-    coarse = functional.adaptive_avg_pool3d(images, small)  # type: ignore[arg-type]
-    return functional.interpolate(coarse, images.shape[2:], mode="trilinear", align_corners=False)
+    pool = functional.adaptive_avg_pool2d if images.ndim == 4 else functional.adaptive_avg_pool3d
+    mode = "bilinear" if images.ndim == 4 else "trilinear"
+    return functional.interpolate(pool(images, small), images.shape[2:], mode=mode, align_corners=False)  # type: ignore[arg-type]
 
 
 def generators_of(seeds: Sequence[int]) -> list[torch.Generator]:
-    """One generator an image, so that an image's draws do not depend on the batch it is in."""
+    """One generator per image, so that an image's draws do not depend on its batch."""
     return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def _noise(images: Images, generators: Sequence[torch.Generator]) -> Images:
+    return torch.stack([torch.randn(images.shape[1:], generator=g) for g in generators]).to(images.device)
 
 
 def _per_image(images: Images, values: Float[Tensor, " batch"]) -> Images:

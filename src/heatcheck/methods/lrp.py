@@ -1,4 +1,4 @@
-"""Layer-wise relevance propagation: the score is handed back, layer by layer, to what made it up."""
+"""Layer-wise relevance propagation: the score is shared out, layer by layer, among what made it up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ DECOMPOSED: Mapping[str, Decomposition] = {
 )
 @dataclass(frozen=True)
 class Lrp:
-    """Relevance R with R = logit at the output; at each operation a part's share of it is its share of the sum.
+    """Relevance R with R = logit at the output; at each operation an input gets R in proportion to its contribution.
 
-    Linear layers, averages and LayerNorm (its denominator held constant) follow the ε rule, convolutions the one
-    chosen; a BatchNorm right after a convolution or linear layer is folded into it, any other is a scale with a bias.
-    Activations and added constants pass relevance on. Two summands share in proportion, two factors by halves.
-    Attention weights are held constant, so that relevance takes the value path, and so are denominators. Biases and ε
-    keep a part: the error is |Σ map − logit|.
+    Linear layers, averages and LayerNorm (its denominator held constant) follow the ε rule, convolutions the rule of
+    the setting; a BatchNorm right after a convolution or linear layer is folded into it, any other is a scale with a
+    bias. Activations and added constants pass relevance on. Two summands share it in proportion, two factors equally.
+    Attention weights are held constant, so that relevance follows the values, and so are denominators. Biases and ε
+    absorb a part: the error is |Σ map − logit|.
     """
 
     convolutions: Literal["zplus", "epsilon", "gamma"] = "zplus"
@@ -84,11 +84,11 @@ class Lrp:
         self.tape().record(classifier, images[:1])
 
     def tape(self, *, create_graph: bool = False) -> Tape:
-        """An empty tape with the rules, on which attention weights are constants."""
+        """An empty tape with the rules; attention weights are constants on it."""
         return Tape(self.rules(), DECOMPOSED, constant=CONSTANT, create_graph=create_graph)
 
     def rules(self) -> Mapping[str, Rule]:
-        """What each operation does with the relevance that arrives at its output."""
+        """How each operation passes on the relevance that arrives at its output."""
         return {
             **dict.fromkeys(ROUTING, gradient),
             **dict.fromkeys(ACTIVATIONS | {"neg"}, passed),
@@ -104,16 +104,15 @@ class Lrp:
             "instance_norm": passed,
         }
 
-    def _in_proportion(self, node: Node, relevance: Tensor) -> Shares:
-        return zip(node.parents, self._epsilon_rule(node.piece, relevance), strict=True)
+    def _in_proportion(self, node: Node, relevance: Tensor, piece: Piece | None = None) -> Shares:
+        return zip(node.parents, self._epsilon_rule(piece or node.piece, relevance), strict=True)
 
     def _epsilon_rule(self, piece: Piece, relevance: Tensor, total: Tensor | None = None) -> list[Tensor]:
+        """R_i = x_i · Σ_j w_ij · R_j / (z_j ± ε): the input times a gradient, since pulling back multiplies by w."""
         total = piece.output if total is None else total
-        shares = piece.pull(relevance / self._away_from_zero(total if piece.create_graph else total.detach()))
-        return [share * _value(value, piece) for value, share in zip(piece.inputs, shares, strict=True)]
-
-    def _away_from_zero(self, total: Tensor) -> Tensor:
-        return total + torch.where(total < 0, -self.epsilon, self.epsilon)
+        total, *values = (each if piece.create_graph else each.detach() for each in (total, *piece.inputs))
+        shares = piece.pull(relevance / (total + torch.where(total < 0, -self.epsilon, self.epsilon)))
+        return [share * value for value, share in zip(values, shares, strict=True)]
 
     def _sum(self, node: Node, relevance: Tensor) -> Shares:
         return passed(node, relevance) if len(node.parents) == 1 else self._in_proportion(node, relevance)
@@ -139,50 +138,45 @@ class Lrp:
         rule = self.convolutions if layer.operation in CONVOLUTIONS else "epsilon"
         parts = norm.once("parts", lambda: self._parts(layer, *_folded(layer, norm), rule))
         shares = []
-        for where, pieces in parts:
+        for mask, pieces in parts:
             total = sum(piece.output for piece in pieces)
-            here = relevance if where is None else relevance * where
-            shares += [self._epsilon_rule(piece, here, total)[0] for piece in pieces]
+            masked = relevance if mask is None else relevance * mask
+            shares += [self._epsilon_rule(piece, masked, total)[0] for piece in pieces]
         return torch.stack(shares).sum(0) if len(shares) > 1 else shares[0]
 
     def _parts(
         self, layer: Node, weight: Tensor, bias: Tensor | None, rule: str
     ) -> list[tuple[Tensor | None, list[Piece]]]:
-        """The parts of the sum that take relevance, as steps from the layer's input, and the outputs they are for."""
-        all_of_it = [(layer.parents[0].value, weight, bias)]
+        """The terms of the sum that take relevance, as steps from the layer's input, with a mask of their outputs."""
+        every_term = [(layer.parents[0].value, weight, bias)]
         if rule == "zplus":
             return [(None, _steps(layer, _of_sign(layer, weight, bias, 1)))]
         if rule == "epsilon":
-            return [(None, _steps(layer, all_of_it))]
+            return [(None, _steps(layer, every_term))]
         above = layer.again(input=layer.parents[0].value, weight=weight, bias=bias).detach() >= 0
-        return [  # what an output has more of counts more, so that the sum never comes near 0
+        return [  # terms of the output's own sign are amplified, so that the sum never comes near 0
             (
-                where,
-                _steps(layer, all_of_it + [_times(self.gamma, part) for part in _of_sign(layer, weight, bias, sign)]),
+                mask,
+                _steps(layer, every_term + [_times(self.gamma, part) for part in _of_sign(layer, weight, bias, sign)]),
             )
-            for where, sign in ((above, 1), (~above, -1))
+            for mask, sign in ((above, 1), (~above, -1))
         ]
 
     def _layer_norm(self, node: Node, relevance: Tensor) -> Shares:
-        piece = node.once("piece", lambda: _norm_with_fixed_spread(node))
-        return zip(node.parents, self._epsilon_rule(piece, relevance), strict=True)
+        return self._in_proportion(node, relevance, node.once("piece", lambda: _norm_with_fixed_spread(node)))
 
     def _as_average(self, node: Node, relevance: Tensor) -> Shares:
-        piece = node.once("piece", lambda: _pooled_by_mean(node))
-        return zip(node.parents, self._epsilon_rule(piece, relevance), strict=True)
+        return self._in_proportion(node, relevance, node.once("piece", lambda: _pooled_by_mean(node)))
 
 
 def _only(logits: Tensor, column: Tensor) -> Tensor:
-    """The logits with everything but one target an image set to 0."""
+    """The logits with everything but one target per image set to 0."""
     chosen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, column[:, None], value=True)
     return torch.where(chosen, logits, torch.zeros_like(logits))
 
 
-def _value(value: Tensor, piece: Piece) -> Tensor:
-    return value if piece.create_graph else value.detach()
-
-
 def _folded(layer: Node, norm: Node) -> tuple[Tensor, Tensor | None]:
+    """Weight and bias of the layer with the BatchNorm after it: s·(w·x + b − μ) + β = (s·w)·x + s·(b − μ) + β."""
     weight, bias = layer.argument("weight"), layer.argument("bias")
     if norm is layer:
         return weight, bias
@@ -191,15 +185,18 @@ def _folded(layer: Node, norm: Node) -> tuple[Tensor, Tensor | None]:
     shift = -norm.argument("running_mean") * scale
     shift = shift if norm.argument("bias") is None else shift + norm.argument("bias")
     axis = 1 if "transpose" in layer.operation else 0
-    across = [-1 if at == axis else 1 for at in range(weight.ndim)]
+    across = [-1 if index == axis else 1 for index in range(weight.ndim)]
     return weight * scale.reshape(across), shift if bias is None else shift + bias * scale
 
 
-Part = tuple[Tensor, Tensor, Tensor | None]  # some of the input with some of the weights and of the bias
+Part = tuple[Tensor, Tensor, Tensor | None]  # a part of the input with a part of the weights and of the bias
 
 
 def _of_sign(layer: Node, weight: Tensor, bias: Tensor | None, sign: int) -> list[Part]:
-    """The products of input and weight that are positive (1) or negative (−1), and that part of the bias."""
+    """The products of input and weight that are positive (1) or negative (−1), and that part of the bias.
+
+    Positive products are x⁺·w⁺ and x⁻·w⁻, negative ones x⁺·w⁻ and x⁻·w⁺; after a ReLU there is no x⁻.
+    """
     value = layer.parents[0].value
     limit: dict[str, float] = {"min": 0} if sign == 1 else {"max": 0}
     opposite: dict[str, float] = {"max": 0} if sign == 1 else {"min": 0}
@@ -230,9 +227,8 @@ def _norm_with_fixed_spread(node: Node) -> Piece:
     value = node.parents[0].value
     start = followed(value, node.piece.create_graph)
     with torch.enable_grad():
-        spread = (
-            value.var(axes, correction=0, keepdim=True) + eps
-        ).sqrt()  # of the value: constant as seen from `start`
+        # computed from `value`, not from `start`, so that no relevance goes back through it
+        spread = (value.var(axes, correction=0, keepdim=True) + eps).sqrt()
         normal = (start - start.mean(axes, keepdim=True)) / spread
         scaled = normal if weight is None else normal * weight
         return Piece((start,), scaled if bias is None else scaled + bias, node.piece.create_graph)
@@ -240,11 +236,12 @@ def _norm_with_fixed_spread(node: Node) -> Piece:
 
 def _pooled_by_mean(node: Node) -> Piece:
     start = followed(node.parents[0].value, node.piece.create_graph)
+    average = getattr(torch.nn.functional, node.operation.replace("max", "avg"))
     with torch.enable_grad():
         if node.operation.startswith("adaptive"):
-            average = getattr(torch.nn.functional, node.operation.replace("max", "avg"))
-            return Piece((start,), average(start, node.piece.output.shape[2:]), node.piece.create_graph)
-        average = getattr(torch.nn.functional, node.operation.replace("max", "avg"))
-        size, step, padding, ceil = (node.argument(name) for name in ("kernel_size", "stride", "padding", "ceil_mode"))
-        pooled = average(start, size, step, padding or 0, bool(ceil), count_include_pad=False)
+            pooled = average(start, node.piece.output.shape[2:])
+        else:
+            names = ("kernel_size", "stride", "padding", "ceil_mode")
+            size, stride, padding, ceil = (node.argument(name) for name in names)
+            pooled = average(start, size, stride, padding or 0, bool(ceil), count_include_pad=False)
         return Piece((start,), pooled, node.piece.create_graph)

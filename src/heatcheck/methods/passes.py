@@ -1,4 +1,4 @@
-"""The passes through a network that several methods share; each leaves the network as it found it."""
+"""Passes through a network that several methods share; each leaves the network unchanged."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,12 +14,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.feature_maps import EachAnswer, feature_map
+from heatcheck.methods.feature_maps import EachOutput, feature_map
 from heatcheck.methods.speed.fast_convolution import DirectVolumes, QuickBackward
 
 
 def module_of(classifier: Classifier) -> nn.Module | None:
-    """The network, or None where only its predictions can be had."""
+    """The network, or None where only its predictions are available."""
     try:
         module = classifier.module
     except ModelError:
@@ -28,7 +28,7 @@ def module_of(classifier: Classifier) -> nn.Module | None:
 
 
 def attention_for(*, create_graph: bool) -> AbstractContextManager[None]:
-    """Attention that can be differentiated twice where that is asked for: the fused kernels cannot."""
+    """A block in which attention can be differentiated twice if `create_graph`; fused kernels cannot be."""
     return sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext()
 
 
@@ -36,7 +36,7 @@ def attention_for(*, create_graph: bool) -> AbstractContextManager[None]:
 class Activations:
     """A feature map and the gradients of the targets' logits with respect to it.
 
-    The gradients come one target at a time: together they would be as many copies of the feature map.
+    Gradients are computed one target at a time: together they would take a feature map's memory per target.
     """
 
     values: Float[Tensor, "batch feature *space"]
@@ -45,7 +45,7 @@ class Activations:
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """The module in evaluation mode; every part's own mode is restored."""
+    """A block in which the module is in evaluation mode; the mode of every part is restored afterwards."""
     training = [part for part in module.modules() if part.training]
     for part in training:
         part.training = False
@@ -61,31 +61,33 @@ def activations_and_gradients(
 ) -> Activations:
     """The feature map of a layer and each target's gradient there, from one forward pass.
 
-    The trunk runs without a graph and the gradients stop at the layer, so that ten targets cost hardly more than
-    one; with `create_graph` the trunk is recorded too, and both can be differentiated with respect to the weights.
-    Without a name the last spatial feature map is taken, as the head sees it; a transformer's tokens are put back on
-    their grid.
+    The layers below run without a graph and the gradients stop at the layer, so that ten targets cost hardly more
+    than one; with `create_graph` these layers are recorded too, and both results can be differentiated with respect
+    to the weights. Without a name the last spatial feature map is taken, as the head reads it; a transformer's tokens
+    are put back on their grid.
     """
     module = classifier.module
     captured: list[Tensor] = []
-    places: list[Tensor | GradientEdge] = []  # where the gradients are taken
+    sources: list[Tensor | GradientEdge] = []  # what the gradients are taken with respect to
 
-    def capture(call: int, _: str, answer: Tensor, arguments: tuple[Any, ...]) -> Tensor:
+    def capture(call: int, _: str, output: Tensor, arguments: tuple[Any, ...]) -> Tensor:
         if call != chosen.call:
-            return answer
-        watch.over = True
-        if create_graph and answer.requires_grad:  # it must stay: autograd may need it, as after a ReLU in place
-            captured.append(answer.clone())
-            places.append(get_gradient_edge(answer))
-            return answer
-        torch.set_grad_enabled(True)  # from here on the head is recorded; the outer block restores the mode
-        captured.append(answer.detach().clone().requires_grad_())
-        places.append(captured[0])
-        if any(answer is argument for argument in arguments):  # written in place: the network may hold on to it
-            return answer.copy_(captured[0])
-        return captured[0].clone()  # the head may work in place
+            return output
+        watch.finished = True
+        if create_graph and output.requires_grad:  # not replaced: autograd may need it, as after an in-place ReLU
+            captured.append(output.clone())
+            sources.append(get_gradient_edge(output))
+            return output
+        torch.set_grad_enabled(True)  # records the head; the outer block restores the mode
+        captured.append(output.detach().clone().requires_grad_())
+        sources.append(captured[0])
+        if any(
+            output is argument for argument in arguments
+        ):  # written in place: the network may still use the same tensor
+            return output.copy_(captured[0])
+        return captured[0].clone()  # the head may modify it in place
 
-    watch = EachAnswer(capture)
+    watch = EachOutput(capture)
     with evaluation_mode(module):
         chosen = feature_map(module, images, layer)
         with attention_for(create_graph=create_graph), torch.set_grad_enabled(create_graph), DirectVolumes(), watch:
@@ -93,9 +95,9 @@ def activations_and_gradients(
     if not captured or not columns[0].requires_grad:
         raise ModelError(f"the outputs of {classifier.name} do not depend on layer {chosen.name!r}; name another layer")
     values = captured[0] if create_graph else captured[0].detach()
-    each = torch.ones_like(columns[0])  # an image's logit depends on that image alone
+    ones = torch.ones_like(columns[0])  # one backward pass serves all images: no logit depends on another image
     gradients = (
-        torch.autograd.grad(column, places[0], each, retain_graph=True, create_graph=create_graph)[0]
+        torch.autograd.grad(column, sources[0], ones, retain_graph=True, create_graph=create_graph)[0]
         for column in columns
     )
     return Activations(chosen.features(values), map(chosen.features, gradients))
@@ -116,15 +118,15 @@ def input_gradients(
     *,
     create_graph: bool = False,
 ) -> InputGradients:
-    """Each target's gradient at the input: one forward pass and one backward pass a target on the same graph.
+    """Each target's gradient at the input, from one forward pass and one backward pass per target.
 
-    One backward at a time keeps memory where one target's is. With `create_graph` the gradients can be
-    differentiated with respect to the weights.
+    The backward passes follow one another, so that memory stays that of one target. With `create_graph` the
+    gradients can be differentiated with respect to the weights.
     """
     with evaluation_mode(classifier.module), torch.enable_grad():
         inputs = images.detach().requires_grad_()
         with attention_for(create_graph=create_graph), QuickBackward(weights=create_graph):
-            logits = classifier.logits(inputs.clone())  # the network may work in place on its input
+            logits = classifier.logits(inputs.clone())  # the network may modify its input in place
         logits = logits.gather(1, targets)
         gradients = [
             torch.autograd.grad(column.sum(), inputs, retain_graph=True, create_graph=create_graph)[0]

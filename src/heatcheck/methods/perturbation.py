@@ -1,4 +1,4 @@
-"""What the model's scores lose when parts of the image are covered; only predictions are needed."""
+"""How far the scores fall when parts of the image are covered; only predictions are needed."""
 
 import math
 from collections.abc import Sequence
@@ -38,12 +38,12 @@ Length = Annotated[int, Field(ge=1)]
 class Occlusion:
     """Each pixel gets the mean drop of the windows that cover it.
 
-    Windows start at the top left and may reach over the far edges, where they are cut. Where nothing is said, 64 of
-    them lie side by side.
+    Windows start at the top left and are cuts where they reach over the far edges. By default 64 of them lie side by
+    side.
     """
 
     window: Length | None = None  # pixels along each axis of the model's grid
-    stride: Length | None = None  # the window's own length
+    stride: Length | None = None  # by default the window's length
     per_channel: bool = False  # the window covers one channel at a time, as MRI sequences need
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
@@ -68,8 +68,8 @@ class Occlusion:
                 raise ValueError(f"stride {stride} leaves gaps between windows of {window}; make it smaller")
             last = max(0, -(-(size - window) // stride) * stride)
             starts = torch.arange(0, last + 1, stride, device=device).unsqueeze(1)
-            place = torch.arange(size, device=device)
-            rows.append((place >= starts) & (place < starts + window))
+            position = torch.arange(size, device=device)
+            rows.append((position >= starts) & (position < starts + window))
         return Windows(tuple(rows))
 
 
@@ -78,40 +78,40 @@ class Windows:
     """Covers that are boxes: along each axis, which positions each step of the window covers."""
 
     along: tuple[Bool[Tensor, "step size"], ...]
-    channels: int = 1  # that are covered one after the other; 1 stands for all together
+    channels: int = 1  # covered one after another; 1 stands for all together
 
     def __len__(self) -> int:
         return self.channels * math.prod(map(len, self.along))
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
         steps = tuple(len(rows) for rows in self.along)
-        numbers = torch.arange(len(self), device=self.along[0].device)[some]
-        channel, *places = torch.unravel_index(numbers, (self.channels, *steps))
-        covered = channel.unsqueeze(1) == torch.arange(self.channels, device=numbers.device)
-        boxes = covered.reshape(len(numbers), self.channels, *[1] * len(steps))
-        for axis, at in enumerate(places):
-            rows = self.along[axis][at]
+        indices = torch.arange(len(self), device=self.along[0].device)[some]
+        channel, *steps_taken = torch.unravel_index(indices, (self.channels, *steps))
+        covered = channel.unsqueeze(1) == torch.arange(self.channels, device=indices.device)
+        boxes = covered.reshape(len(indices), self.channels, *[1] * len(steps))
+        for axis, step in enumerate(steps_taken):
+            rows = self.along[axis][step]
             boxes = boxes & rows.reshape(
-                len(at), 1, *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
+                len(step), 1, *[rows.shape[1] if other == axis else 1 for other in range(len(steps))]
             )
         return boxes
 
-    def region(self, place: int, since: int | None = None) -> Box | None:
+    def region(self, index: int, previous: int | None = None) -> Box | None:
         """The window, or a box around two of them."""
-        spans = [self._spans(number) for number in (place, since) if number is not None]
+        spans = [self._spans(each) for each in (index, previous) if each is not None]
         return Box(tuple((min(a for a, _ in axis), max(b for _, b in axis)) for axis in zip(*spans, strict=True)))
 
-    def _spans(self, place: int) -> list[tuple[int, int]]:
-        steps = np.unravel_index(place, (self.channels, *map(len, self.along)))[1:]
+    def _spans(self, index: int) -> list[tuple[int, int]]:
+        steps = np.unravel_index(index, (self.channels, *map(len, self.along)))[1:]
         covered = [rows[step].nonzero().flatten() for rows, step in zip(self.along, steps, strict=True)]
-        return [(int(own[0]), int(own[-1]) + 1) for own in covered]
+        return [(int(positions[0]), int(positions[-1]) + 1) for positions in covered]
 
-    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+    def within(self, index: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
         """A part of one window's cover."""
-        return self[place : place + 1][(slice(None), slice(None), *box.place)]
+        return self[index : index + 1][(slice(None), slice(None), *box.index)]
 
     def spread(self, drops: Float[Tensor, "target window"]) -> Float[Tensor, "target channel *space"]:
-        """The mean over the windows at each pixel, axis by axis: no window need be drawn for it."""
+        """The mean drop of the windows at each pixel, computed axis by axis: a box is a product of its sides."""
         values = drops.reshape(len(drops), self.channels, *[len(rows) for rows in self.along])
         for axis, rows in enumerate(self.along):
             share = rows.to(values.dtype) / rows.sum(0)
@@ -141,9 +141,9 @@ class FeatureAblation:
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target, with a channel for all unless segments are per channel."""
         fills = baseline_of(images, self.baseline).unsqueeze(1)
-        cut = [segments_of(image, self.segments) for image in images]
+        cuts = [segments_of(image, self.segments) for image in images]
         with evaluating(classifier, self.max_batch) as evaluate:
-            return _segment_drops(evaluate, images, targets, cut, list(fills))
+            return _segment_drops(evaluate, images, targets, cuts, list(fills))
 
 
 @method(
@@ -168,28 +168,28 @@ class FeaturePermutation:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     segments: SegmentRule = GRID
-    donors_each: Length = 1  # how many donors each segment is replaced by, as far as there are so many
+    donors_each: Length = 1  # donors that replace each segment in turn, if there are as many
     max_batch: MaxBatch = "found"
-    donors: tuple[Tensor, ...] = field(default=(), metadata={"from_study": True})  # [donor, channel, *space] an image
+    donors: tuple[Tensor, ...] = field(default=(), metadata={"from_study": True})  # per image: [donor, channel, *space]
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target, with a channel for all unless segments are per channel."""
         if len(self.donors) != len(images) or not all(map(len, self.donors)):
             raise ValueError(
-                "feature_permutation needs images of other patients for each image; run it in a study, or give `donors`"
+                "feature_permutation needs images of other patients for each image; run it in a study, or pass `donors`"
             )
-        for own in self.donors:
-            if own.shape[1:] != images.shape[1:]:
+        for donors in self.donors:
+            if donors.shape[1:] != images.shape[1:]:
                 raise ValueError(
-                    f"donors must lie on the images' grid {tuple(images.shape[1:])}, got {tuple(own.shape[1:])}"
+                    f"donors must lie on the images' grid {tuple(images.shape[1:])}, got {tuple(donors.shape[1:])}"
                 )
-        cut = [segments_of(image, self.segments) for image in images]
-        fills = [self._fills(own, donors) for own, donors in zip(cut, self.donors, strict=True)]
+        cuts = [segments_of(image, self.segments) for image in images]
+        fills = list(map(self._fills, cuts, self.donors))
         with evaluating(classifier, self.max_batch) as evaluate:
-            return _segment_drops(evaluate, images, targets, cut, fills)
+            return _segment_drops(evaluate, images, targets, cuts, fills)
 
     def _fills(self, segments: Segments, donors: Images) -> Images:
-        """Pictures in which each segment shows another donor; each donor's turn comes in the next one."""
+        """Images in which successive segments show different donors; the donors rotate from image to image."""
         return torch.stack(
             [
                 donors.gather(0, ((segments.labels + turn) % len(donors)).expand(1, *donors.shape[1:]))[0]
@@ -199,9 +199,9 @@ class FeaturePermutation:
 
 
 def _segment_drops(
-    evaluate: Evaluator, images: Images, targets: Targets, cut: Sequence[Segments], fills: Sequence[Images]
+    evaluate: Evaluator, images: Images, targets: Targets, cuts: Sequence[Segments], fills: Sequence[Images]
 ) -> MapBatch:
-    """What hiding each segment costs each target, painted over the segment."""
-    drops = score_drops(evaluate, images, targets, [each_alone(own) for own in cut], fills)
-    painted = [own.painted(drop.T) for own, drop in zip(cut, drops, strict=True)]
-    return without_error(torch.stack(painted), notes_of(cut))
+    """How far hiding each segment lowers each target's score, painted over the segment."""
+    drops = score_drops(evaluate, images, targets, list(map(each_alone, cuts)), fills)
+    painted = [segments.painted(drop.T) for segments, drop in zip(cuts, drops, strict=True)]
+    return without_error(torch.stack(painted), notes_of(cuts))

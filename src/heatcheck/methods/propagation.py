@@ -1,10 +1,9 @@
-"""Gradients whose way back through the activations is changed."""
+"""Gradients with a modified backward pass through the activations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -22,41 +21,35 @@ RECTIFYING = ACTIVATIONS - {"sigmoid", "logsigmoid", "tanh", "hardsigmoid", "sof
 
 
 def _guided(node: Node, arriving: Tensor) -> Shares:
-    """What is positive of the gradient, where the activation's input was positive."""
-    slope = node.once("slope", lambda: _slope(node) * (node.parents[0].value > 0))
+    """The positive part of the gradient, where the activation's input was positive."""
+    slope = node.once("slope", lambda: node.slope() * (node.parents[0].value > 0))
     return [(node.parents[0], arriving.clamp(min=0).mul_(slope))]
 
 
-def _slope(node: Node) -> Tensor:
-    (slope,) = node.piece.pull(torch.ones_like(node.value))
-    return slope
-
-
 def _deconvolved(node: Node, arriving: Tensor) -> Shares:
-    """What is positive of the gradient, whatever the activation's input."""
+    """The positive part of the gradient, whatever the activation's input."""
     return [(node.parents[0], arriving.clamp(min=0))]
 
 
 def _changed_gradients(rule: Rule, classifier: Classifier, images: Images, targets: Targets) -> MapBatch:
     tape = Tape(dict.fromkeys(RECTIFYING, rule) | {"clamp": _if_rectifier(rule)}, otherwise=gradient)
-    logits = tape.record(classifier, images)
-    none = torch.zeros_like(logits)
-    values = torch.stack([tape.back(none.scatter(1, column[:, None], 1.0)) for column in targets.unbind(1)], 1)
-    met = {node.operation for node in tape.nodes} & RECTIFYING
-    smooth = sorted(met - {"relu", "clamp", "clamp_min", "threshold"})
+    tape.record(classifier, images)
+    values = tape.back_from_each(targets)
+    rectifiers = {node.operation for node in tape.nodes} & RECTIFYING
+    smooth = sorted(rectifiers - {"relu", "clamp", "clamp_min", "threshold"})
     note = SMOOTH_NOTE.format(names=", ".join(smooth)) if smooth else ""
-    return without_error(values, note if met else NO_RECTIFIER)
+    return without_error(values, note if rectifiers else NO_RECTIFIER)
 
 
 def _if_rectifier(rule: Rule) -> Rule:
     """The rule for clamping from below at 0, which is a ReLU; the chain rule for other bounds."""
 
-    def chosen(node: Node, arriving: Tensor) -> Shares:
+    def for_bound(node: Node, arriving: Tensor) -> Shares:
         positional, named = node.arguments
         low = positional[1] if len(positional) > 1 else named.get("min")
         return (rule if low == 0 else gradient)(node, arriving)
 
-    return chosen
+    return for_bound
 
 
 @method(
@@ -70,7 +63,7 @@ def _if_rectifier(rule: Rule) -> Rule:
 )
 @dataclass(frozen=True)
 class GuidedBackprop:
-    """The gradient in which a ReLU passes only what is positive, where its input was positive."""
+    """The gradient in which a ReLU passes only the positive part, where its input was positive."""
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
@@ -88,7 +81,7 @@ class GuidedBackprop:
 )
 @dataclass(frozen=True)
 class Deconvolution:
-    """The gradient in which a ReLU passes only what is positive, whatever its input."""
+    """The gradient in which a ReLU passes only the positive part, whatever its input."""
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
@@ -107,7 +100,7 @@ class Deconvolution:
 )
 @dataclass(frozen=True)
 class GuidedGradCam(OnFeatureMap):
-    """Guided backprop ⊙ Grad-CAM, brought to the input's grid."""
+    """Guided backprop ⊙ Grad-CAM, resized to the input's grid."""
 
     layer: str = ""
     upsampling: Literal["linear", "nearest"] = "linear"
@@ -117,6 +110,6 @@ class GuidedGradCam(OnFeatureMap):
         guided = _changed_gradients(_guided, classifier, images, targets)
         coarse = GradCam(self.layer)(classifier, images, targets, seeds).values.flatten(0, 1)
         linear = "bilinear" if images.ndim == 4 else "trilinear"
-        how: dict[str, Any] = {"mode": linear, "align_corners": False} if self.upsampling == "linear" else {}
-        fine = functional.interpolate(coarse, images.shape[2:], **how).reshape(*targets.shape, 1, *images.shape[2:])
+        mode: dict[str, Any] = {"mode": linear, "align_corners": False} if self.upsampling == "linear" else {}
+        fine = functional.interpolate(coarse, images.shape[2:], **mode).reshape(*targets.shape, 1, *images.shape[2:])
         return without_error(guided.values * fine, guided.note)

@@ -1,6 +1,6 @@
 """The sixteen methods of the modality study with the parameters they were published with (Jin, Li, Hamarneh 2021).
 
-The maps of the paper were made with Captum: where the text names no parameter, Captum's default is meant.
+The paper made its maps with Captum: where the text names no parameter, Captum's default is used.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ OF_ALL_MODALITIES: Mapping[str, Any] = {**SUPERVOXELS, "per_channel": False}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One method as the paper used it, in our words."""
+    """One method with the settings that the paper used."""
 
-    method: str  # our name
-    called: str  # the paper's name
+    method: str  # its name in heatcheck
+    called: str  # its name in the paper
     settings: Mapping[str, Any] = field(default_factory=dict)
-    remark: str = ""  # where ours is not, or may not be, what was done
+    remark: str = ""  # where heatcheck differs, or may differ, from the paper
 
     def build(self) -> Method:
-        """The method, ready to be called; donors and priors are the study's to add."""
+        """The method, to which the study still adds donors and priors."""
         return build_method(self.method, self.settings)
 
 

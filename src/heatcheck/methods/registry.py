@@ -1,4 +1,4 @@
-"""The saliency methods a study can name, and what a user should know of each."""
+"""The methods that a study can name, with the facts that lists and reports show."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -16,7 +16,7 @@ Settings = TypeVar("Settings", bound=type)
 
 
 class Access(Enum):
-    """What a method must be able to see."""
+    """How much of the model a method must have access to."""
 
     INTERNALS = "model internals"
     PREDICTIONS = "predictions only"
@@ -25,11 +25,11 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a whole group of methods asks of a model, and what it costs (Table 1 of the modality study)."""
+    """A group of methods with the access it needs, its models and its speed (Table 1 of the modality study)."""
 
     name: str
-    access: str  # what must be seen of the model
-    models: str  # the models that can be explained
+    access: str
+    models: str  # that it can explain
     speed: str  # "fast" or "slow"
 
 
@@ -45,7 +45,7 @@ _GROUPS = {
     "masks": PERTURBATION,
     "floor": FLOOR,
 }
-_OF_OTHERS = {  # of a family that is not in the paper's table, by what its methods must see
+_OTHER_GROUPS = {  # for a family that is not in the paper's table
     Access.INTERNALS: Group("other", "model internals", "deep neural networks", "fast"),
     Access.PREDICTIONS: PERTURBATION,
     Access.NOTHING: FLOOR,
@@ -67,27 +67,27 @@ class MethodFacts:
     wants_priors: bool = False  # the study must hand it the mean truth masks of other cases
     wants_donors: bool = False  # the study must hand it other images
     same_for_all_targets: bool = False
-    same_for_all_channels: bool = False  # whatever its settings; others may be so by their settings
+    same_for_all_channels: bool = False  # with any settings; `shares_modalities` also looks at the settings
     differentiable: bool = False  # its maps can be differentiated with respect to the weights
     models: str = "any"  # the networks it can be used on, in words
     trial: Mapping[str, Any] = field(default_factory=dict)  # settings for the cheapest call that still shows it runs
 
     @property
     def is_floor(self) -> bool:
-        """Whether it ignores the model and so marks the least a method must beat."""
+        """Whether it ignores the model, so that a useful method must beat it."""
         return self.needs is Access.NOTHING
 
     @property
     def group(self) -> Group:
-        """The group that the family belongs to; a family of its own is grouped by what its methods must see."""
-        return _GROUPS.get(self.family, _OF_OTHERS[self.needs])
+        """The group of its family; an unknown family is grouped by the access that it needs."""
+        return _GROUPS.get(self.family, _OTHER_GROUPS[self.needs])
 
 
 METHODS: Registry[MethodFacts] = Registry("method")
 
 
 def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: ANN401 - the fields of MethodFacts
-    """A decorator that registers a settings class as the method `name` and leaves it as it is."""
+    """A decorator that registers a settings class as the method `name` and returns it unchanged."""
 
     def register(settings: Settings) -> Settings:
         METHODS.add(name, MethodFacts(name=name, settings=settings, **facts))
@@ -97,7 +97,7 @@ def method(name: str, **facts: Any) -> Callable[[Settings], Settings]:  # noqa: 
 
 
 def shares_modalities(method: Method) -> bool:
-    """Whether the method, with its settings, gives one map for all channels: it cannot tell modalities apart."""
+    """Whether the method, with its settings, gives one map for all channels and so cannot tell modalities apart."""
     per_channel: bool | None = getattr(getattr(method, "segments", method), "per_channel", None)
     if per_channel is not None:
         return not per_channel
@@ -117,15 +117,16 @@ def build_method(name: str, settings: Mapping[str, Any]) -> Method:
         built: Method = TypeAdapter(facts.settings).validate_python(dict(settings))
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        location = ".".join(map(str, problem["loc"]))
         message = problem["msg"].removeprefix("Value error, ")
-        raise SpecError(f"method {name}: {place + ': ' if place else ''}{message}, got {problem['input']!r}") from error
+        prefix = f"{location}: " if location else ""
+        raise SpecError(f"method {name}: {prefix}{message}, got {problem['input']!r}") from error
     return built
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A setting that is not what the method has when nothing is said; both as JSON can hold them."""
+    """A setting that differs from its default (`usual`); both values as JSON can hold them."""
 
     name: str
     value: Any
@@ -133,23 +134,24 @@ class ChangedSetting:
 
 
 def changed_settings(name: str, method: Method) -> list[ChangedSetting]:
-    """The settings in which the method differs from its defaults; what the study itself supplies does not count."""
+    """The settings in which the method differs from its defaults; what the study supplies is not counted."""
     usual = plain_settings(METHODS[name].settings())
-    now = plain_settings(method)
-    return [ChangedSetting(key, value, usual[key]) for key, value in now.items() if value != usual[key]]
+    return [
+        ChangedSetting(key, value, usual[key]) for key, value in plain_settings(method).items() if value != usual[key]
+    ]
 
 
 def plain_settings(method: Method) -> dict[str, Any]:
     """The settings as JSON can hold them, without what the caller supplies, such as other images."""
     if not is_dataclass(method):
         return {}
-    own = [setting.name for setting in fields(method) if setting.init and not setting.metadata.get("from_study")]
-    return {name: _plain(getattr(method, name)) for name in own}
+    names = [setting.name for setting in fields(method) if setting.init and not setting.metadata.get("from_study")]
+    return {name: _plain(getattr(method, name)) for name in names}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any setting
     if is_dataclass(value) and not isinstance(value, type):
         return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, Tensor):  # segments of the user's own
+    if isinstance(value, Tensor):  # segments supplied by the user
         return f"{'×'.join(map(str, value.shape))} numbers"
     return value

@@ -1,6 +1,6 @@
-"""What each segment adds to the score, found by showing the model many choices of segments.
+"""What each segment adds to the score, estimated by showing the model many subsets of the segments.
 
-One set of choices is drawn for each image and scored once; every target is solved from the same answers.
+The subsets are drawn once per image and scored once; the values of every target are solved from the same scores.
 """
 
 from abc import ABC, abstractmethod
@@ -22,53 +22,51 @@ from heatcheck.methods.gradient import Baseline, baseline_of, generators_of
 from heatcheck.methods.registry import Access, method
 
 Samples = Annotated[int, Field(ge=2)]
-Shown = Bool[Tensor, "choice segment"]  # True where the segment is shown
-Answers = Float[Tensor, "choice target"]
+Shown = Bool[Tensor, "subset segment"]  # True where the segment is shown
+Answers = Float[Tensor, "subset target"]
 Values = Float[Tensor, "segment target"]
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The worth of each segment to each target, and how far their sum is from the score they share out."""
+    """The value of each segment for each target, and how far the values' sum is from the score they share."""
 
     values: Values
     error: Float[Tensor, " target"]
 
 
-class OverChoices(ABC):
-    """A method that shows the model choices of segments, and works the segments' worth out from its answers."""
+class OverSubsets(ABC):
+    """A method that shows the model subsets of the segments and computes the segments' values from its scores."""
 
     segments: SegmentRule
     baseline: Baseline
     max_batch: MaxBatch
-    one_by_one: ClassVar[bool] = False  # most choices differ in one segment from the choice before
+    one_by_one: ClassVar[bool] = False  # most subsets differ from the one before in a single segment
 
     @abstractmethod
-    def choices(self, segments: int, generator: torch.Generator) -> Shown:
-        """The segments that are shown, choice by choice."""
+    def subsets(self, segments: int, generator: torch.Generator) -> Shown:
+        """The segments that are shown, one row per subset."""
 
     @abstractmethod
     def solve(self, shown: Shown, answers: Answers) -> Solved:
-        """What the answers to the choices say of each segment, in double precision."""
+        """The segments' values from the scores of the subsets, in double precision."""
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:
         """One map per image and target, with a channel for all unless segments are per channel."""
-        cut = [segments_of(image, self.segments) for image in images]
+        cuts = [segments_of(image, self.segments) for image in images]
         fills = baseline_of(images, self.baseline)
         painted, errors = [], []
         with evaluating(classifier, self.max_batch) as evaluate:
-            everything = zip(images, fills, targets, cut, generators_of(seeds), strict=True)
-            for image, fill, wanted, segments, generator in everything:
-                shown = self.choices(segments.count, generator)
+            each = zip(images, fills, targets, cuts, generators_of(seeds), strict=True)
+            for image, fill, target, segments, generator in each:
+                shown = self.subsets(segments.count, generator)
                 covers = SegmentCovers(~shown.to(image.device), segments)
-                if self.one_by_one:
-                    answers = evaluate.covered_in_turn(image, covers, fill)
-                else:
-                    answers = evaluate.covered(image, covers, fill)
-                solved = self.solve(shown, answers[:, wanted].double().cpu())
+                score = evaluate.covered_in_turn if self.one_by_one else evaluate.covered
+                answers = score(image, covers, fill)
+                solved = self.solve(shown, answers[:, target].double().cpu())
                 painted.append(segments.painted(solved.values.T.float().to(image.device)))
                 errors.append(solved.error.float().to(image.device))
-        return MapBatch(torch.stack(painted), torch.stack(errors), notes_of(cut))
+        return MapBatch(torch.stack(painted), torch.stack(errors), notes_of(cuts))
 
 
 @method(
@@ -83,10 +81,10 @@ class OverChoices(ABC):
     trial={"segments": {"kind": "grid", "cells": 2}, "permutations": 1},
 )
 @dataclass(frozen=True)
-class ShapleyValueSampling(OverChoices):
+class ShapleyValueSampling(OverSubsets):
     """The mean gain of showing a segment, over random orders in which all are shown.
 
-    The error is |Σ values − (f(x) − f(baseline))|, which only rounding makes differ from 0.
+    The gains of one order telescope, so that the error |Σ values − (f(x) − f(baseline))| is rounding alone.
     """
 
     one_by_one: ClassVar[bool] = True
@@ -96,10 +94,11 @@ class ShapleyValueSampling(OverChoices):
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
 
-    def choices(self, segments: int, generator: torch.Generator) -> Shown:
-        """Nothing, everything, and what is shown after each step but the last of each order."""
+    def subsets(self, segments: int, generator: torch.Generator) -> Shown:
+        """Nothing, everything, and the segments shown after each step but the last of each order."""
         orders = torch.stack([torch.randperm(segments, generator=generator) for _ in range(self.permutations)])
         steps = torch.arange(1, segments).reshape(1, -1, 1)
+        # `argsort` inverts an order: it gives the step at which each segment is shown
         return torch.cat([_ends(segments), (orders.argsort(1).unsqueeze(1) < steps).flatten(0, 1)])
 
     def solve(self, shown: Shown, answers: Answers) -> Solved:
@@ -125,12 +124,12 @@ class ShapleyValueSampling(OverChoices):
     trial={"segments": {"kind": "grid", "cells": 2}, "samples": 8},
 )
 @dataclass(frozen=True)
-class KernelShap(OverChoices):
+class KernelShap(OverSubsets):
     """Weighted least squares with the Shapley kernel, under the constraint Σ values = f(x) − f(baseline).
 
-    Where `samples` allow it, all choices of segments are shown and the values are the exact Shapley values. Otherwise
-    choices are drawn as the kernel weighs them, each with its complement, and count alike. With fewer samples than
-    segments, what they leave open is shared out evenly.
+    Where `samples` allow it, all subsets are shown and the values are the exact Shapley values. Otherwise subsets are
+    drawn with the kernel's probabilities, each with its complement, and weighted equally. With fewer samples than
+    segments, what they leave undetermined is shared evenly.
     """
 
     samples: Samples = 512
@@ -138,23 +137,25 @@ class KernelShap(OverChoices):
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
 
-    def choices(self, segments: int, generator: torch.Generator) -> Shown:
-        """Nothing, everything, and all or some of the choices between."""
+    def subsets(self, segments: int, generator: torch.Generator) -> Shown:
+        """Nothing, everything, and all or some of the subsets between."""
         if 2**segments - 2 <= self.samples:
+            # the binary digits of 1, 2, … are the subsets
             between = torch.arange(1, 2**segments - 1).unsqueeze(1) >> torch.arange(segments) & 1 == 1
             return torch.cat([_ends(segments), between])
         sizes = torch.arange(1, segments)
+        # the kernel 1 / (C(M, s)·s·(M − s)), summed over the C(M, s) subsets of size s
         share = 1 / (sizes * (segments - sizes)).double()
         drawn = sizes[torch.multinomial(share, -(-self.samples // 2), replacement=True, generator=generator)]
         ranks = torch.rand(len(drawn), segments, generator=generator).argsort(1).argsort(1)
-        half = ranks < drawn.unsqueeze(1)
+        half = ranks < drawn.unsqueeze(1)  # each a uniform subset of its size
         return torch.cat([_ends(segments), torch.stack([half, ~half], 1).flatten(0, 1)[: self.samples]])
 
     def solve(self, shown: Shown, answers: Answers) -> Solved:
-        """Even shares of the whole, and the least-squares departures from them, whose sum is 0.
+        """Even shares of f(x) − f(baseline), plus the least-squares departures from them, whose sum is 0.
 
-        Departures that sum to 0 are those in the rows' span once each row is centred, where the solution of least
-        norm lies; so the constraint holds whatever the samples.
+        Every centred row is orthogonal to the constant vector, and the solution of least norm lies in the span of the
+        rows: so the departures sum to 0, and the constraint holds, whatever the samples.
         """
         segments = shown.shape[1]
         even = (answers[1] - answers[0]) / segments
@@ -169,12 +170,12 @@ class KernelShap(OverChoices):
         return _with_error(even + departures - departures.mean(0), answers)
 
     @staticmethod
-    def _weights(sizes: Float[Tensor, "choice 1"], segments: int) -> Float[Tensor, "choice 1"]:
-        """The Shapley kernel (up to a factor) where all choices are there; drawn ones carry it in their number."""
+    def _weights(sizes: Float[Tensor, "subset 1"], segments: int) -> Float[Tensor, "subset 1"]:
+        """The Shapley kernel (up to a factor) where all subsets are shown; drawn ones follow it by their frequency."""
         if len(sizes) < 2**segments - 2:
             return torch.ones_like(sizes)
-        whole = torch.tensor(float(segments), dtype=sizes.dtype)
-        log_choose = torch.lgamma(whole + 1) - torch.lgamma(sizes + 1) - torch.lgamma(whole - sizes + 1)
+        total = torch.tensor(float(segments), dtype=sizes.dtype)
+        log_choose = torch.lgamma(total + 1) - torch.lgamma(sizes + 1) - torch.lgamma(total - sizes + 1)
         return torch.exp(-log_choose) / (sizes * (segments - sizes))
 
 
@@ -190,12 +191,12 @@ class KernelShap(OverChoices):
     trial={"segments": {"kind": "grid", "cells": 2}, "samples": 8},
 )
 @dataclass(frozen=True)
-class Lime(OverChoices):
+class Lime(OverSubsets):
     """The coefficients of a weighted linear model of the scores, on whether each segment is shown.
 
-    As in the lime package's image explainer: each segment is shown with probability ½, the first choice is the whole
-    image, a choice weighs √exp(−d²/width²) by its cosine distance d from the whole image, and the model is a ridge
-    regression. The lasso's penalty is that of the mean squared error, so that it wants a much smaller `alpha`.
+    As in the lime package's image explainer: each segment is shown with probability ½, the first subset is the full
+    image, a subset has the weight √exp(−d²/width²) with its cosine distance d from the full image, and the model is a
+    ridge regression. The lasso's penalty applies to the mean squared error, so that it needs a much smaller `alpha`.
     """
 
     samples: Samples = 500
@@ -206,15 +207,16 @@ class Lime(OverChoices):
     baseline: Baseline = "zero"
     max_batch: MaxBatch = "found"
 
-    def choices(self, segments: int, generator: torch.Generator) -> Shown:
-        """Everything, and random choices."""
+    def subsets(self, segments: int, generator: torch.Generator) -> Shown:
+        """Everything, and random subsets."""
         drawn = torch.rand(self.samples - 1, segments, generator=generator) < 0.5
         return torch.cat([_ends(segments)[1:], drawn])
 
     def solve(self, shown: Shown, answers: Answers) -> Solved:
-        """The coefficients; they have no sum to keep to."""
+        """The coefficients; they need not add up to the score, so the error is NaN."""
         weights = self.weights(shown)
         share = weights / weights.sum()
+        # centring by the weighted means replaces an intercept, which is not penalised
         rows = shown.double()
         rows = rows - share @ rows
         scores = answers - share @ answers
@@ -222,12 +224,12 @@ class Lime(OverChoices):
         values = fit((rows.T * weights) @ rows, (rows.T * weights) @ scores, self._penalty(weights))
         return Solved(values, torch.full(answers.shape[1:], torch.nan))
 
-    def weights(self, shown: Shown) -> Float[Tensor, " choice"]:
-        """How much each choice counts."""
-        distance = 1 - shown.double().mean(1).sqrt()
+    def weights(self, shown: Shown) -> Float[Tensor, " subset"]:
+        """The weight of each subset."""
+        distance = 1 - shown.double().mean(1).sqrt()  # cosine distance of a 0/1 vector from the vector of ones
         return torch.exp(-((distance / self.kernel_width) ** 2)).sqrt()
 
-    def _penalty(self, weights: Float[Tensor, " choice"]) -> float:
+    def _penalty(self, weights: Float[Tensor, " subset"]) -> float:
         return self.alpha if self.surrogate == "ridge" else self.alpha * float(weights.sum())
 
 
@@ -239,30 +241,33 @@ def _ridge(gram: Tensor, moments: Values, penalty: float) -> Values:
 
 
 def _lasso(gram: Tensor, moments: Values, penalty: float, sweeps: int = 1000) -> Values:
-    """The coefficients that minimise half the weighted squared error plus penalty · Σ |value|, one after another."""
+    """The coefficients that minimise half the weighted squared error plus penalty · Σ |value|.
+
+    Coordinate descent: one coefficient at a time has the closed solution of soft thresholding.
+    """
     values = torch.zeros_like(moments)
     for _ in range(sweeps):
         before = values.clone()
         for segment in gram.diagonal().nonzero().flatten().tolist():
-            own = gram[segment, segment]
-            pull = moments[segment] - gram[segment] @ values + own * values[segment]
-            values[segment] = pull.sign() * (pull.abs() - penalty).clamp(min=0) / own
+            curvature = gram[segment, segment]
+            residual = moments[segment] - gram[segment] @ values + curvature * values[segment]
+            values[segment] = residual.sign() * (residual.abs() - penalty).clamp(min=0) / curvature
         if torch.allclose(values, before, rtol=1e-9, atol=1e-12):
             break
     return values
 
 
 def _ends(segments: int) -> Shown:
-    """Nothing and everything."""
+    """The two subsets of nothing and of everything."""
     return torch.tensor([[False], [True]]).expand(2, segments)
 
 
 def _between_ends(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The rows of each order, with the first two rows before and after them."""
+    """The rows of each order, between the row of nothing and the row of everything."""
     first, last = (end.expand(shape[0], 1, -1) for end in rows[:2])
     return torch.cat([first, rows[2:].reshape(shape) if len(rows) > 2 else first[:, :0], last], 1)
 
 
 def _with_error(values: Values, answers: Answers) -> Solved:
-    """The values with how far their sum is from what lies between nothing and everything shown."""
+    """The values, and how far their sum is from f(x) − f(baseline)."""
     return Solved(values, (values.sum(0) - (answers[1] - answers[0])).abs())

@@ -1,4 +1,4 @@
-"""Covered copies through the model: few at a time, never drawn all at once, and the best number of them."""
+"""Covered copies pass through the model a few at a time, and the best number of them is measured."""
 
 import itertools
 
@@ -19,7 +19,7 @@ SIDE = 48
 
 
 class Sums:
-    """A classifier without a network whose outputs are sums over three places of the image."""
+    """A classifier without a network whose outputs are sums over three parts of the image."""
 
     name, outputs = "sums", ("a", "b", "c")
 
@@ -76,15 +76,15 @@ def test_drops_do_not_depend_on_how_many_copies_go_at_a_time():
 )
 def test_memory_is_bounded_by_the_batch_and_not_by_the_number_of_masks(method):
     classifier, images = Sums(), torch.rand(2, 1, SIDE, SIDE)
-    with Largest() as seen:
+    with Largest() as largest:
         method(classifier, images, torch.tensor([[0, 2], [1, 0]]), [1, 2])
     masks = sum(classifier.sizes) // 2
     assert masks > 200
     assert max(classifier.sizes) == 3
     # a batch of copies, or the list of hidden segments, each far below the masks as pixels
     batch, listed = 3 * SIDE**2, masks * 24**2 if isinstance(method, FeatureAblation) else masks * 25
-    assert seen.elements <= max(batch, listed, 2 * 2 * SIDE**2)
-    assert seen.elements < masks * SIDE**2 / 3
+    assert largest.elements <= max(batch, listed, 2 * 2 * SIDE**2)
+    assert largest.elements < masks * SIDE**2 / 3
 
 
 def test_no_method_asks_for_a_pass_per_target():
@@ -97,7 +97,7 @@ def test_no_method_asks_for_a_pass_per_target():
 
 
 class Flattening(nn.Module):
-    """A network that flattens in the way that wants images as they usually lie in memory."""
+    """A network that flattens with `view`, which needs images in the default memory layout."""
 
     passes = 0
 
@@ -106,14 +106,14 @@ class Flattening(nn.Module):
         return images.view(len(images), -1)[:, :3]
 
 
-def test_a_network_that_wants_images_as_they_usually_lie_gets_them_so():
+def test_a_network_that_needs_the_default_memory_layout_gets_it():
     module = Flattening()
     contract = Preprocessing(outputs=("a", "b", "c"), size=(16, 16), channels=2, mean=(0.0,), std=(1.0,))
     images = torch.rand(1, 2, 16, 16)
     ablation = FeatureAblation(Grid(cells=4), max_batch=4)
     maps = ablation(NetworkClassifier("flat", module, contract), images, torch.tensor([[1]]), [0])
     assert maps.values[0, 0, 0, 0, 0] == images[0, 0, 0, 1]
-    assert module.passes == 1 + 1 + 4  # it is found out once
+    assert module.passes == 1 + 1 + 4  # the need is found once
 
 
 def test_outside_a_study_four_copies_go_at_a_time_and_a_number_in_the_settings_wins():

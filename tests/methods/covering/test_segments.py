@@ -1,4 +1,4 @@
-"""Segments of an image: whole, disjoint, the same each time, and said so where there are none."""
+"""Segments cover the image, are disjoint and reproducible, and a note says where there are none."""
 
 import math
 
@@ -41,9 +41,9 @@ def test_grid_cells_are_boxes_of_nearly_one_size_that_cover_everything_once(shap
     assert segments.shape == shape
     assert segments.unique().tolist() == list(range(cells ** len(shape)))
     for number in range(min(cells ** len(shape), 5)):
-        places = (segments == number).nonzero()
-        sides = (places.amax(0) - places.amin(0) + 1).tolist()
-        assert len(places) == math.prod(sides)
+        positions = (segments == number).nonzero()
+        sides = (positions.amax(0) - positions.amin(0) + 1).tolist()
+        assert len(positions) == math.prod(sides)
         assert all(size // cells <= side <= -(-size // cells) for side, size in zip(sides, shape, strict=True))
 
 
@@ -101,7 +101,7 @@ def test_a_constant_image_gets_a_grid_and_the_map_says_so(rule, tiny_classifier)
     assert maps.note == segments.note
 
 
-def test_each_channel_can_have_features_of_its_own():
+def test_each_channel_can_have_segments_of_its_own():
     segments = segments_of(torch.rand(3, 6, 6), Grid(cells=2, per_channel=True))
     assert segments.count == 12
     assert torch.equal(segments.labels[2], grid_segments((6, 6), 2) + 8)
@@ -113,8 +113,8 @@ def test_each_channel_can_have_features_of_its_own():
 
 def head(shape, channels=2):
     """A noisy ball in empty space, with another range in each channel."""
-    places = torch.meshgrid(*[torch.linspace(-1, 1, size) for size in shape], indexing="ij")
-    inside = sum(place**2 for place in places) < 0.7
+    positions = torch.meshgrid(*[torch.linspace(-1, 1, size) for size in shape], indexing="ij")
+    inside = sum(position**2 for position in positions) < 0.7
     image = torch.randn(channels, *shape, generator=torch.Generator().manual_seed(2))
     return torch.where(inside, image * torch.arange(1, channels + 1).reshape(-1, *[1] * len(shape)), 0.0), inside
 
@@ -148,7 +148,7 @@ def test_a_voxel_that_no_seed_reaches_still_belongs_to_a_segment():
 
 
 @pytest.mark.parametrize("pixels", [1, 2, 5])
-def test_fewer_pixels_than_segments_were_asked_for_are_cut_as_far_as_they_go(pixels):
+def test_fewer_pixels_than_segments_were_asked_for_are_segmented_as_far_as_possible(pixels):
     image = torch.zeros(2, 9, 9)
     image[:, 4, :pixels] = 1.0
     segments = segments_of(image, Slic(count=6, nonzero=True))
@@ -174,7 +174,7 @@ def test_given_segments_are_used_as_they_are():
     labels = torch.tensor([[7, 7, -2], [9, 7, -2]])
     segments = segments_of(torch.rand(1, 2, 3), Given(labels))
     assert segments.labels.tolist() == [[[1, 1, 0], [2, 1, 0]]]
-    with pytest.raises(ValueError, match="must be equal"):
+    with pytest.raises(ValueError, match="must have the shape of the model"):
         segments_of(torch.rand(1, 3, 3), Given(labels))
 
 

@@ -1,4 +1,4 @@
-"""The shorter ways back lead to the same gradients, once and twice."""
+"""The faster forms have the same values and gradients, once and twice differentiated."""
 
 import pytest
 import torch
@@ -23,12 +23,12 @@ def convolution(channels, steps):
 
 def norm():
     torch.manual_seed(1)
-    made = nn.BatchNorm2d(3).double().eval()
-    nn.init.normal_(made.weight)
-    nn.init.normal_(made.bias)
-    made.running_mean.normal_()
-    made.running_var.uniform_(0.5, 2)
-    return made
+    norm = nn.BatchNorm2d(3).double().eval()
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    return norm
 
 
 def through(module, images, *, quick):

@@ -1,4 +1,4 @@
-"""Convolutions that take the BatchNorm after them into their weights say the same as both."""
+"""A BatchNorm folded into the convolution before it leaves the output the same."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from heatcheck.models import NetworkClassifier, Preprocessing
 
 
 class Counting(TorchFunctionMode):
-    """Counts the BatchNorms and convolutions that are carried out."""
+    """Counts the BatchNorms and convolutions that are computed."""
 
     def __init__(self):
         super().__init__()
@@ -26,13 +26,13 @@ class Counting(TorchFunctionMode):
 def layers(axes, **norm):
     torch.manual_seed(axes)
     conv = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](4, 4, 3, padding=1)
-    made = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)[axes - 1](4, **norm)
-    for value in made.parameters():
+    norm_layer = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)[axes - 1](4, **norm)
+    for value in norm_layer.parameters():
         nn.init.normal_(value)
-    if made.running_mean is not None:
-        made.running_mean.normal_()
-        made.running_var.uniform_(0.5, 2)
-    return conv, made.eval()
+    if norm_layer.running_mean is not None:
+        norm_layer.running_mean.normal_()
+        norm_layer.running_var.uniform_(0.5, 2)
+    return conv, norm_layer.eval()
 
 
 def changed_before_the_norm(conv, norm, x):
@@ -81,7 +81,7 @@ SAFE = {
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("name", SAFE)
-def test_answers_are_the_same_whatever_happens_in_between(name, axes):
+def test_outputs_are_the_same_whatever_happens_in_between(name, axes):
     conv, norm = layers(axes)
     images = torch.randn(2, 4, *[6] * axes)
     with torch.no_grad():
@@ -95,7 +95,7 @@ def test_answers_are_the_same_whatever_happens_in_between(name, axes):
 
 
 @pytest.mark.parametrize("norm", [{}, {"affine": False}, {"eps": 0.1}], ids=str)
-def test_a_norm_after_a_convolution_is_not_carried_out(norm):
+def test_a_norm_after_a_convolution_is_not_computed(norm):
     conv, norm = layers(3, **norm)
     images = torch.randn(2, 4, 6, 6, 6)
     with torch.no_grad(), Counting() as counted, Folding():
@@ -106,14 +106,14 @@ def test_a_norm_after_a_convolution_is_not_carried_out(norm):
 
 
 @pytest.mark.parametrize("norm", [{"track_running_stats": False}, {}], ids=str)
-def test_a_norm_that_looks_at_the_batch_is_left_alone(norm):
-    conv, made = layers(3, **norm)
+def test_a_norm_that_depends_on_the_batch_is_not_folded(norm):
+    conv, norm_layer = layers(3, **norm)
     images = torch.randn(2, 4, 6, 6, 6)
-    made.train()
+    norm_layer.train()
     with torch.no_grad():
-        expected = functional.batch_norm(conv(images), None, None, made.weight, made.bias, training=True)
+        expected = functional.batch_norm(conv(images), None, None, norm_layer.weight, norm_layer.bias, training=True)
         with Folding():
-            torch.testing.assert_close(made(conv(images)), expected)
+            torch.testing.assert_close(norm_layer(conv(images)), expected)
 
 
 def test_with_a_graph_nothing_waits():
@@ -132,6 +132,6 @@ def test_scores_of_volumes_are_those_of_the_network_and_hardly_differ_with_the_b
     images = torch.randn(3, 4, 6, 6, 6)
     for batch in (1, 2, 3):
         with evaluating(NetworkClassifier("net", module, contract), batch) as evaluate, Counting() as counted:
-            scores = evaluate.whole(images)
+            scores = evaluate.uncovered(images)
         assert "batch_norm" not in counted.calls
         torch.testing.assert_close(scores, module(images).detach(), rtol=1e-4, atol=1e-5)

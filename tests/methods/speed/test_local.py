@@ -1,4 +1,4 @@
-"""Scores of volumes that changed a little equal those of usual passes, and mostly cost less."""
+"""Scores of slightly changed volumes equal those of full passes, and mostly cost less."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from heatcheck.methods.covering.boxes import Box, whole
+from heatcheck.methods.covering.boxes import Box, full_box
 from heatcheck.methods.covering.segments import Grid, SegmentCovers, Slic, segments_of
 from heatcheck.methods.perturbation import Occlusion
 from heatcheck.methods.speed import folding, local, windows
@@ -25,16 +25,16 @@ def layers(*parts, seed=0):
     """A network of volumes with the given layers, then a linear one; its normalisation is not without effect."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        made = nn.Sequential(
+        network = nn.Sequential(
             *[part() for part in parts], nn.AdaptiveAvgPool3d(2), nn.Flatten(), nn.LazyLinear(2)
         ).eval()
-        for part in made:
+        for part in network:
             if isinstance(part, nn.BatchNorm3d):
                 part.running_mean.normal_()
                 part.running_var.uniform_(0.5, 2)
         with torch.no_grad():
-            made(torch.zeros(1, 2, SIDE, SIDE, SIDE))
-    return made
+            network(torch.zeros(1, 2, SIDE, SIDE, SIDE))
+    return network
 
 
 def conv(wide=4, thin=4, **settings):
@@ -42,7 +42,7 @@ def conv(wide=4, thin=4, **settings):
 
 
 class Residual(nn.Module):
-    """Two ways that meet again."""
+    """Two branches that are added."""
 
     def __init__(self):
         super().__init__()
@@ -83,17 +83,17 @@ def passed(module):
 
 @st.composite
 def changes(draw):
-    made = []
+    collected = []
     for _ in range(draw(st.integers(1, 12))):
         if draw(st.integers(0, 5)) == 0:
-            made.append(None)
+            collected.append(None)
             continue
         starts = [draw(st.integers(0, SIDE - 1)) for _ in range(3)]
         spans = tuple((start, min(SIDE, start + draw(st.sampled_from([1, 2, 5, SIDE])))) for start in starts)
-        generator = torch.Generator().manual_seed(len(made))
+        generator = torch.Generator().manual_seed(len(collected))
         values = torch.randn(1, 2, *[stop - start for start, stop in spans], generator=generator)
-        made.append(Change(Box(spans), values))
-    return made
+        collected.append(Change(Box(spans), values))
+    return collected
 
 
 def volume():
@@ -101,20 +101,20 @@ def volume():
 
 
 def carried_out(first, drawn, *, in_turn):
-    now, made = first.clone(), []
+    now, collected = first.clone(), []
     for change in drawn:
         now = now if in_turn else first.clone()
         if change is not None:
-            now[(slice(None), slice(None), *change.box.place)] = change.values
-        made.append(now.clone())
-    return torch.cat(made)
+            now[(slice(None), slice(None), *change.box.index)] = change.values
+        collected.append(now.clone())
+    return torch.cat(collected)
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
 @settings(deadline=None, max_examples=12)
 @given(drawn=changes())
-def test_scores_are_those_of_usual_passes(name, in_turn, drawn):
+def test_scores_are_those_of_full_passes(name, in_turn, drawn):
     module, first = NETWORKS[name], volume()
     with torch.no_grad():
         scores = local_scores(passed(module), first, drawn, None if in_turn else module(first))
@@ -149,14 +149,14 @@ def test_after_the_first_few_only_what_a_change_reaches_is_computed(in_turn, mon
 
 
 @pytest.mark.parametrize("name", CANNOT)
-def test_a_network_that_cannot_be_followed_is_left_to_usual_passes(name):
+def test_a_network_that_cannot_be_followed_is_left_to_full_passes(name):
     module = NETWORKS["vgg"]
     drawn = [Change(Box(((2, 4),) * 3), torch.full((1, 2, 2, 2, 2), float(n))) for n in range(140)]
     with torch.no_grad():
         assert local_scores(lambda x: CANNOT[name](module, x), volume(), drawn) is None
 
 
-def test_a_network_that_says_something_else_each_time_is_left_to_usual_passes():
+def test_a_network_that_differs_at_every_pass_is_left_to_full_passes():
     calls = []
 
     def fickle(volumes):
@@ -168,7 +168,7 @@ def test_a_network_that_says_something_else_each_time_is_left_to_usual_passes():
         assert local_scores(fickle, volume(), [one]) is None
 
 
-def test_what_changes_nothing_has_the_score_of_what_came_before():
+def test_a_change_of_nothing_has_the_score_before_it():
     module, first = NETWORKS["vgg"], volume()
     one = Change(Box(((2, 6),) * 3), torch.ones(1, 2, 4, 4, 4))
     with torch.no_grad():
@@ -190,26 +190,26 @@ def test_what_changes_nothing_has_the_score_of_what_came_before():
     st.integers(1, 2),
     st.tuples(st.integers(0, 9), st.integers(1, 4)),
 )
-def test_a_window_reaches_all_that_a_change_touches(name, kernel, step, around, apart, place):
+def test_a_window_reaches_all_that_a_change_touches(name, kernel, step, around, apart, span):
     around = min(around, kernel // 2)
     weight = torch.ones(1, 1, kernel, kernel, kernel)
     window = window_of(
         name, {"weight": weight, "kernel_size": kernel, "stride": step, "padding": around, "dilation": apart}
     )
-    changed = Box(((place[0], min(10, sum(place))),) * 3)
+    changed = Box(((span[0], min(10, sum(span))),) * 3)
     before = torch.rand(1, 1, 10, 10, 10)
     after = before.clone()
-    after[(0, 0, *changed.place)] += 5
-    answers = [window.whole(value) for value in (before, after)]
-    grid = window.answered((10, 10, 10))
+    after[(0, 0, *changed.index)] += 5
+    answers = [window.on_grid(value) for value in (before, after)]
+    grid = window.output_grid((10, 10, 10))
     assert grid == tuple(answers[0].shape[2:])
     box = window.reached(changed, grid)
     differs = (answers[0] != answers[1])[0, 0]
-    assert not differs.sum() - differs[box.place].sum()
+    assert not differs.sum() - differs[box.index].sum()
     cut = window.needed(box, (10, 10, 10))
     there = (slice(None), slice(None))
-    found = window.at(after[(*there, *cut.inside.place)], cut)
-    torch.testing.assert_close(found, answers[1][(*there, *box.place)])
+    partial = window.on_part(after[(*there, *cut.inside.index)], cut)
+    torch.testing.assert_close(partial, answers[1][(*there, *box.index)])
 
 
 def rules():
@@ -217,7 +217,7 @@ def rules():
 
 
 @pytest.mark.parametrize("rule", rules(), ids=str)
-def test_regions_hold_all_that_covers_of_segments_change(rule):
+def test_regions_contain_all_that_covers_of_segments_change(rule):
     image = torch.where(torch.rand(2, 9, 8, 7, generator=torch.Generator().manual_seed(3)) > 0.3, 1.0, 0.0)
     image *= torch.rand(2, 9, 8, 7)
     segments = segments_of(image, rule)
@@ -227,61 +227,61 @@ def test_regions_hold_all_that_covers_of_segments_change(rule):
     check_regions(covers, 20)
 
 
-def test_regions_hold_all_that_windows_change():
+def test_regions_contain_all_that_windows_change():
     sliding = replace(Occlusion(4, 3).windows((9, 8, 7)), channels=2)
     check_regions(sliding, len(sliding))
 
 
 def check_regions(covers, number):
     every = covers[:]
-    for place in range(number):
-        for since in (None, max(0, place - 1)):
-            changed = every[place] if since is None else every[place] ^ every[since]
-            box = covers.region(place, since)
+    for index in range(number):
+        for previous in (None, max(0, index - 1)):
+            changed = every[index] if previous is None else every[index] ^ every[previous]
+            box = covers.region(index, previous)
             if box is None:
                 assert not changed.any()
                 continue
             outside = changed.clone()
-            outside[(slice(None), *box.place)] = False
+            outside[(slice(None), *box.index)] = False
             assert not outside.any()
             assert torch.equal(
-                covers.within(place, box)[0].expand(len(every[place]), -1, -1, -1),
-                every[place][(slice(None), *box.place)],
+                covers.within(index, box)[0].expand(len(every[index]), -1, -1, -1),
+                every[index][(slice(None), *box.index)],
             )
 
 
 def test_boxes_by_hand():
     box, other = Box(((2, 5), (0, 3))), Box(((4, 9), (1, 2)))
-    assert box.common(other) == Box(((4, 5), (1, 2)))
-    assert box.common(Box(((5, 6), (0, 1)))) is None
-    assert other.seen_from(box) == Box(((2, 7), (1, 2)))
-    assert whole((9, 3)).holds(box)
-    assert not box.holds(other)
+    assert box.intersection(other) == Box(((4, 5), (1, 2)))
+    assert box.intersection(Box(((5, 6), (0, 1)))) is None
+    assert other.relative_to(box) == Box(((2, 7), (1, 2)))
+    assert full_box((9, 3)).contains(box)
+    assert not box.contains(other)
     assert box.share((9, 4)) == 0.25
 
 
 def test_only_some_of_many_changed_volumes_are_in_memory_at_once(monkeypatch):
     monkeypatch.setattr(local, "VOXELS", 2 * SIDE**3)
-    seen = []
+    recorded = []
 
     def logits(volumes):
-        seen.append(len(volumes))
+        recorded.append(len(volumes))
         return NETWORKS["vgg"](volumes)
 
     one = Change(Box(((2, 4),) * 3), torch.ones(1, 2, 2, 2, 2))
     with torch.no_grad():
         local_scores(logits, volume(), [one] * 5, torch.zeros(1, 2))
-    assert max(seen) == 2
+    assert max(recorded) == 2
 
 
 @pytest.mark.parametrize("small", [True, False])
-def test_small_volumes_are_left_to_one_thread_and_the_others_are_given_back(small, monkeypatch):
+def test_small_volumes_use_one_thread_and_the_number_is_restored(small, monkeypatch):
     monkeypatch.setattr(local, "SMALL", SIDE**3 - (not small))
     threads = torch.get_num_threads()
-    seen = []
+    recorded = []
 
     def logits(volumes):
-        seen.append(torch.get_num_threads())
+        recorded.append(torch.get_num_threads())
         return NETWORKS["vgg"](volumes)
 
     torch.set_num_threads(2)
@@ -291,4 +291,4 @@ def test_small_volumes_are_left_to_one_thread_and_the_others_are_given_back(smal
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
-    assert set(seen) == {1 if small else 2}
+    assert set(recorded) == {1 if small else 2}

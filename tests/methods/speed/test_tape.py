@@ -1,4 +1,4 @@
-"""Walking back by the chain rule gives what autograd gives, however the network spells its operations."""
+"""The chain rule on the tape gives what autograd gives, however the network spells its operations."""
 
 import gc
 
@@ -143,7 +143,7 @@ def test_the_multi_head_attention_of_torch_can_be_taken_apart(batch_first):
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_an_operation_without_a_rule_is_named_before_the_way_back():
+def test_an_operation_without_a_rule_is_named_before_the_backward_pass():
     with pytest.raises(ModelError, match="'cumsum', for which this method has no rule; choose another"):
         Tape(dict.fromkeys(("conv2d", "mean", "linear"), gradient)).record(
             classifier_of(Net(lambda x: x.cumsum(2))), torch.rand(1, 1, 8, 8)
@@ -162,16 +162,16 @@ def test_memory_written_through_another_view_is_refused():
 
 @pytest.mark.parametrize("name", ["lrp", "deep_lift", "guided_backprop"])
 @pytest.mark.parametrize("middle", ["a sum with a pooled map", "a spread sum in place"])
-def test_nothing_is_counted_twice_where_a_sum_spreads_a_summand(name, middle):
+def test_nothing_is_counted_twice_where_a_sum_broadcasts_a_summand(name, middle):
     net = Net(MIDDLES[middle])
     nn.init.zeros_(net.conv.bias)
     nn.init.zeros_(net.head.bias)
     images = torch.rand(1, 1, 8, 8)
     maps = build_method(name, {})(classifier_of(net), images, torch.tensor([[0]]), [0]).values[0, 0]
-    whole = net(images)[0, 0].detach()
+    logit = net(images)[0, 0].detach()
     # the network is linear: relevance and contributions add up to the logit, and so do gradient × input
     total = (maps * images[0]).sum() if name == "guided_backprop" else maps.sum()
-    torch.testing.assert_close(total, whole, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(total, logit, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_values_written_into_a_plain_tensor_are_refused_in_words(middle, words):
         Tape({}, otherwise=gradient).record(classifier_of(Net(middle)), torch.rand(1, 1, 8, 8))
 
 
-def test_a_network_that_would_answer_otherwise_is_refused():
+def test_a_network_that_would_give_other_logits_is_refused():
     wrong = {"relu": lambda x, **_: x * 2}
     net = Net(nn.ReLU())
     with pytest.raises(ModelError, match="cannot be followed exactly"):
@@ -204,7 +204,7 @@ def test_outputs_that_do_not_depend_on_the_input_are_refused():
 
 def test_scripted_code_is_refused_and_not_silently_taken_for_a_constant():
     class Scripted(torch.autograd.Function):
-        """Stands for compiled code: what it calls is not announced to torch's function protocol."""
+        """Stands for compiled code: what it calls bypasses torch's function protocol."""
 
         @staticmethod
         def forward(_, value):

@@ -63,7 +63,7 @@ def test_a_function_is_judged_as_a_network_that_answers_the_same(tmp_path):
 
 
 def test_a_method_that_looks_inside_is_refused_before_any_work(tmp_path):
-    with pytest.raises(ModelError, match="method gradient looks inside the model, but of reader only predictions"):
+    with pytest.raises(ModelError, match="method gradient looks inside the model, but only predictions of reader"):
         run_study(spec(tmp_path / "a", "predicts_t1c", ["occlusion", "gradient"]), tmp_path / "run", TRUSTED)
     assert not (tmp_path / "run" / "shapley").exists()
 

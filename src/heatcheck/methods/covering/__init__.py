@@ -1,1 +1,1 @@
-"""Partly covered copies of an image: what is covered, and what the model says of them."""
+"""Partly covered copies of an image: what is covered, and how the model scores them."""

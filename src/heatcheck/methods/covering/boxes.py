@@ -1,4 +1,4 @@
-"""Boxes on a grid of voxels."""
+"""Boxes on a grid of pixels or voxels."""
 
 import math
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ class Box:
     spans: tuple[tuple[int, int], ...]
 
     @property
-    def place(self) -> tuple[slice, ...]:
-        """The box as an index into the axes of space."""
+    def index(self) -> tuple[slice, ...]:
+        """The box as an index into the spatial axes."""
         return tuple(slice(*span) for span in self.spans)
 
     def share(self, grid: tuple[int, ...]) -> float:
-        """How much of a grid the box takes."""
+        """The share of a grid that the box covers."""
         return math.prod(stop - start for start, stop in self.spans) / math.prod(grid)
 
-    def holds(self, other: "Box") -> bool:
-        """Whether all of the other lies in this one."""
+    def contains(self, other: "Box") -> bool:
+        """Whether the other box lies in this one."""
         return all(a <= c and d <= b for (a, b), (c, d) in zip(self.spans, other.spans, strict=True))
 
-    def common(self, other: "Box") -> "Box | None":
-        """What both have; None where that is nothing."""
+    def intersection(self, other: "Box") -> "Box | None":
+        """The part that both cover; None where they do not meet."""
         spans = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(self.spans, other.spans, strict=True))
         return Box(spans) if all(start < stop for start, stop in spans) else None
 
-    def seen_from(self, origin: "Box") -> "Box":
-        """The same box with positions counted from the start of another."""
+    def relative_to(self, origin: "Box") -> "Box":
+        """The same box with positions counted from the start of `origin`."""
         return Box(tuple((a - c, b - c) for (a, b), (c, _) in zip(self.spans, origin.spans, strict=True)))
 
 
-def whole(grid: tuple[int, ...]) -> Box:
-    """All of a grid."""
+def full_box(grid: tuple[int, ...]) -> Box:
+    """The box that covers a whole grid."""
     return Box(tuple((0, side) for side in grid))

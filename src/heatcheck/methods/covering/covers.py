@@ -1,4 +1,4 @@
-"""Covers: places of an image that are hidden, and what hiding them changes."""
+"""Covers: parts of an image that are hidden, and what hiding them changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,49 +15,49 @@ Pixels = Float[Tensor, "channel *space"]
 
 
 class Covers(Protocol):
-    """Places of an image that are to be covered; pixels are made a few covers at a time."""
+    """A list of masks to cover an image with; they are drawn as pixels only a few at a time."""
 
     def __len__(self) -> int:
-        """How many covers there are."""
+        """The number of covers."""
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
-        """Some of them, True where the image is covered; one channel stands for all."""
+        """Some covers as pixels, True where the image is covered; a single channel stands for all."""
 
-    def region(self, place: int, since: int | None = None) -> Box | None:
-        """A box around all that one of them covers, or covers other than another one; None where that is nothing."""
+    def region(self, index: int, previous: int | None = None) -> Box | None:
+        """A box around what a cover hides, or hides differently from a previous one; None where that is nothing."""
 
-    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
-        """A part of one of them."""
+    def within(self, index: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """The part of a cover inside a box."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Some of many covers."""
+class ChosenCovers:
+    """Some of many covers, in the order of `indices`."""
 
     covers: Covers
-    places: Sequence[int]
+    indices: Sequence[int]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
-        return torch.cat([self.covers[place : place + 1] for place in self.places[some]])
+        return torch.cat([self.covers[index : index + 1] for index in self.indices[some]])
 
-    def region(self, place: int, since: int | None = None) -> Box | None:
-        """That of the cover itself."""
-        return self.covers.region(self.places[place], None if since is None else self.places[since])
+    def region(self, index: int, previous: int | None = None) -> Box | None:
+        """As among all covers."""
+        return self.covers.region(self.indices[index], None if previous is None else self.indices[previous])
 
-    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
-        """That of the cover itself."""
-        return self.covers.within(self.places[place], box)
+    def within(self, index: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """As among all covers."""
+        return self.covers.within(self.indices[index], box)
 
 
-def change_by(covers: Covers, place: int, image: Pixels, fill: Pixels, since: int | None = None) -> Change | None:
-    """What a cover changes of the image, or of the image under another cover; None where that is nothing."""
-    box = covers.region(place, since)
+def change_by(covers: Covers, index: int, image: Pixels, fill: Pixels, previous: int | None = None) -> Change | None:
+    """What a cover changes in the image, or in the image under a previous cover; None where that is nothing."""
+    box = covers.region(index, previous)
     if box is None:
         return None
-    seen, under = (values[(slice(None), *box.place)].unsqueeze(0) for values in (image, fill))
-    before = seen if since is None else torch.where(covers.within(since, box), under, seen)
-    now = torch.where(covers.within(place, box), under, seen)
-    return None if torch.equal(before, now) else Change(box, now)
+    shown, hidden = (values[(slice(None), *box.index)].unsqueeze(0) for values in (image, fill))
+    before = shown if previous is None else torch.where(covers.within(previous, box), hidden, shown)
+    after = torch.where(covers.within(index, box), hidden, shown)
+    return None if torch.equal(before, after) else Change(box, after)

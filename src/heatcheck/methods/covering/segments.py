@@ -1,4 +1,4 @@
-"""The segments of an image: the parts that mask methods cover or show as one."""
+"""The segments of an image, which mask methods cover or show as a whole."""
 
 import math
 import warnings
@@ -26,12 +26,12 @@ CONSTANT = "an image of one value has no {kind} segments; a grid was used instea
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The number of each pixel's segment, from 0; a segment belongs to one channel only where `labels` has them all.
+    """The index of each pixel's segment; channels have separate segments where `labels` has more than one channel.
 
-    Pixels numbered `count` belong to none: they are never covered, and their value is 0.
+    Pixels with the label `count` belong to no segment: they are never covered, and their value is 0.
     """
 
-    labels: Int[Tensor, "channel *space"]  # one channel where all channels share the segments
+    labels: Int[Tensor, "channel *space"]  # a single channel where all share the segments
     count: int
     note: str = ""
 
@@ -48,7 +48,7 @@ class Grid:
 
     kind: Literal["grid"] = "grid"
     cells: Count = 8  # along each axis
-    per_channel: bool = False  # each channel has features of its own, as MRI sequences need
+    per_channel: bool = False  # each channel has segments of its own, as modalities need
 
     def labels(self, image: Pixels) -> Labels:
         """The cells, numbered row by row."""
@@ -57,23 +57,23 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Slic:
-    """Superpixels of similar brightness (Achanta et al. 2012), supervoxels in 3D; their number is about `count`."""
+    """About `count` superpixels of similar brightness (Achanta et al. 2012), supervoxels in 3D."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
 
     kind: Literal["slic"] = "slic"
     count: Count = 64
-    compactness: Positive = 0.1  # more makes them squarer; each channel is brought to the range 0 to 1 first
+    compactness: Positive = 0.1  # higher is squarer; each channel is first scaled to the range 0 to 1
     sigma: Annotated[float, Field(ge=0)] = 0.0  # standard deviation in pixels of the blur before cutting
-    nonzero: bool = False  # only what is not 0 in every channel is cut; the rest is never covered
+    nonzero: bool = False  # pixels that are 0 in every channel belong to no segment
     per_channel: bool = False
 
     def inside(self, image: Pixels) -> Bool[Tensor, "*space"]:
-        """The pixels that are cut."""
+        """The pixels that belong to segments."""
         return (image != 0).any(0) if self.nonzero else torch.ones_like(image[0], dtype=torch.bool)
 
     def labels(self, image: Pixels) -> Labels | None:
-        """The superpixels; None where there is nothing to cut, or one value everywhere."""
+        """The superpixels; None where the image is constant or has no pixels to divide."""
         pixels = math.prod(image.shape[1:])
         if self.count > pixels:
             raise ValueError(f"{self.count} segments are more than the {pixels} pixels of the image; use fewer")
@@ -93,7 +93,7 @@ class Quickshift:
     kind: Literal["quickshift"] = "quickshift"
     kernel_size: Positive = 4.0  # pixels
     max_dist: Positive = 200.0
-    ratio: Annotated[float, Field(ge=0, le=1)] = 0.2  # how much brightness, in the range 0 to 100, counts against place
+    ratio: Annotated[float, Field(ge=0, le=1)] = 0.2  # weight of brightness (0 to 100) against position
     per_channel: bool = False
 
     def labels(self, image: Pixels) -> Labels | None:
@@ -106,28 +106,28 @@ class Quickshift:
         from skimage.segmentation import quickshift
 
         values = np.moveaxis(scaled, 0, -1) * (100 / math.sqrt(len(scaled)))
-        found = quickshift(  # type: ignore[no-untyped-call]
+        labels = quickshift(  # type: ignore[no-untyped-call]
             values, self.ratio, self.kernel_size, self.max_dist, convert2lab=False, rng=0, channel_axis=-1
         )
-        return torch.from_numpy(np.asarray(found, np.int64))
+        return torch.from_numpy(np.asarray(labels, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Segments of your own, such as organs; only from Python."""
+    """Segments supplied by the user, such as organs; from Python only."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _CHECKED
 
-    given: Tensor  # a whole number for each pixel of the model's grid
+    given: Tensor  # an integer for each pixel of the model's grid
     kind: Literal["given"] = "given"
     per_channel: bool = False
 
     def labels(self, image: Pixels) -> Labels:
-        """The labels as they were given."""
+        """The given labels, which must lie on the image's grid."""
         if self.given.shape != image.shape[1:]:
             raise ValueError(
-                f"the given segments have shape {tuple(self.given.shape)}, the model's grid "
-                f"{tuple(image.shape[1:])}; they must be equal"
+                f"the given segments must have the shape of the model's grid {tuple(image.shape[1:])}, "
+                f"got {tuple(self.given.shape)}; resize them"
             )
         return self.given
 
@@ -137,18 +137,18 @@ GRID = Grid()
 
 
 def segments_of(image: Pixels, rule: SegmentRule) -> Segments:
-    """The image's segments by that rule, the same each time; where it finds none in a constant image, a grid's."""
-    found = rule.labels(image)
-    note = "" if found is not None else CONSTANT.format(kind=rule.kind)
-    numbers = numbered(_instead(rule, image) if found is None else found).to(image.device).unsqueeze(0)
-    outside = ~rule.inside(image) if isinstance(rule, Slic) and found is not None else None
+    """The image's segments by that rule, the same at every call; a grid where a constant image has none."""
+    by_rule = rule.labels(image)
+    note = "" if by_rule is not None else CONSTANT.format(kind=rule.kind)
+    labels = numbered(_fallback_grid(rule, image) if by_rule is None else by_rule).to(image.device).unsqueeze(0)
+    outside = ~rule.inside(image) if isinstance(rule, Slic) and by_rule is not None else None
     if outside is not None and bool(outside.any()):
-        numbers = numbers - 1  # the pixels outside have the first label
-    count = int(numbers.max()) + 1
+        labels = labels - 1  # the pixels outside have the first label
+    count = int(labels.max()) + 1
     if rule.per_channel:
         first = count * torch.arange(len(image), device=image.device)
-        numbers, count = numbers + first.reshape(-1, *[1] * (image.ndim - 1)), count * len(image)
-    return Segments(numbers if outside is None else numbers.masked_fill(outside, count), count, note)
+        labels, count = labels + first.reshape(-1, *[1] * (image.ndim - 1)), count * len(image)
+    return Segments(labels if outside is None else labels.masked_fill(outside, count), count, note)
 
 
 def numbered(labels: Labels) -> Labels:
@@ -157,9 +157,9 @@ def numbered(labels: Labels) -> Labels:
 
 
 def grid_segments(shape: tuple[int, ...], cells: int) -> Labels:
-    """The number of each pixel's cell in a grid of `cells` along each axis, from 0."""
+    """The index of each pixel's cell in a grid of `cells` along each axis."""
     if cells > min(shape):
-        raise ValueError(f"{cells} cells along an axis of {min(shape)} pixels are more than it has; use fewer")
+        raise ValueError(f"{cells} cells do not fit on an axis of {min(shape)} pixels; use fewer")
     numbers = torch.zeros(shape, dtype=torch.long)
     for axis, size in enumerate(shape):
         along = torch.arange(size) * cells // size
@@ -167,14 +167,14 @@ def grid_segments(shape: tuple[int, ...], cells: int) -> Labels:
     return numbers
 
 
-def notes_of(cut: Sequence[Segments]) -> str:
-    """What there is to say of the segments, each thing once."""
-    return "; ".join(dict.fromkeys(segments.note for segments in cut if segments.note))
+def notes_of(cuts: Sequence[Segments]) -> str:
+    """The notes on the segments of several images, each note once."""
+    return "; ".join(dict.fromkeys(segments.note for segments in cuts if segments.note))
 
 
 @dataclass(frozen=True)
 class SegmentCovers:
-    """Covers that hide whole segments, kept as lists of segments: as pixels they would not fit into memory."""
+    """Covers that hide segments, stored by segment: as pixels they would not fit into memory."""
 
     hidden: Bool[Tensor, "cover segment"]
     segments: Segments
@@ -185,37 +185,37 @@ class SegmentCovers:
     def __getitem__(self, some: slice) -> Bool[Tensor, "some channel *space"]:
         return functional.pad(self.hidden[some], (0, 1))[:, self.segments.labels]
 
-    def region(self, place: int, since: int | None = None) -> Box | None:
-        """A box around all that a cover hides, or hides or shows other than another one; None where that is nothing."""
-        changed = self.hidden[place] if since is None else self.hidden[place] ^ self.hidden[since]
-        found = [self._spans[number] for number in changed.nonzero().flatten().tolist()]
-        if not found:
+    def region(self, index: int, previous: int | None = None) -> Box | None:
+        """A box around the segments that a cover hides, or that differ from a previous one; None where none do."""
+        changed = self.hidden[index] if previous is None else self.hidden[index] ^ self.hidden[previous]
+        spans = [self._spans[segment] for segment in changed.nonzero().flatten().tolist()]
+        if not spans:
             return None
-        ends = np.array(found)  # segment, axis, first and last
+        ends = np.array(spans)  # segment, axis, start and stop
         low, high = ends[..., 0].min(0).tolist(), ends[..., 1].max(0).tolist()
         return Box(tuple(zip(low, high, strict=True)))
 
-    def within(self, place: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
-        """A part of one cover."""
-        labels = self.segments.labels[(slice(None), *box.place)]
-        return functional.pad(self.hidden[place : place + 1], (0, 1))[:, labels]
+    def within(self, index: int, box: Box) -> Bool[Tensor, "1 channel *space"]:
+        """The part of a cover inside a box."""
+        labels = self.segments.labels[(slice(None), *box.index)]
+        return functional.pad(self.hidden[index : index + 1], (0, 1))[:, labels]
 
     @cached_property
     def _spans(self) -> list[tuple[tuple[int, int], ...]]:
-        """Of each segment: along each axis, its first position and the one after its last."""
+        """The start and stop of each segment along each axis."""
         from scipy.ndimage import find_objects
 
-        places = find_objects(self.segments.labels.cpu().numpy() + 1, self.segments.count)
-        return [tuple((axis.start, axis.stop) for axis in place[1:]) for place in places]
+        boxes = find_objects(self.segments.labels.cpu().numpy() + 1, self.segments.count)
+        return [tuple((axis.start, axis.stop) for axis in box[1:]) for box in boxes]
 
 
 def each_alone(segments: Segments) -> SegmentCovers:
-    """As many covers as there are segments, each hiding one."""
+    """One cover per segment, which hides it alone."""
     return SegmentCovers(torch.eye(segments.count, dtype=torch.bool, device=segments.labels.device), segments)
 
 
-def _instead(rule: Grid | Slic | Quickshift | Given, image: Pixels) -> Labels:
-    """A grid of about as many cells as were asked for."""
+def _fallback_grid(rule: Grid | Slic | Quickshift | Given, image: Pixels) -> Labels:
+    """A grid of about as many cells as the rule has segments."""
     shape = tuple(image.shape[1:])
     wanted = rule.count if isinstance(rule, Slic) else GRID.cells ** len(shape)
     return grid_segments(shape, min(max(1, round(wanted ** (1 / len(shape)))), *shape))
@@ -224,18 +224,17 @@ def _instead(rule: Grid | Slic | Quickshift | Given, image: Pixels) -> Labels:
 def _superpixels(
     scaled: Float[np.ndarray, "channel *space"], mask: Bool[np.ndarray, "*space"] | None, rule: Slic
 ) -> Int[np.ndarray, "*space"]:
-    """Scikit-image's superpixels, from 1; 0 outside the mask."""
+    """The superpixels of scikit-image, from 1; 0 outside the mask."""
     from skimage.segmentation import slic
 
     voxels = scaled[0].size if mask is None else int(mask.sum())
-    with (
-        warnings.catch_warnings()
-    ):  # of its search for evenly spread seeds in the mask; a seed without pixels is dropped
+    with warnings.catch_warnings():
+        # seeds are spread evenly in the mask by k-means; a seed without pixels is dropped
         warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
-        found = slic(
+        superpixels = slic(
             np.moveaxis(scaled, 0, -1),
             min(rule.count, voxels),
-            # squared distances add up over channels: this keeps the setting's meaning whatever their number
+            # squared distances add up over channels: this makes the setting independent of their number
             rule.compactness * math.sqrt(len(scaled)),
             sigma=rule.sigma,
             convert2lab=False,
@@ -243,7 +242,7 @@ def _superpixels(
             start_label=1,
             mask=mask,
         )
-    labels = np.asarray(found, np.int64)
+    labels = np.asarray(superpixels, np.int64)
     if mask is None:
         return labels
     labels[mask & (labels == 0)] = labels.max() + 1  # far from every seed
@@ -252,11 +251,11 @@ def _superpixels(
 
 
 def _unit_range(image: Pixels, inside: Bool[np.ndarray, "*space"]) -> Float[np.ndarray, "channel *space"] | None:
-    """Each channel from 0 to 1 by its values inside, a constant one 0; None where the whole image is constant."""
+    """Each channel scaled to 0..1 by its values inside, a constant channel to 0; None where the image is constant."""
     values = image.detach().cpu().double().numpy()
     if not inside.any() or all((channel == channel.flat[0]).all() for channel in values):
         return None
-    seen = values[:, inside]
+    in_use = values[:, inside]
     axes = (-1, *[1] * (values.ndim - 1))
-    low, high = seen.min(1).reshape(axes), seen.max(1).reshape(axes)
+    low, high = in_use.min(1).reshape(axes), in_use.max(1).reshape(axes)
     return (values - low) / np.where(high > low, high - low, 1.0)

@@ -1,9 +1,9 @@
-"""Operations that torch makes too long on a CPU, with a shorter way.
+"""Faster forms of operations that are slow in torch on a CPU.
 
-The gradient at a first convolution's input, which has few channels, takes ten times as long as the convolution itself:
-one matrix product and a fold do the same. BatchNorm in evaluation is a fixed scale per channel, yet its backward also
-gathers what only training needs, and keeps its input for it. A convolution of a single volume is not given to oneDNN,
-which would do it many times faster. All are exact and can be differentiated again.
+The input gradient of a first convolution, which has few channels, takes ten times as long as the convolution itself:
+one matrix product and a fold do the same. BatchNorm in evaluation is a fixed scale per channel, yet its backward pass
+also computes what only training needs, and keeps its input for it. Torch does not pass the convolution of a single
+volume to oneDNN, which would be many times faster. All forms are exact and can be differentiated again.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ from torch.overrides import TorchFunctionMode
 from heatcheck.methods.speed.operations import PARAMETERS
 
 FEW = 4  # input channels
+Three = tuple[int, int, int]
 
 
 class QuickBackward(TorchFunctionMode):
-    """A block in which networks are recorded with the shorter ways; what they compute stays the same.
+    """A block in which networks are recorded with the faster forms; what they compute stays the same.
 
-    Gradients reach the weights only where `weights` says so: torch does not tell a function of our own that nobody
-    asked for them.
+    Gradients reach the weights only with `weights`: torch does not let a custom function know when they are not needed.
     """
 
     def __init__(self, *, weights: bool) -> None:
@@ -38,15 +38,15 @@ class QuickBackward(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation's own answer, with another way for some of them."""
+        """The operation's output, by its faster form if it has one."""
         quick = _QUICK.get(func)
         if quick is not None and (torch.is_grad_enabled() or func is torch.conv3d):
             named = dict(zip(PARAMETERS[func.__name__], args, strict=False)) | (kwargs or {})
             if not self.weights:
                 named |= {key: named[key].detach() for key in ("weight", "bias") if isinstance(named.get(key), Tensor)}
-            answer = quick(**named)
-            if answer is not None:
-                return answer
+            output = quick(**named)
+            if output is not None:
+                return output
         return func(*args, **(kwargs or {}))
 
 
@@ -59,15 +59,15 @@ def _convolution(  # noqa: PLR0913, PLR0917 - torch's own parameters
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor | None:
-    """The convolution where the shorter way fits, else None."""
+    """The convolution where the faster form applies, else None."""
     plain = type(input) is Tensor and input.device.type == "cpu" and input.requires_grad and input.ndim == 4
-    if torch.is_autocast_enabled("cpu"):  # the way back would mix the precisions
+    if torch.is_autocast_enabled("cpu"):  # the backward pass would mix the precisions
         return None
     if not plain or weight.shape[1] > FEW or groups != 1 or isinstance(padding, str) or weight[0, 0].numel() == 1:
         return None
     steps = [(each, each) if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]
-    answer: Tensor = _FewChannels.apply(input, weight, bias, steps)  # type: ignore[no-untyped-call]
-    return answer
+    output: Tensor = _FewChannels.apply(input, weight, bias, steps)  # type: ignore[no-untyped-call]
+    return output
 
 
 def direct(  # noqa: PLR0913, PLR0917 - torch's own parameters
@@ -79,40 +79,45 @@ def direct(  # noqa: PLR0913, PLR0917 - torch's own parameters
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor | None:
-    """The convolution of volumes by oneDNN, which torch asks only for larger ones or several; None where it cannot."""
+    """The convolution of volumes by oneDNN, which torch uses only for large batches; None where it cannot be used."""
     if not _fits(input, weight, padding):
         return None
-    return torch.mkldnn_convolution(input, weight, bias, _three(padding), _three(stride), _three(dilation), groups)
+    return torch.mkldnn_convolution(input, weight, bias, three(padding), three(stride), three(dilation), groups)
 
 
-def _fits(given: Tensor, weight: Tensor, padding: object) -> bool:
-    """Whether oneDNN can be asked."""
-    usual = type(given) is Tensor and given.device.type == "cpu" and given.ndim == 5 and not isinstance(padding, str)
-    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    if not usual or not there or torch.is_autocast_enabled("cpu"):
+def _fits(volumes: Tensor, weight: Tensor, padding: object) -> bool:
+    """Whether oneDNN can be used."""
+    usual = type(volumes) is Tensor and volumes.device.type == "cpu" and volumes.ndim == 5
+    available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not usual or isinstance(padding, str) or not available or torch.is_autocast_enabled("cpu"):
         return False
-    return {given.dtype, weight.dtype} == {torch.float32} and given.numel() > 0
+    return {volumes.dtype, weight.dtype} == {torch.float32} and volumes.numel() > 0
 
 
-def _three(value: Any) -> list[int]:  # noqa: ANN401 - one number or one an axis
-    return [int(value)] * 3 if isinstance(value, int) else list(value)
+def three(value: Any) -> Three:  # noqa: ANN401 - one number or one per axis
+    """The value for each of the three axes."""
+    first, *others = (int(value),) if isinstance(value, int) else value
+    return (first, *others) if others else (first, first, first)
 
 
 def _volumes(**named: Any) -> Tensor | None:  # noqa: ANN401 - torch's own parameters
-    """The convolution of volumes with as short a way back, else None."""
-    given, weight = named["input"], named["weight"]
-    if not torch.is_grad_enabled() or not _fits(given, weight, named.get("padding", 0)) or not given.requires_grad:
+    """The convolution of volumes with an equally fast backward pass, else None."""
+    volumes, weight = named["input"], named["weight"]
+    if not torch.is_grad_enabled() or not _fits(volumes, weight, named.get("padding", 0)) or not volumes.requires_grad:
         return direct(**named)
-    around, step, apart = (_three(named.get(key, key != "padding")) for key in ("padding", "stride", "dilation"))
-    reach = [space * (size - 1) for space, size in zip(apart, weight.shape[2:], strict=True)]
-    if step != [1, 1, 1] or named.get("groups", 1) != 1 or any(a > r for a, r in zip(around, reach, strict=True)):
+    padding, stride, dilation = (
+        three(named.get(key, default)) for key, default in (("padding", 0), ("stride", 1), ("dilation", 1))
+    )
+    reach = [gap * (size - 1) for gap, size in zip(dilation, weight.shape[2:], strict=True)]
+    # the backward pass pads by reach − padding, which must not be negative
+    if stride != (1, 1, 1) or named.get("groups", 1) != 1 or any(p > r for p, r in zip(padding, reach, strict=True)):
         return direct(**named)
-    answer: Tensor = _Volumes.apply(given, weight, named.get("bias"), around, apart)  # type: ignore[no-untyped-call]
-    return answer
+    output: Tensor = _Volumes.apply(volumes, weight, named.get("bias"), padding, dilation)  # type: ignore[no-untyped-call]
+    return output
 
 
 class DirectVolumes(TorchFunctionMode):
-    """A block in which volumes go to oneDNN; nothing else is changed."""
+    """A block in which volumes are convolved by oneDNN; nothing else changes."""
 
     def __torch_function__(
         self,
@@ -121,9 +126,9 @@ class DirectVolumes(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation's own answer."""
-        answer = direct(*args, **(kwargs or {})) if func is torch.conv3d else None
-        return func(*args, **(kwargs or {})) if answer is None else answer
+        """The operation's output."""
+        output = direct(*args, **(kwargs or {})) if func is torch.conv3d else None
+        return func(*args, **(kwargs or {})) if output is None else output
 
 
 def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
@@ -133,7 +138,7 @@ def _batch_norm(  # noqa: PLR0913, PLR0917 - torch's own parameters
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     training: bool = False,
-    momentum: float = 0.1,  # noqa: ARG001 - nothing is learned here
+    momentum: float = 0.1,  # noqa: ARG001 - for training only
     eps: float = 1e-5,
 ) -> Tensor | None:
     """BatchNorm in evaluation, else None."""
@@ -153,7 +158,10 @@ _QUICK: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
 
 
 class _FewChannels(torch.autograd.Function):
-    """A 2D convolution whose input gradient is a matrix product and a fold."""
+    """A 2D convolution whose input gradient is a matrix product and a fold.
+
+    A convolution is W·unfold(x), so its transpose, applied to the arriving gradient g, is fold(Wᵀ·g).
+    """
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor | None, steps: list[Any]) -> Tensor:  # noqa: ANN401
@@ -168,21 +176,21 @@ class _FewChannels(torch.autograd.Function):
         images, weight = ctx.saved_tensors
         stride, padding, dilation = ctx.steps
         arriving = gradients[0]
-        at_images = at_weight = at_bias = None
+        of_images = of_weight = of_bias = None
         if ctx.needs_input_grad[0]:
             columns = torch.matmul(weight.flatten(1).t(), arriving.flatten(2))
             size, kernel = tuple(images.shape[2:]), tuple(weight.shape[2:])
             folded = functional.fold(columns, size, kernel, dilation, padding, stride)
-            at_images = folded.clone()  # torch folds into memory as large as the columns, and would keep it
+            of_images = folded.clone()  # torch folds into memory as large as the columns, and would keep it
         if ctx.needs_input_grad[1]:
-            at_weight = conv2d_weight(images, weight.shape, arriving, stride, padding, dilation)  # type: ignore[no-untyped-call]
+            of_weight = conv2d_weight(images, weight.shape, arriving, stride, padding, dilation)  # type: ignore[no-untyped-call]
         if ctx.biased and ctx.needs_input_grad[2]:
-            at_bias = arriving.sum((0, 2, 3))
-        return at_images, at_weight, at_bias, None
+            of_bias = arriving.sum((0, 2, 3))
+        return of_images, of_weight, of_bias, None
 
 
 class _Volumes(torch.autograd.Function):
-    """A 3D convolution without steps, whose input gradient is a convolution with the kernels turned round."""
+    """A 3D convolution with stride 1, whose input gradient is a convolution with the flipped kernels."""
 
     @staticmethod
     def forward(
@@ -190,29 +198,29 @@ class _Volumes(torch.autograd.Function):
         volumes: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        around: list[int],
-        apart: list[int],
+        padding: Three,
+        dilation: Three,
     ) -> Tensor:
         """The convolution."""
-        ctx.around, ctx.apart, ctx.biased = around, apart, bias is not None
+        ctx.padding, ctx.dilation, ctx.biased = padding, dilation, bias is not None
         ctx.save_for_backward(volumes, weight)
-        return torch.mkldnn_convolution(volumes, weight, bias, around, [1, 1, 1], apart, 1)
+        return torch.mkldnn_convolution(volumes, weight, bias, padding, (1, 1, 1), dilation, 1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:  # noqa: ANN401
         """The gradients of what needs one."""
         volumes, weight = ctx.saved_tensors
         arriving = gradients[0]
-        if weight.shape[1] <= FEW:  # the way that is faster for few channels
+        if weight.shape[1] <= FEW:  # the layout that is faster for few channels
             arriving = arriving.contiguous(memory_format=torch.channels_last_3d)
-        at_volumes = at_weight = at_bias = None
+        of_volumes = of_weight = of_bias = None
         if ctx.needs_input_grad[0]:
-            turned = weight.transpose(0, 1).flip(2, 3, 4)
-            kernel = zip(weight.shape[2:], ctx.apart, ctx.around, strict=True)
-            around = [apart * (size - 1) - already for size, apart, already in kernel]
-            at_volumes = _Volumes.apply(arriving, turned, None, around, ctx.apart)  # type: ignore[no-untyped-call]
+            flipped = weight.transpose(0, 1).flip(2, 3, 4)
+            axes = zip(weight.shape[2:], ctx.dilation, ctx.padding, strict=True)
+            padding = tuple(dilation * (size - 1) - before for size, dilation, before in axes)
+            of_volumes = _Volumes.apply(arriving, flipped, None, padding, ctx.dilation)  # type: ignore[no-untyped-call]
         if ctx.needs_input_grad[1]:
-            at_weight = conv3d_weight(volumes, weight.shape, arriving, 1, ctx.around, ctx.apart)  # type: ignore[no-untyped-call]
+            of_weight = conv3d_weight(volumes, weight.shape, arriving, 1, ctx.padding, ctx.dilation)  # type: ignore[no-untyped-call]
         if ctx.biased and ctx.needs_input_grad[2]:
-            at_bias = arriving.sum((0, 2, 3, 4))
-        return at_volumes, at_weight, at_bias, None, None
+            of_bias = arriving.sum((0, 2, 3, 4))
+        return of_volumes, of_weight, of_bias, None, None

@@ -1,8 +1,8 @@
-"""Forward passes without a graph in which each BatchNorm is made one with the convolution before it.
+"""Forward passes without a graph in which each BatchNorm is folded into the convolution before it.
 
-In evaluation BatchNorm is a fixed scale and shift per channel: scaled weights and another bias do the same, without
-another walk through memory. So a convolution waits to see what comes next. If it is a BatchNorm, both become one
-convolution; anything else, on any tensor, is made to wait until the convolution is done, so that nothing is ever
+In evaluation BatchNorm is a fixed scale and shift per channel: scaled weights and another bias do the same, and save
+one pass over memory. So a convolution is delayed until the next operation is known. If that is its BatchNorm, both
+become one convolution; before anything else, on any tensor, the convolution is computed, so that nothing is ever
 computed out of order.
 """
 
@@ -19,14 +19,14 @@ from heatcheck.methods.speed.fast_convolution import direct
 from heatcheck.methods.speed.operations import PARAMETERS
 
 _CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
-# what can be asked of a tensor without knowing its values
+# properties of a tensor that do not depend on its values
 KNOWN = {Tensor.dim, Tensor.size, Tensor.ndimension, Tensor.is_floating_point, Tensor.is_complex} | {
     getattr(Tensor, name).__get__ for name in ("shape", "ndim", "dtype", "device", "requires_grad", "is_cuda", "layout")
 }
 
 
 class Waiting(Tensor):
-    """A convolution's answer that is not computed yet; whoever needs its values gets them."""
+    """The output of a convolution that is computed only when its values are needed."""
 
     call: Callable[..., Tensor]
     named: dict[str, Any]
@@ -34,18 +34,18 @@ class Waiting(Tensor):
 
     @classmethod
     def of(cls, call: Callable[..., Tensor], named: dict[str, Any]) -> "Waiting":
-        """The answer to a call, which has the shape that the answer will have."""
-        given, weight = named["input"], named["weight"]
-        made: Waiting = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
-            cls, _answered_shape(**named), dtype=weight.dtype, device=given.device
+        """A stand-in with the shape of the output."""
+        weight = named["weight"]
+        waiting: Waiting = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
+            cls, _output_shape(**named), dtype=weight.dtype, device=named["input"].device
         )
-        made.call, made.named, made.value = call, named, None
-        return made
+        waiting.call, waiting.named, waiting.value = call, named, None
+        return waiting
 
     def done(self) -> Tensor:
         """The values, computed at the first call."""
         if self.value is None:
-            with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 - else it would be made to wait again
+            with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 - else it would wait again
                 self.value = _convolved(self.call, self.named)
         return self.value
 
@@ -53,7 +53,7 @@ class Waiting(Tensor):
     def __torch_function__(
         cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation on the values, or on none where it asks for no more than the shape."""
+        """The operation on the values, which are not computed where only the shape or type is asked for."""
         if func in KNOWN:
             with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's way to do this
                 return func(*args, **(kwargs or {}))
@@ -64,23 +64,25 @@ class Waiting(Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - as above
-        """The same for what torch does not announce."""
+        """The same for operations that bypass `__torch_function__`."""
         args, kwargs = tree.tree_map_only(Waiting, Waiting.done, (args, kwargs or {}))
         return func(*args, **kwargs)
 
 
 class Folding(TorchFunctionMode):
-    """A block in which convolutions take the BatchNorm that follows them into their weights; equal up to rounding."""
+    """A block in which BatchNorm is folded into the convolution before it; outputs are equal up to rounding."""
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: Waiting | None = None
-        self.folded: dict[tuple[int, ...], tuple[Tensor, Tensor, Any]] = {}  # with what they came from, kept alive
+        self.folded: dict[
+            tuple[int, ...], tuple[Tensor, Tensor, Any]
+        ] = {}  # by the ids of the parameters, which are kept alive: an id is unique only so long
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation's own answer, perhaps later, perhaps together with what came before it."""
+        """The operation's output, perhaps delayed, perhaps together with the convolution before it."""
         if func in KNOWN:
             return func(*args, **(kwargs or {}))
         waiting, self.waiting = self.waiting, None
@@ -98,7 +100,7 @@ class Folding(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def _together(self, waiting: Waiting, norm: dict[str, Any]) -> Tensor:
-        """The convolution and the BatchNorm as one."""
+        """The convolution and the BatchNorm as one convolution."""
         parts = [waiting.named["weight"], waiting.named.get("bias")]
         parts += [norm.get(name) for name in ("running_mean", "running_var", "weight", "bias")]
         key = tuple(map(id, parts))
@@ -108,46 +110,49 @@ class Folding(TorchFunctionMode):
         return _convolved(waiting.call, waiting.named | {"weight": weight, "bias": bias})
 
 
-def plain(answer: Tensor) -> Tensor:
-    """The answer with its values computed."""
-    return answer.done() if isinstance(answer, Waiting) else answer
+def plain(output: Tensor) -> Tensor:
+    """The output with its values computed."""
+    return output.done() if isinstance(output, Waiting) else output
 
 
 def _can_wait(named: dict[str, Any]) -> bool:
-    """Whether the shape of the answer is known and all is as usual."""
-    given, weight = named["input"], named["weight"]
-    batched = isinstance(given, Tensor) and type(given) is Tensor and given.ndim == weight.ndim
-    return batched and given.device.type == "cpu" and not isinstance(named.get("padding", 0), str)
+    """Whether the shape of the output follows from the arguments, of a plain batch on the CPU."""
+    value, weight = named["input"], named["weight"]
+    batched = isinstance(value, Tensor) and type(value) is Tensor and value.ndim == weight.ndim
+    return batched and value.device.type == "cpu" and not isinstance(named.get("padding", 0), str)
 
 
 def _convolved(call: Callable[..., Tensor], named: dict[str, Any]) -> Tensor:
-    """The convolution, by the fastest way there is."""
-    answer = direct(**named) if call is torch.conv3d else None
-    return call(**named) if answer is None else answer
+    """The convolution, by oneDNN where possible."""
+    output = direct(**named) if call is torch.conv3d else None
+    return call(**named) if output is None else output
 
 
 def _folded(parts: list[Any], eps: float) -> tuple[Tensor, Tensor]:
-    """The weights and bias that do a convolution and a BatchNorm at once; in double precision, so rounded once."""
+    """The weights and bias of a convolution followed by BatchNorm; in double precision, so that they are rounded once.
+
+    With s = γ / √(σ² + ε): s·(w∗x + b − μ) + β = (s·w)∗x + (b − μ)·s + β.
+    """
     weight, bias, mean, variance, gain, shift = parts
     scale = (variance.double() + eps).rsqrt() * (1.0 if gain is None else gain.double())
-    moved = (0.0 if bias is None else bias.double()) - mean.double()
-    moved = moved * scale + (0.0 if shift is None else shift.double())
-    return (weight.double() * scale.reshape(-1, *[1] * (weight.ndim - 1))).to(weight.dtype), moved.to(weight.dtype)
+    new_bias = (0.0 if bias is None else bias.double()) - mean.double()
+    new_bias = new_bias * scale + (0.0 if shift is None else shift.double())
+    new_weight = weight.double() * scale.reshape(-1, *[1] * (weight.ndim - 1))
+    return new_weight.to(weight.dtype), new_bias.to(weight.dtype)
 
 
-def _answered_shape(  # noqa: PLR0913, PLR0917 - torch's own parameters
+def _output_shape(  # noqa: PLR0913, PLR0917 - torch's own parameters
     input: Tensor,  # noqa: A002 - torch's name
     weight: Tensor,
-    bias: Tensor | None = None,  # noqa: ARG001 - does not matter here
-    stride: Any = 1,  # noqa: ANN401 - one number or one an axis
+    bias: Tensor | None = None,  # noqa: ARG001 - does not affect the shape
+    stride: Any = 1,  # noqa: ANN401 - one number or one per axis
     padding: Any = 0,  # noqa: ANN401
     dilation: Any = 1,  # noqa: ANN401
     groups: int = 1,  # noqa: ARG001
 ) -> tuple[int, ...]:
-    """The shape of a convolution's answer."""
+    """The shape of a convolution's output."""
     axes = weight.ndim - 2
-    every = [(each,) * axes if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]
-    steps = zip(*every, strict=True)
-    sides = zip(input.shape[2:], weight.shape[2:], steps, strict=True)
-    space = ((side + 2 * pad - apart * (kernel - 1) - 1) // step + 1 for side, kernel, (step, pad, apart) in sides)
+    settings = [(each,) * axes if isinstance(each, int) else tuple(each) for each in (stride, padding, dilation)]
+    sides = zip(input.shape[2:], weight.shape[2:], *settings, strict=True)
+    space = ((side + 2 * pad - gap * (kernel - 1) - 1) // step + 1 for side, kernel, step, pad, gap in sides)
     return (input.shape[0], weight.shape[0], *space)

@@ -1,10 +1,11 @@
-"""Scores of volumes that differ in a small box from one that was seen before: only what the box reaches is computed.
+"""Scores of volumes that differ from a reference volume in a small box: only what the box reaches is computed.
 
-A convolution's answer changes only near a change, so most of what the network said of the first volume still holds.
-The network is handed a stand-in for some changed volumes, which knows of each the box and its new values. Operations
-that look at neighbours only answer with another stand-in, whose boxes are a little larger; what they said of the first
-volume is computed when it is first asked for, and kept. Once most of the grid is reached, or by any other operation,
-all values are put together and the usual way is taken. The first scores are compared with those of a usual pass.
+The output of a convolution changes only near a change of its input, so most of what the network computed for the
+reference volume still holds. The network is given a stand-in for several changed volumes, which knows the box of each
+and its new values. Operations that read only neighbours return another stand-in, whose boxes are a little larger; their
+output for the reference volume is computed when it is first needed, and kept. Once the boxes cover most of the grid, or
+at any other operation, all values are put together and the network goes on as usual. The first scores are compared with
+those of a full pass.
 """
 
 from collections import deque
@@ -19,75 +20,75 @@ from torch.utils import _pytree as tree
 
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.methods.covering.boxes import Box, whole
+from heatcheck.methods.covering.boxes import Box, full_box
 from heatcheck.methods.speed.folding import KNOWN
 from heatcheck.methods.speed.operations import ACTIVATIONS, PARAMETERS, Call, out_of_place
 from heatcheck.methods.speed.windows import Window, window_of
 
-MOST = 0.6  # of a grid: where the changes have reached more, everything is computed
-CLOSE = 1e-4  # scores may differ by so much from those of a usual pass, as a share of their size
-AT_A_TIME = 8  # changed volumes that go through the network together
-WAYS = 16  # operations that may look at one answer
+MOST = 0.6  # share of the grid above which everything is computed: pieces would save nothing
+CLOSE = 1e-4  # relative difference from a full pass that counts as rounding
+AT_A_TIME = 8  # changed volumes that pass through the network together
 VOXELS = 2**24  # that they may have together
-SMALL = 2**16  # voxels of a volume; the parts of smaller ones are so small that threads wait for one another
+MOST_USERS = 16  # operations that may read one output; more mean that they are new ones at every pass
+SMALL = 2**16  # voxels of a volume up to which one thread is faster than several
 _ELEMENTWISE = ACTIVATIONS - {"prelu", "rrelu"} | {"batch_norm", "dropout", "dropout3d"}
-_LAID_OUT = torch.channels_last_3d  # on a CPU convolutions are faster so
-_EVERYTHING = (slice(None), slice(None))  # images and channels
+_LAYOUT = torch.channels_last_3d  # faster for convolutions on a CPU
+_ALL = (slice(None), slice(None))  # images and channels
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A box of a volume and what is in it now."""
+    """A box of a volume and the new values in it."""
 
     box: Box
     values: Images  # of one volume
 
 
 @dataclass(eq=False)
-class Before:
-    """What an operation said of the volume that changes start from, and what later ones said of that."""
+class Reference:
+    """The output of an operation for the reference volume, and the operations that read it."""
 
-    parent: "Before | None"
+    parent: "Reference | None"
     apply: Callable[[Tensor], Tensor]
-    window: Window | None = None  # where it looks at neighbours
-    constants: tuple[Any, ...] = ()  # keeps alive what the keys below name
+    window: Window | None = None  # of an operation that reads neighbours
+    constants: tuple[Any, ...] = ()  # keeps alive the tensors whose ids are in the keys of `users`
     kept: Tensor | None = None
-    after: dict[tuple[Any, ...], "Before"] = field(default_factory=dict)
+    users: dict[tuple[Any, ...], "Reference"] = field(default_factory=dict)
 
     def value(self, *, keep: bool = True) -> Tensor:
-        """The answer; what led to it is not kept unless it was asked for itself."""
+        """The output; intermediate outputs are kept only where they were asked for themselves."""
         if self.kept is not None:
             return self.kept
         if self.parent is None:
-            raise RuntimeError("the first volume is gone")
-        made = self.apply(self.parent.value(keep=False))
+            raise RuntimeError("the reference volume is gone")
+        output = self.apply(self.parent.value(keep=False))
         if keep:
-            self.kept = made.contiguous(memory_format=_LAID_OUT)
-        return made
+            self.kept = output.contiguous(memory_format=_LAYOUT)
+        return output
 
-    def move(self, latest: dict["Before", Tensor]) -> None:
-        """Keep the latest answers, and none that nobody told of the changes."""
+    def move(self, latest: dict["Reference", Tensor]) -> None:
+        """Make the latest volume the reference; outputs that were not updated are dropped, as they are out of date."""
         self.kept = latest.get(self)
-        for later in self.after.values():
-            later.move(latest)
+        for user in self.users.values():
+            user.move(latest)
 
 
 class Changed(Tensor):
-    """Some volumes of which only a box each is known to differ from before; it has their shape, but no memory."""
+    """A stand-in for volumes that each differ from the reference in a box; it has their shape, but no memory."""
 
     local: "Local"
-    before: Before
+    reference: Reference
     changes: tuple[Change, ...]
 
     @classmethod
-    def of(cls, local: "Local", before: Before, changes: Sequence[Change], grid: tuple[int, ...]) -> "Changed":
-        """A stand-in for the volumes."""
-        one = changes[0].values
-        made: Changed = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
-            cls, (len(changes), one.shape[1], *grid), dtype=one.dtype, device=one.device
+    def of(cls, local: "Local", reference: Reference, changes: Sequence[Change], grid: tuple[int, ...]) -> "Changed":
+        """A stand-in for as many volumes as there are changes."""
+        first = changes[0].values
+        stand_in: Changed = Tensor._make_wrapper_subclass(  # noqa: SLF001 - torch's way to do this
+            cls, (len(changes), first.shape[1], *grid), dtype=first.dtype, device=first.device
         )
-        made.local, made.before, made.changes = local, before, tuple(changes)
-        return made
+        stand_in.local, stand_in.reference, stand_in.changes = local, reference, tuple(changes)
+        return stand_in
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -95,35 +96,35 @@ class Changed(Tensor):
         return tuple(self.shape[2:])
 
     def together(self) -> Tensor:
-        """All the values, in memory of their own."""
-        return torch.cat(list(self.parts([whole(self.space)] * len(self.changes))))
+        """The complete volumes."""
+        return torch.cat(list(self.parts([full_box(self.space)] * len(self.changes))))
 
     def parts(self, wanted: Sequence[Box]) -> Iterator[Tensor]:
-        """A part of each volume as it is now, not to be written into."""
+        """A part of each changed volume, not to be written into."""
         if not self.local.in_turn:
             yield from map(self._part, self.changes, wanted)
             return
-        latest = self.before.value().clone()
-        for change, box in zip(self.changes, wanted, strict=True):
-            latest[(*_EVERYTHING, *change.box.place)] = change.values
-            yield latest[(*_EVERYTHING, *box.place)].clone()
-        self.local.latest[self.before] = latest
+        latest = self.reference.value().clone()
+        for change, box in zip(self.changes, wanted, strict=True):  # each change is made on top of those before it
+            latest[(*_ALL, *change.box.index)] = change.values
+            yield latest[(*_ALL, *box.index)].clone()
+        self.local.latest[self.reference] = latest
 
     def _part(self, change: Change, wanted: Box) -> Tensor:
-        if change.box.holds(wanted):
-            return change.values[(*_EVERYTHING, *wanted.seen_from(change.box).place)]
-        cut = self.before.value()[(*_EVERYTHING, *wanted.place)].clone()
-        common = change.box.common(wanted)
-        if common is not None:
-            new = change.values[(*_EVERYTHING, *common.seen_from(change.box).place)]
-            cut[(*_EVERYTHING, *common.seen_from(wanted).place)] = new
-        return cut
+        if change.box.contains(wanted):
+            return change.values[(*_ALL, *wanted.relative_to(change.box).index)]
+        part = self.reference.value()[(*_ALL, *wanted.index)].clone()
+        shared = change.box.intersection(wanted)
+        if shared is not None:
+            new = change.values[(*_ALL, *shared.relative_to(change.box).index)]
+            part[(*_ALL, *shared.relative_to(wanted).index)] = new
+        return part
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - whatever the operation returns
-        """The operation where something changed, or on all values where it looks further than at neighbours."""
+        """The operation on what changed, or on all values where it reads more than neighbours."""
         if func in KNOWN:
             with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's way to do this
                 return func(*args, **(kwargs or {}))
@@ -133,28 +134,28 @@ class Changed(Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - as above
-        """Refused: a usual pass is made instead."""
+        """Refused: a full pass is made instead."""
         raise RuntimeError(f"{func} cannot be followed")
 
 
 @dataclass
 class Local:
-    """The scores of volumes near one that was seen before, or each near the one before it (`in_turn`)."""
+    """Scores of volumes that each differ from one reference volume, or (`in_turn`) from the volume before."""
 
     logits: Callable[[Images], Logits]
-    first: Before
+    volume: Reference
     in_turn: bool
-    new: int = 0  # operations that looked at neighbours only
-    latest: dict[Before, Tensor] = field(default_factory=dict)
+    followed: int = 0  # operations that read only neighbours
+    latest: dict[Reference, Tensor] = field(default_factory=dict)  # outputs for the last of the changed volumes
 
     def __call__(self, changes: Sequence[Change]) -> Logits:
-        """The scores of the changed volumes; in turn, those after them start from the last."""
-        now = Changed.of(self, self.first, changes, tuple(self.first.value().shape[2:]))
-        scores = self.logits(now)
+        """The scores of the changed volumes; in turn, the last of them becomes the reference."""
+        changed = Changed.of(self, self.volume, changes, tuple(self.volume.value().shape[2:]))
+        scores = self.logits(changed)
         if self.in_turn:
-            if self.first not in self.latest:  # nobody looked at neighbours in the volume itself
-                deque(now.parts([change.box for change in changes]), maxlen=0)
-            self.first.move(self.latest)
+            if self.volume not in self.latest:  # no operation has put the last volume itself together
+                deque(changed.parts([change.box for change in changes]), maxlen=0)
+            self.volume.move(self.latest)
             self.latest = {}
         return scores
 
@@ -162,27 +163,27 @@ class Local:
 def local_scores(
     logits: Callable[[Images], Logits], volume: Images, changes: Iterable[Change | None], before: Logits | None = None
 ) -> Logits | None:
-    """The scores of the volume with each change, given its own scores; without these, with one change after the other.
+    """The scores of the volume with each change alone, given its own scores `before`; without these, with all so far.
 
-    Where a change is None, nothing changes, and the scores are those before. The answer is None where the network
-    does not allow it: because its operations are others each time or look at everything, or because the first scores
-    are not those of a usual pass.
+    A change of None changes nothing and has the scores before it. The result is None where the network does not allow
+    this: its operations are new ones at every pass or read the whole volume, or the first scores are not those of a
+    full pass.
     """
     in_turn = before is None
-    local = Local(logits, Before(None, torch.clone, kept=volume.clone(memory_format=_LAID_OUT)), in_turn)
+    local = Local(logits, Reference(None, torch.clone, kept=volume.clone(memory_format=_LAYOUT)), in_turn)
     at_a_time = min(AT_A_TIME, max(1, VOXELS // volume[0, 0].numel()))
     scores, waiting = [logits(volume) if before is None else before], list[Change]()
-    places: list[int] = []  # of each volume's scores among all
+    rows: list[int] = []  # for each change, the row of its scores
 
     def flush() -> bool:
-        """Score what waits; False where that cannot be relied on."""
-        usual = logits(_carried_out(volume, waiting, in_turn=in_turn)) if len(scores) == 1 else None
+        """Score the waiting changes; False where the scores cannot be relied on."""
+        full = logits(_changed_volumes(volume, waiting, in_turn=in_turn)) if len(scores) == 1 else None
         scores.append(local(waiting))
         waiting.clear()
-        return usual is None or (local.new > 0 and _alike(scores[-1], usual))
+        return full is None or (local.followed > 0 and _alike(scores[-1], full))
 
-    def place_of(change: Change | None) -> int:
-        """Where the scores will be found."""
+    def row_of(change: Change | None) -> int:
+        """The row that the scores will have; row 0 is the volume without a change."""
         if change is not None:
             waiting.append(change)
         return sum(map(len, scores)) + len(waiting) - 1 if change is not None or in_turn else 0
@@ -190,19 +191,19 @@ def local_scores(
     try:
         with _one_thread() if volume[0, 0].numel() <= SMALL else nullcontext():
             for change in changes:
-                places.append(place_of(change))
+                rows.append(row_of(change))
                 if len(waiting) == at_a_time and not flush():
                     return None
             if waiting and not flush():
                 return None
     except (RuntimeError, ModelError):
-        return None  # a usual pass tells what is wrong, if anything is
-    return torch.cat(scores)[places]
+        return None  # a full pass reports what is wrong, if anything is
+    return torch.cat(scores)[rows]
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """A block in which torch works alone."""
+    """A block in which torch uses one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -211,92 +212,93 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _carried_out(volume: Images, changes: Sequence[Change], *, in_turn: bool) -> Images:
-    """The changed volumes."""
-    now, made = volume.clone(), []
+def _changed_volumes(volume: Images, changes: Sequence[Change], *, in_turn: bool) -> Images:
+    latest, volumes = volume.clone(), []
     for change in changes:
-        now = now if in_turn else volume.clone()
-        now[(*_EVERYTHING, *change.box.place)] = change.values
-        made.append(now.clone())
-    return torch.cat(made)
+        latest = latest if in_turn else volume.clone()
+        latest[(*_ALL, *change.box.index)] = change.values
+        volumes.append(latest.clone())
+    return torch.cat(volumes)
 
 
-def _alike(scores: Logits, usual: Logits) -> bool:
-    return bool(torch.allclose(scores, usual, rtol=CLOSE, atol=CLOSE * float(usual.abs().max())))
+def _alike(scores: Logits, full: Logits) -> bool:
+    return bool(torch.allclose(scores, full, rtol=CLOSE, atol=CLOSE * float(full.abs().max())))
 
 
-def _followed(asked: Call) -> Any:  # noqa: ANN401 - whatever the operation returns
-    """The answer to one call, as a stand-in where that can be."""
-    given: Any = asked.positional[0] if asked.positional else asked.named.get("input")
-    rest = tree.tree_leaves((asked.positional[1:], {k: v for k, v in asked.named.items() if k != "input"}))
-    answer: Any = None
-    if isinstance(given, Changed) and not any(isinstance(leaf, Changed) for leaf in rest):
-        before = _next(asked, given, rest)
-        if before is not None:
-            answer = _wider_boxes(before, before.window, given) if before.window else _same_boxes(before, given)
-    if asked.target is not None and not isinstance(answer, Changed):
-        raise RuntimeError(f"{asked.name!r} in place cannot be followed")  # a usual pass is made instead
-    if answer is None:
-        positional, named = tree.tree_map_only(Changed, Changed.together, (asked.positional, asked.named))
-        return asked.function(*positional, **named)
-    if asked.target is None:
-        return answer
-    given.before, given.changes = answer.before, answer.changes
-    return given
+def _followed(call: Call) -> Any:  # noqa: ANN401 - whatever the operation returns
+    """The output of one call, as a stand-in where that is possible."""
+    volumes: Any = call.positional[0] if call.positional else call.named.get("input")
+    rest = tree.tree_leaves((call.positional[1:], {k: v for k, v in call.named.items() if k != "input"}))
+    output: Any = None
+    if isinstance(volumes, Changed) and not any(isinstance(leaf, Changed) for leaf in rest):
+        reference = _reference_for(call, volumes, rest)
+        if reference is not None and reference.window:
+            output = _wider_boxes(reference, reference.window, volumes)
+        elif reference is not None:
+            output = _same_boxes(reference, volumes)
+    if call.target is not None and not isinstance(output, Changed):
+        raise RuntimeError(f"{call.name!r} in place cannot be followed")  # a full pass is made instead
+    if output is None:
+        positional, named = tree.tree_map_only(Changed, Changed.together, (call.positional, call.named))
+        return call.function(*positional, **named)
+    if call.target is None:
+        return output
+    volumes.reference, volumes.changes = output.reference, output.changes
+    return volumes
 
 
-def _looks_further(asked: Call, rest: list[Any]) -> bool:
-    """Whether the operation is not the same at every place: it learns, draws, or has a bound for each place."""
-    if asked.name == "batch_norm":
-        named = _named(asked)
+def _varies_with_position(call: Call, rest: list[Any]) -> bool:
+    """Whether the operation is not the same at every position: it learns, draws, or has a tensor as a bound."""
+    if call.name == "batch_norm":
+        named = _named(call)
         return bool(named.get("training")) or named.get("running_mean") is None
-    if "dropout" in asked.name:
-        return bool(asked.named.get("training", (*asked.positional, True, True)[2]))
+    if "dropout" in call.name:
+        return bool(call.named.get("training", (*call.positional, True, True)[2]))
     return any(isinstance(leaf, Tensor) for leaf in rest)
 
 
-def _same_boxes(before: Before, given: Changed) -> Changed:
-    changes = [Change(change.box, before.apply(change.values)) for change in given.changes]
-    return Changed.of(given.local, before, changes, given.space)
+def _same_boxes(reference: Reference, volumes: Changed) -> Changed:
+    changes = [Change(change.box, reference.apply(change.values)) for change in volumes.changes]
+    return Changed.of(volumes.local, reference, changes, volumes.space)
 
 
-def _wider_boxes(before: Before, window: Window, given: Changed) -> Tensor:
-    """A convolution or pool of what the changes reach; of everything where that is nearly all."""
-    grid = window.answered(given.space)
-    boxes = [window.reached(change.box, grid) for change in given.changes]
+def _wider_boxes(reference: Reference, window: Window, volumes: Changed) -> Tensor:
+    """A convolution or pooling of what the changes reach; of everything where that is nearly all."""
+    grid = window.output_grid(volumes.space)
+    boxes = [window.reached(change.box, grid) for change in volumes.changes]
     if sum(box.share(grid) for box in boxes) > MOST * len(boxes):
-        return before.apply(given.together())
-    needed = [window.needed(box, given.space) for box in boxes]
-    cuts = given.parts([cut.inside for cut in needed])
-    values = [window.at(part, cut) for part, cut in zip(cuts, needed, strict=True)]
-    return Changed.of(given.local, before, list(map(Change, boxes, values)), grid)
+        return reference.apply(volumes.together())
+    needed = [window.needed(box, volumes.space) for box in boxes]
+    parts = volumes.parts([each.inside for each in needed])
+    values = [window.on_part(part, each) for part, each in zip(parts, needed, strict=True)]
+    return Changed.of(volumes.local, reference, list(map(Change, boxes, values)), grid)
 
 
-def _named(asked: Call) -> dict[str, Any]:
+def _named(call: Call) -> dict[str, Any]:
     """The call's arguments by name."""
-    return dict(zip(PARAMETERS[asked.name], asked.positional, strict=False)) | asked.named
+    return dict(zip(PARAMETERS[call.name], call.positional, strict=False)) | call.named
 
 
-def _next(asked: Call, given: Changed, rest: list[Any]) -> Before | None:
-    """What the same operation said of the volume before; None where it looks at more than neighbours."""
-    key = (asked.name, *(id(leaf) if isinstance(leaf, Tensor) else leaf for leaf in rest))
-    found = given.before.after.get(key)
-    if found is not None:
-        return found
-    window = window_of(asked.name, _named(asked)) if asked.name in PARAMETERS else None
-    if window is None and (asked.name not in _ELEMENTWISE or _looks_further(asked, rest)):
+def _reference_for(call: Call, volumes: Changed, rest: list[Any]) -> Reference | None:
+    """The output of the same operation for the reference volume; None where it reads more than neighbours."""
+    key = (call.name, *(id(leaf) if isinstance(leaf, Tensor) else leaf for leaf in rest))
+    known = volumes.reference.users.get(key)
+    if known is not None:
+        return known
+    window = window_of(call.name, _named(call)) if call.name in PARAMETERS else None
+    if window is None and (call.name not in _ELEMENTWISE or _varies_with_position(call, rest)):
         return None
 
-    def everywhere(value: Tensor) -> Tensor:
-        if asked.positional:
-            made: Tensor = asked.function(value, *asked.positional[1:], **asked.named)
+    def on_grid(value: Tensor) -> Tensor:
+        if call.positional:
+            output: Tensor = call.function(value, *call.positional[1:], **call.named)
         else:
-            made = asked.function(**asked.named | {"input": value})
-        return made
+            output = call.function(**call.named | {"input": value})
+        return output
 
-    if len(given.before.after) == WAYS:
-        raise RuntimeError("the network's operations are others each time")  # a usual pass is made instead
-    given.local.new += 1
-    made = Before(given.before, window.whole if window else everywhere, window, tuple(rest))
-    given.before.after[key] = made
-    return made
+    if len(volumes.reference.users) == MOST_USERS:
+        raise RuntimeError("the network's operations are new ones at every pass")  # a full pass is made instead
+    volumes.local.followed += 1
+    reference = Reference(volumes.reference, window.on_grid if window else on_grid, window, tuple(rest))
+    volumes.reference.users[key] = reference
+    return reference

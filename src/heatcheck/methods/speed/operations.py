@@ -1,4 +1,4 @@
-"""What torch's operations are called, and what kind each of them is."""
+"""The names of torch's operations, the kind of each, and how to take some of them apart."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-ROUTING = _names(  # they only move values, drop them or repeat them
+ROUTING = _names(  # only move, drop or repeat values
     "reshape view view_as reshape_as permute transpose t T mT swapaxes swapdims movedim moveaxis flatten unflatten "
     "ravel squeeze unsqueeze contiguous clone alias expand expand_as repeat tile repeat_interleave roll flip chunk "
     "split split_with_sizes tensor_split unbind narrow select index_select getitem setitem cat stack hstack vstack pad "
@@ -35,7 +35,9 @@ ACTIVATIONS = _names(
     "sigmoid logsigmoid tanh threshold clamp clamp_min clamp_max"
 )
 ELEMENTWISE = _names("exp log log1p sqrt rsqrt square pow reciprocal abs sin cos erf")
-SIMPLE = CONVOLUTIONS | AVERAGES | _names("linear batch_norm cat add flatten reshape view")  # the dear and the frequent
+SIMPLE = (
+    CONVOLUTIONS | AVERAGES | _names("linear batch_norm cat add flatten reshape view")
+)  # the expensive and the frequent ones
 OTHER_NAMES = {
     "multiply": "mul",
     "true_divide": "div",
@@ -63,18 +65,18 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "max_pool2d": ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode"),
     "max_pool3d": ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode"),
 }
-_INPLACE_AT = {
+_INPLACE_POSITION = {
     **dict.fromkeys(_names("relu relu6 silu mish selu hardswish hardsigmoid"), 1),
     **dict.fromkeys(_names("leaky_relu elu celu"), 2),
     **dict.fromkeys(_names("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout"), 3),
     **dict.fromkeys(_names("hardtanh threshold"), 3),
     "rrelu": 4,
-}  # where the flag stands among the positional arguments
+}  # the position of the flag among the arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a torch function that writes nowhere, and the tensor that the network wanted written, if any."""
+    """A call of a torch function without side effects, and the tensor that the network asked to overwrite, if any."""
 
     name: str
     function: Callable[..., Any]
@@ -84,7 +86,7 @@ class Call:
 
 
 def out_of_place(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """The call with one name for all its spellings, as its twin that writes nowhere."""
+    """The call with one name for all its spellings, as the version that writes nothing in place."""
     name = func.__name__
     if name == "__get__":  # an attribute, such as x.T
         call = Call(func.__self__.__name__, func, args, kwargs)  # type: ignore[attr-defined]
@@ -94,7 +96,7 @@ def out_of_place(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         call = Call(name[3:-2], getattr(Tensor, f"__{name[3:]}"), args, kwargs, args[0])
     elif name.startswith("__"):
         call = Call(name.strip("_"), func, args, kwargs)
-    elif name in ("requires_grad_", "retain_grad"):  # nothing that a followed value needs
+    elif name in ("requires_grad_", "retain_grad"):  # of no use to a stand-in
         call = Call(name, _unchanged, args[:1], {})
     elif name.endswith("_"):
         plain = getattr(Tensor, name[:-1], None) or getattr(functional, name[:-1], None)
@@ -107,12 +109,12 @@ def out_of_place(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def _without_flag(name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """A function that may have been asked to work in place."""
-    place = _INPLACE_AT.get(name, len(args))
-    asked = bool(args[place]) if place < len(args) else bool(kwargs.get("inplace", False))
-    if not asked:
+    """The call without its `inplace` flag, if it has one."""
+    position = _INPLACE_POSITION.get(name, len(args))
+    inplace = bool(args[position]) if position < len(args) else bool(kwargs.get("inplace", False))
+    if not inplace:
         return Call(name, func, args, kwargs)
-    positional = tuple(False if at == place else value for at, value in enumerate(args))
+    positional = tuple(False if index == position else value for index, value in enumerate(args))
     named = {key: value for key, value in kwargs.items() if key != "inplace"}
     return Call(name, func, positional, named, args[0] if args else kwargs["input"])
 
@@ -121,9 +123,9 @@ def _unchanged(value: Tensor) -> Tensor:
     return value
 
 
-def _with_item(whole: Tensor, where: Any, part: Any) -> Tensor:  # noqa: ANN401 - any index
-    changed = whole.clone()
-    changed[where] = part
+def _with_item(value: Tensor, index: Any, part: Any) -> Tensor:  # noqa: ANN401 - any index
+    changed = value.clone()
+    changed[index] = part
     return changed
 
 
@@ -211,13 +213,13 @@ def multi_head_attention(  # noqa: PLR0913, PLR0917 - torch's own parameters
     *rest: Any,  # noqa: ANN401
     **more: Any,  # noqa: ANN401
 ) -> tuple[Tensor, Tensor | None]:
-    """The multi-head attention of torch in simpler operations; sequence first, as it calls it."""
+    """Torch's multi-head attention in simpler operations; as there, the sequence is the first axis."""
     names = ("bias_k", "bias_v", "add_zero_attn", "dropout_p", "out_proj_weight", "out_proj_bias", "training",
              "key_padding_mask", "need_weights", "attn_mask", "use_separate_proj_weight", "q_proj_weight",
              "k_proj_weight", "v_proj_weight", "static_k", "static_v", "average_attn_weights", "is_causal")  # fmt: skip
     named = dict(zip(names, rest, strict=False)) | more
-    odd = ("bias_k", "bias_v", "key_padding_mask", "static_k", "static_v")
-    if any(named.get(name) is not None for name in odd) or named.get("add_zero_attn") or query.ndim != 3:
+    unsupported = ("bias_k", "bias_v", "key_padding_mask", "static_k", "static_v")
+    if any(named.get(name) is not None for name in unsupported) or named.get("add_zero_attn") or query.ndim != 3:
         raise _unknown("multi-head attention with extra keys or padding")
     if named.get("use_separate_proj_weight"):
         weights = [named[f"{name}_proj_weight"] for name in "qkv"]
@@ -233,14 +235,14 @@ def multi_head_attention(  # noqa: PLR0913, PLR0917 - torch's own parameters
     if mask is not None and mask.ndim == 4:
         mask = mask.reshape(batch * num_heads, *mask.shape[2:])
     if mask is not None and mask.dtype == torch.bool:
-        mask = ~mask  # here True shuts out, there it lets in
+        mask = ~mask  # True excludes a position here, and includes it in `_attention_weights`
     weights_of_heads = _attention_weights(heads[0], heads[1], mask, None)
     joined = weights_of_heads.matmul(heads[2]).transpose(0, 1).reshape(length, batch, width)
-    answer = functional.linear(joined, named["out_proj_weight"], named.get("out_proj_bias"))
+    output = functional.linear(joined, named["out_proj_weight"], named.get("out_proj_bias"))
     if not named.get("need_weights", True):
-        return answer, None
-    seen = weights_of_heads.reshape(batch, num_heads, *weights_of_heads.shape[1:])
-    return answer, seen.mean(1) if named.get("average_attn_weights", True) else seen
+        return output, None
+    per_head = weights_of_heads.reshape(batch, num_heads, *weights_of_heads.shape[1:])
+    return output, per_head.mean(1) if named.get("average_attn_weights", True) else per_head
 
 
 def _unknown(what: str) -> ModelError:

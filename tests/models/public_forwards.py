@@ -151,7 +151,7 @@ def _window_bias(table, grid, window, *, shifted):
     for position, side in ((rows, grid[0]), (columns, grid[1])):
         shift = window // 2 if shifted and side > window else 0
         moved = (position - shift) % side
-        axes.append((moved, moved // window, position < shift))  # what wrapped around keeps to itself
+        axes.append((moved, moved // window, position < shift))  # tokens that wrapped around attend only to one another
     together = torch.ones(len(rows), len(rows), dtype=torch.bool)
     for _, windows, wrapped in axes:
         together &= (windows[:, None] == windows[None]) & (wrapped[:, None] == wrapped[None])

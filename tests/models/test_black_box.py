@@ -1,4 +1,4 @@
-"""A model of which only the predictions can be had."""
+"""A model of which only predictions are available."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_a_certain_probability_has_a_finite_logit():
 def test_answers_that_do_not_fit_are_refused():
     with pytest.raises(ModelError, match=r"2 scores for each of 3 images, got an array of shape \(3,\)"):
         box(lambda images: torch.zeros(len(images))).logits(torch.ones(3, 1, 8, 8))
-    with pytest.raises(ModelError, match="no probabilities"):
+    with pytest.raises(ModelError, match="not probabilities"):
         box(lambda images: torch.full((len(images), 2), 3.0), returns="probabilities").logits(torch.ones(3, 1, 8, 8))
 
 

@@ -33,7 +33,7 @@ def test_each_channel_has_its_own_mean_and_deviation():
         np.testing.assert_allclose(pixels[channel], (image[channel] - mean) / std, rtol=1e-5, atol=1e-6)
 
 
-def test_grey_image_is_repeated_for_a_model_of_colours():
+def test_grey_image_is_repeated_for_a_model_of_colour_images():
     image = random_image(1, 6, 8)
     pixels = classifier(channels=3, mean=(0.0, 0.5, 1.0)).prepare([image])[0]
     np.testing.assert_allclose(pixels, image - np.array([0, 0.5, 1])[:, None, None], rtol=1e-5, atol=1e-6)
@@ -104,7 +104,7 @@ def test_sigmoid_and_softmax_turn_logits_into_probabilities():
     np.testing.assert_allclose(shared, powers / powers.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_logits_are_what_the_network_says():
+def test_logits_are_the_networks_outputs():
     network = nn.Sequential(nn.Flatten(), nn.Linear(48, 2))
     net = classifier(network)
     images = net.prepare([random_image(1, 6, 8)])
@@ -172,8 +172,8 @@ def test_constant_channel_cannot_be_scaled_by_itself_and_is_named(value):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_pixels_that_are_no_numbers_are_an_error_of_that_case(value):
+def test_pixels_that_are_not_numbers_are_an_error_of_that_case(value):
     image = head(1, 12, 16)
     image[0, 6, 8] = value
-    with pytest.raises(CaseError, match="no numbers"):
+    with pytest.raises(CaseError, match="not numbers"):
         classifier(size=(12, 16), scaling="nonzero").prepare([image])

@@ -31,7 +31,7 @@ def test_least_contract_is_grey_sigmoid_and_stretched():
     ("changes", "sentence"),
     [
         ({"outputs": []}, "outputs: "),
-        ({"outputs": ["a", "a"]}, "contract: two outputs have the same name"),
+        ({"outputs": ["a", "a"]}, "contract: outputs must have different names"),
         ({"outputs": "a"}, "outputs: "),
         ({"size": [32]}, "size: "),
         ({"size": [32, 32, 32, 32]}, "size: "),

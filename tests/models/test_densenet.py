@@ -4,39 +4,39 @@ import pytest
 import torch
 
 from heatcheck.models import MODELS
-from heatcheck.models.densenet import DenseNet, Measures
+from heatcheck.models.densenet import DenseNet, DenseNetDimensions
 from heatcheck.models.registry import NetworkShape
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
+    warnings.simplefilter("ignore", FutureWarning)  # MONAI warns about its deprecations on import
     from monai.networks.nets.densenet import DenseNet as MonaiDenseNet
 
 SIZES = {2: (37, 50), 3: (33, 40, 35)}
 MEASURES = {
-    "compact": Measures((4, 6, 10), features=24, growth=16, widening=3),
-    "one block": Measures((2,), features=8, growth=4, widening=2),
-    "usual widths": Measures((2, 1)),
+    "compact": DenseNetDimensions((4, 6, 10), features=24, growth=16, widening=3),
+    "one block": DenseNetDimensions((2,), features=8, growth=4, widening=2),
+    "usual widths": DenseNetDimensions((2, 1)),
 }
 
 
-def twins(spatial, measures):
+def twins(spatial, dimensions):
     """Our network and MONAI's, each built after the same seed."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        ours = DenseNet(NetworkShape(2, 3, SIZES[spatial]), measures)
+        ours = DenseNet(NetworkShape(2, 3, SIZES[spatial]), dimensions)
         after_ours = torch.rand(1)
         torch.manual_seed(5)
         theirs = MonaiDenseNet(
-            spatial, 2, 3, measures.features, measures.growth, measures.blocks, bn_size=measures.widening
+            spatial, 2, 3, dimensions.features, dimensions.growth, dimensions.blocks, bn_size=dimensions.widening
         )
         assert torch.equal(torch.rand(1), after_ours)  # later draws are the same as well
     return ours, theirs
 
 
 @pytest.mark.parametrize("spatial", SIZES)
-@pytest.mark.parametrize("measures", MEASURES.values(), ids=MEASURES)
-def test_names_and_first_weights_are_monais(spatial, measures):
-    ours, theirs = (network.state_dict() for network in twins(spatial, measures))
+@pytest.mark.parametrize("dimensions", MEASURES.values(), ids=MEASURES)
+def test_names_and_first_weights_are_monais(spatial, dimensions):
+    ours, theirs = (network.state_dict() for network in twins(spatial, dimensions))
     assert list(ours) == list(theirs)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 

@@ -103,7 +103,7 @@ def not_there(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (truncated, "is no description of an ensemble"),
+        (truncated, "does not describe an ensemble"),
         (without_a_checkpoint, "checkpoint c.safetensors is missing"),
         (exchanged, "checkpoint c.safetensors is not the one it was chosen with"),
         (of_other_images, "checkpoint c.safetensors was trained with other images or findings"),

@@ -31,7 +31,7 @@ def network(channels=1, outputs=2, seed=1):
 
 @pytest.fixture(autouse=True)
 def small_model(monkeypatch):
-    """A registered network that is built in no time."""
+    """A registered network that is built fast."""
     facts = ModelFacts(
         "small", lambda shape: network(shape.channels, shape.outputs), "For the tests", "None", (6, 8), 1, smallest=3
     )
@@ -334,7 +334,7 @@ def own_refusal(folder, module, function, **options):
 
 def test_own_code_is_not_run_without_trust(tmp_path, factory):
     sentence = own_refusal(tmp_path, factory, "make", trust_code=False)
-    assert "runs code of yours; add --trust-code to the command if you trust it" in sentence
+    assert "runs your own code; add --trust-code to the command if you trust it" in sentence
     assert not (tmp_path / "imported").exists()
 
 
@@ -360,7 +360,7 @@ def test_own_network_takes_weights_from_a_file(tmp_path, factory):
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        ("broken", "RuntimeError: no weights for you; see the whole trace with --debug"),
+        ("broken", "RuntimeError: no weights for you; see the full trace with --debug"),
         ("absent", "AttributeError: "),
         ("text", "the factory returned str, not a torch.nn.Module, nor a function that predicts"),
         ("three", "gives (1, 3), its contract names 2 outputs (1, 2); correct `outputs`"),
@@ -384,7 +384,7 @@ def test_own_module_that_does_not_exist_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["python:", "python:module", "python::make", "python:module:"])
 def test_own_code_named_incompletely_is_refused(tmp_path, name):
-    assert "should read python:package.module:factory" in refusal(tmp_path, None, name=name, trust_code=True)
+    assert "must have the form python:package.module:factory" in refusal(tmp_path, None, name=name, trust_code=True)
 
 
 def test_own_network_without_a_contract_is_refused(tmp_path, factory):
@@ -411,7 +411,7 @@ def test_a_model_comes_with_weights_that_are_shipped_named_or_of_the_users_code(
     assert ModelSettings(**settings).has_weights == expected
 
 
-def test_a_size_that_nobody_names_is_the_usual_one_and_any_is_checked():
+def test_the_size_is_the_usual_one_by_default_and_is_always_checked():
     assert MODELS["small"].checked_size(()) == MODELS["small"].checked_size(None) == (6, 8)
     assert MODELS["small"].checked_size((3, 4)) == (3, 4)
     with pytest.raises(ModelError, match="at least 3 px"):

@@ -1,4 +1,4 @@
-"""A function in the place of a network."""
+"""A function in place of a network."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ def sums(images):
     return np.stack([images.sum((1, 2, 3)), images.max((1, 2, 3))], 1)  # doubles
 
 
-def test_arrays_go_in_and_tensors_of_the_images_kind_come_out():
+def test_arrays_go_in_and_tensors_of_the_images_type_come_out():
     answers = Predicting(sums)(torch.ones(3, 2, 4, 5, requires_grad=True))
     assert answers.dtype == torch.float32
     assert answers.tolist() == [[40, 1]] * 3

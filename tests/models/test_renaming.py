@@ -264,7 +264,7 @@ def test_own_positions_are_interpolated_too_unless_their_grid_is_unknown():
     module = network("vit_compact", size=(96, 96))
     fit = fitted(network("vit_compact").state_dict(), module, translate, "vit_compact")
     assert fit["patch_embedding.position_embeddings"].shape == (1, 144, 96)
-    with pytest.raises(ModelError, match="hold 128 positions of patches, which is no square; set `size`"):
+    with pytest.raises(ModelError, match="hold 128 positions of patches, which is not a square number; set `size`"):
         fitted(network("vit_compact", size=(64, 128)).state_dict(), module, translate, "vit_compact")
 
 

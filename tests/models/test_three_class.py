@@ -1,4 +1,4 @@
-"""A head with three classes a finding: negative, positive, uncertain."""
+"""A head with three classes per finding: negative, positive, uncertain."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_methods_explain_the_positive_logit(three, images, name):
     maps, expected = (method(explained(one), images, targets, seeds).values for one in (three, plain))
     assert expected.abs().max() > 0
     torch.testing.assert_close(maps, expected)
-    other = method(three, images, targets, seeds).values  # the log-odds also hold what speaks against the negative
+    other = method(three, images, targets, seeds).values  # the log-odds also contain the evidence against the negative
     assert not torch.allclose(other, expected)
 
 
@@ -65,7 +65,7 @@ def test_binary_head_is_explained_as_it_is(images):
 
 
 def test_positive_logits_alone_have_no_probability(three):
-    with pytest.raises(TypeError, match="ask the classifier densenet_compact itself"):
+    with pytest.raises(TypeError, match="positive logits of densenet_compact give no probabilities"):
         explained(three).probabilities(torch.zeros(1, 2))
 
 
@@ -76,6 +76,6 @@ def test_saved_checkpoint_knows_its_head(three, images, tmp_path):
     assert torch.equal(loaded.logits(images), three.logits(images))
 
 
-def test_softmax_over_findings_does_not_go_with_three_classes():
-    with pytest.raises(ModelError, match="activation is sigmoid"):
+def test_softmax_over_findings_is_refused_with_three_classes():
+    with pytest.raises(ModelError, match="set activation to sigmoid"):
         checked_contract({"outputs": ["a"], "size": [8, 8], "head": "three_class", "activation": "softmax"}, "x")

@@ -44,7 +44,7 @@ def test_trained_and_untrained_network_are_the_same_architecture():
     assert not MODELS["vit_compact"].weights
 
 
-def test_the_trained_one_is_small_and_tells_the_phantoms_findings():
+def test_the_trained_one_is_small_and_recognises_the_phantoms_findings():
     classifier = load_classifier(ModelSettings(name="phantom_chest_vit"))
     assert sum(weight.numel() * weight.element_size() for weight in classifier.module.parameters()) < 5e6
     films = open_source({"name": "phantom_chest", "patients": 40, "first": 4000000, "size": 160}, Path(), "test")

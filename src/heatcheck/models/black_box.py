@@ -1,4 +1,4 @@
-"""A model of which only the predictions can be had: a function, a service, a network in another framework."""
+"""A model of which only predictions are available: a function, a service, a network in another framework."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from heatcheck.core.tensors import Images, Logits
 from heatcheck.models.classifier import activated, placed, prepared
 from heatcheck.models.contract import Preprocessing
 
-SMALLEST = 1e-6  # probabilities nearer to 0 or 1 than this would have logits without end
+SMALLEST = 1e-6  # probabilities are kept this far from 0 and 1, where logits are infinite
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BlackBox:
 
     @property
     def module(self) -> nn.Module:
-        """There is none to be seen."""
+        """Refused: only predictions are available."""
         raise ModelError(
             f"{self.name} is known by its predictions only, and this method looks inside the network; "
             "use one that needs predictions only (see `heatcheck list methods`)"
@@ -59,9 +59,11 @@ class BlackBox:
         if self.returns == "logits":
             return scores
         if scores.min() < 0 or scores.max() > 1:
-            raise ModelError(f"{self.name} gives scores outside 0 to 1, which are no probabilities; say `logits`")
-        kept = scores.clamp(SMALLEST, 1 - SMALLEST)
-        return kept.logit() if self.preprocessing.activation == "sigmoid" else kept.log()
+            raise ModelError(
+                f"{self.name} gives scores outside 0 to 1, which are not probabilities; set `returns` to `logits`"
+            )
+        clamped = scores.clamp(SMALLEST, 1 - SMALLEST)
+        return clamped.logit() if self.preprocessing.activation == "sigmoid" else clamped.log()
 
     def probabilities(self, logits: Logits) -> Logits:
         """The probabilities that belong to the logits, as the contract says."""

@@ -1,4 +1,4 @@
-"""A network and its preprocessing, ready to be explained."""
+"""A network with its preprocessing, as a classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class NetworkClassifier:
         return torch.stack([prepared(image, self.preprocessing) for image in images]).to(self.device)
 
     def logits(self, images: Images) -> Logits:
-        """One logit per image and output; of a head with three classes, the log-odds of positive against negative."""
+        """One logit per image and output; for a three-class head, the log-odds of positive against negative."""
         return log_odds(self.module(images), self.preprocessing)
 
     def probabilities(self, logits: Logits) -> Logits:
@@ -54,58 +54,60 @@ class NetworkClassifier:
 
 @dataclass(frozen=True)
 class PositiveLogits:
-    """A classifier with three classes a finding as methods see it: by its positive logits."""
+    """A classifier with three classes per finding, as methods explain it: by its positive logits."""
 
-    whole: NetworkClassifier
+    classifier: NetworkClassifier
 
     @property
     def name(self) -> str:
-        """The name of the classifier."""
-        return self.whole.name
+        """That of the classifier."""
+        return self.classifier.name
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The findings, in the order of the logits."""
-        return self.whole.outputs
+        return self.classifier.outputs
 
     @property
     def module(self) -> nn.Module:
-        """The whole network: its layers keep their names."""
-        return self.whole.module
+        """The complete network, so that its layers keep their names."""
+        return self.classifier.module
 
     def placement(self, image: Image) -> Placement:
         """Where the image lies on the model's grid."""
-        return self.whole.placement(image)
+        return self.classifier.placement(image)
 
     def prepare(self, images: Sequence[Image]) -> Images:
         """The images on the model's grid, normalised, on the model's device."""
-        return self.whole.prepare(images)
+        return self.classifier.prepare(images)
 
     def logits(self, images: Images) -> Logits:
         """The positive logit of each image and output."""
         answers: Tensor = self.module(images)
         return answers[:, 1::3]
 
-    def probabilities(self, logits: Logits) -> Logits:  # noqa: ARG002 - of no use alone
+    def probabilities(self, logits: Logits) -> Logits:  # noqa: ARG002 - never computed
         """Refused: the positive logit alone does not say how probable the finding is."""
-        raise TypeError(f"ask the classifier {self.name} itself for probabilities, not what its methods explain")
+        raise TypeError(
+            f"positive logits of {self.name} give no probabilities; use the classifier they were taken from"
+        )
 
 
 def explained(classifier: Classifier) -> Classifier:
-    """The classifier with the logits that maps explain: its own, or the positive ones of a head with three classes."""
+    """The classifier with the logits that maps explain: its own, or the positive ones of a three-class head."""
     if isinstance(classifier, NetworkClassifier) and classifier.preprocessing.head == "three_class":
         return PositiveLogits(classifier)
     return classifier
 
 
-def log_odds(answers: Float[Tensor, "batch answer"], wanted: Preprocessing) -> Logits:
-    """One logit a finding from what the network answers; their sigmoid is the softmax over negative and positive."""
-    return answers[:, 1::3] - answers[:, 0::3] if wanted.head == "three_class" else answers
+def log_odds(answers: Float[Tensor, "batch answer"], contract: Preprocessing) -> Logits:
+    """One logit per finding from the network's answers; its sigmoid is the softmax over negative and positive."""
+    return answers[:, 1::3] - answers[:, 0::3] if contract.head == "three_class" else answers
 
 
-def placed(image: Image, wanted: Preprocessing) -> Placement:
+def placed(image: Image, contract: Preprocessing) -> Placement:
     """Where the image lies on the grid that the contract asks for."""
-    return place(tuple(image.shape[1:]), wanted.size, wanted.fit)
+    return place(tuple(image.shape[1:]), contract.size, contract.fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,53 +118,53 @@ class Statistics:
     std: tuple[float, ...]
 
 
-def statistics_of(image: Image, wanted: Preprocessing) -> Statistics | None:
-    """What the image is scaled by where the contract asks for its own; None where all images are scaled alike.
+def statistics_of(image: Image, contract: Preprocessing) -> Statistics | None:
+    """The statistics that the image is scaled by; None where the contract scales all images alike.
 
-    Copies of an image in which something is covered are prepared with those of the intact image.
+    Copies of an image with covered parts are prepared with the statistics of the intact image.
     """
-    if wanted.scaling == "fixed":
+    if contract.scaling == "fixed":
         return None
     if not np.isfinite(image).all():
-        raise CaseError("image has pixels that are no numbers (NaN or infinite); mend the file", stage="prepare")
+        raise CaseError("image has pixels that are not numbers (NaN or infinite); repair the file", stage="prepare")
     mean, std = [], []
-    for number, channel in enumerate(image):
-        seen = channel[channel != 0].astype(np.float64)
-        if not seen.size or seen.min() == seen.max():
-            raise ConstantChannelError(number, f"channel {number + 1} of {len(image)}")
-        mean.append(float(seen.mean()))
-        std.append(float(seen.std()))
+    for index, channel in enumerate(image):
+        nonzero = channel[channel != 0].astype(np.float64)
+        if not nonzero.size or nonzero.min() == nonzero.max():
+            raise ConstantChannelError(index, f"channel {index + 1} of {len(image)}")
+        mean.append(float(nonzero.mean()))
+        std.append(float(nonzero.std()))
     return Statistics(tuple(mean), tuple(std))
 
 
 def prepared(
-    image: Image, wanted: Preprocessing, statistics: Statistics | None = None
+    image: Image, contract: Preprocessing, statistics: Statistics | None = None
 ) -> Float[Tensor, "channel *space"]:
-    """The image as the contract asks for it; scaled by its own statistics, where it has such, unless others are given.
+    """The image as the contract asks for it; `statistics` replace the image's own where it is scaled by them.
 
-    Pixels that are 0 stay 0 where images are scaled by their own statistics.
+    Where images are scaled by their own statistics, pixels that are 0 stay 0.
     """
     tensor = torch.as_tensor(image, dtype=torch.float32)
-    if tensor.shape[0] not in {1, wanted.channels}:
-        raise CaseError(f"image has {tensor.shape[0]} channels, the model expects {wanted.channels}", stage="prepare")
-    if tensor.ndim - 1 != len(wanted.size):
-        raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(wanted.size)}", stage="prepare")
+    if tensor.shape[0] not in {1, contract.channels}:
+        raise CaseError(f"image has {tensor.shape[0]} channels, the model expects {contract.channels}", stage="prepare")
+    if tensor.ndim - 1 != len(contract.size):
+        raise CaseError(f"image has {tensor.ndim - 1} axes, the model expects {len(contract.size)}", stage="prepare")
     # scaled first, so that padding is the training set's mean grey, or 0 as the background
-    if wanted.scaling == "fixed":
-        scaled = _standardised(tensor.expand(wanted.channels, *tensor.shape[1:]), wanted)
+    if contract.scaling == "fixed":
+        scaled = _standardised(tensor.expand(contract.channels, *tensor.shape[1:]), contract)
     else:
-        own = _standardised(tensor, statistics or statistics_of(image, wanted) or wanted)
-        scaled = torch.where(tensor == 0, tensor, own).expand(wanted.channels, *tensor.shape[1:])
-    return image_to_model(scaled, placed(image, wanted))
+        standardised = _standardised(tensor, statistics or statistics_of(image, contract) or contract)
+        scaled = torch.where(tensor == 0, tensor, standardised).expand(contract.channels, *tensor.shape[1:])
+    return image_to_model(scaled, placed(image, contract))
 
 
 def _standardised(image: Tensor, by: Preprocessing | Statistics) -> Tensor:
-    """The image less the mean, over the standard deviation."""
+    """The image minus the mean, divided by the standard deviation."""
     axes = (-1,) + (1,) * (image.ndim - 1)
     mean, std = torch.tensor(by.mean).reshape(axes), torch.tensor(by.std).reshape(axes)
     return (image - mean) / std
 
 
-def activated(logits: Logits, wanted: Preprocessing) -> Logits:
+def activated(logits: Logits, contract: Preprocessing) -> Logits:
     """The probabilities that belong to the logits, as the contract says."""
-    return logits.sigmoid() if wanted.activation == "sigmoid" else logits.softmax(-1)
+    return logits.sigmoid() if contract.activation == "sigmoid" else logits.softmax(-1)

@@ -26,23 +26,23 @@ class Preprocessing(BaseModel):
     std: tuple[float, ...] = (0.25,)
     scaling: Literal["fixed", "nonzero"] = "fixed"  # by mean and std, or by each image's own
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
-    head: Literal["binary", "three_class"] = "binary"  # one number a finding, or negative, positive, uncertain
+    head: Literal["binary", "three_class"] = "binary"  # one number per finding, or three: negative, positive, uncertain
     fit: Literal["stretch", "pad"] = "stretch"
 
     @property
     def answers(self) -> int:
-        """How many numbers the network gives."""
+        """The number of values that the network returns per image."""
         return len(self.outputs) * (3 if self.head == "three_class" else 1)
 
     @field_validator("outputs")
     @classmethod
-    def _own_names(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
+    def _canonical_names(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(canonical, outputs))
 
     @model_validator(mode="before")
     @classmethod
-    def _own_scale(cls, values: object) -> object:
-        """Where each image has its own mean and deviation there are no common ones."""
+    def _without_common_scale(cls, values: object) -> object:
+        """Where each image has its own mean and deviation, the common ones change nothing."""
         if isinstance(values, dict) and values.get("scaling") == "nonzero":
             return {"mean": (0.0,), "std": (1.0,), **values}
         return values
@@ -57,9 +57,9 @@ class Preprocessing(BaseModel):
         if self.scaling == "nonzero" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
             raise ValueError("with scaling nonzero each image has its own mean and std; leave both out")
         if len(set(self.outputs)) != len(self.outputs):
-            raise ValueError("two outputs have the same name")
+            raise ValueError("outputs must have different names")
         if self.head == "three_class" and self.activation != "sigmoid":
-            raise ValueError("a three_class head has findings that do not exclude each other: activation is sigmoid")
+            raise ValueError("findings of a three_class head do not exclude each other; set activation to sigmoid")
         return self
 
 
@@ -73,10 +73,10 @@ def read_contract(text: str, where: str) -> Preprocessing:
 
 
 def checked_contract(values: object, where: str) -> Preprocessing:
-    """The values as a contract, or one sentence on what is wrong with them."""
+    """The values as a contract; a ModelError says what is wrong with them."""
     try:
         return Preprocessing.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        what = f"{'.'.join(map(str, first['loc'])) or 'contract'}: {first['msg'].removeprefix('Value error, ')}"
-        raise ModelError(f"{where}: the preprocessing contract is wrong ({what}); correct it") from error
+        problem = f"{'.'.join(map(str, first['loc'])) or 'contract'}: {first['msg'].removeprefix('Value error, ')}"
+        raise ModelError(f"{where}: the preprocessing contract is wrong ({problem}); correct it") from error

@@ -21,13 +21,13 @@ def from_torchvision(state: State, _module: nn.Module) -> State:
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
-    """The measures of a DenseNet: its blocks' layers, the first width, the width a layer adds, and its bottleneck."""
+class DenseNetDimensions:
+    """The number of layers per block, the width of the first features, and what each layer adds to them."""
 
     blocks: tuple[int, ...]
     features: int = 64
     growth: int = 32
-    widening: int = 4  # a bottleneck is so many times as wide as what its layer adds
+    widening: int = 4  # width of a bottleneck, as a multiple of `growth`
 
 
 class _Kinds(NamedTuple):
@@ -47,21 +47,21 @@ _KINDS = {
 
 
 class _Layer(nn.Module):
-    """What came in, followed by as many new channels as the network grows by."""
+    """The input features followed by `growth` new ones."""
 
-    def __init__(self, kinds: _Kinds, width: int, measures: Measures) -> None:
+    def __init__(self, kinds: _Kinds, width: int, dimensions: DenseNetDimensions) -> None:
         super().__init__()
-        bottleneck = measures.widening * measures.growth
+        bottleneck = dimensions.widening * dimensions.growth
         self.layers = nn.Sequential()
         self.layers.norm1 = kinds.norm(width)
         self.layers.relu1 = nn.ReLU(inplace=True)
         self.layers.conv1 = kinds.conv(width, bottleneck, 1, bias=False)
         self.layers.norm2 = kinds.norm(bottleneck)
         self.layers.relu2 = nn.ReLU(inplace=True)
-        self.layers.conv2 = kinds.conv(bottleneck, measures.growth, 3, padding=1, bias=False)
+        self.layers.conv2 = kinds.conv(bottleneck, dimensions.growth, 3, padding=1, bias=False)
 
     def forward(self, features: Tensor) -> Tensor:
-        """The features with the new ones behind them."""
+        """The old and the new features."""
         return torch.cat([features, self.layers(features)], 1)
 
 
@@ -78,21 +78,21 @@ def _transition(kinds: _Kinds, width: int) -> nn.Sequential:
 class DenseNet(nn.Module):
     """Blocks of layers that read all layers before them (Huang et al. 2017); names and first weights are MONAI's."""
 
-    def __init__(self, shape: NetworkShape, measures: Measures) -> None:
+    def __init__(self, shape: NetworkShape, dimensions: DenseNetDimensions) -> None:
         super().__init__()
-        kinds, width = _KINDS[len(shape.size)], measures.features
+        kinds, width = _KINDS[len(shape.size)], dimensions.features
         self.features = nn.Sequential()
         self.features.conv0 = kinds.conv(shape.channels, width, 7, stride=2, padding=3, bias=False)
         self.features.norm0 = kinds.norm(width)
         self.features.relu0 = nn.ReLU(inplace=True)
         self.features.pool0 = kinds.max_pool(3, stride=2, padding=1)
-        for block, layers in enumerate(measures.blocks, 1):
+        for block, layers in enumerate(dimensions.blocks, 1):
             dense = nn.Sequential()
             for layer in range(1, layers + 1):
-                dense.add_module(f"denselayer{layer}", _Layer(kinds, width, measures))
-                width += measures.growth
+                dense.add_module(f"denselayer{layer}", _Layer(kinds, width, dimensions))
+                width += dimensions.growth
             self.features.add_module(f"denseblock{block}", dense)
-            if block < len(measures.blocks):
+            if block < len(dimensions.blocks):
                 self.features.add_module(f"transition{block}", _transition(kinds, width))
                 width //= 2
         self.features.norm5 = kinds.norm(width)
@@ -113,17 +113,17 @@ class DenseNet(nn.Module):
 
 def densenet121(shape: NetworkShape) -> nn.Module:
     """The DenseNet of 121 layers."""
-    return DenseNet(shape, Measures((6, 12, 24, 16)))
+    return DenseNet(shape, DenseNetDimensions((6, 12, 24, 16)))
 
 
 def densenet201(shape: NetworkShape) -> nn.Module:
     """The DenseNet of 201 layers."""
-    return DenseNet(shape, Measures((6, 12, 48, 32)))
+    return DenseNet(shape, DenseNetDimensions((6, 12, 48, 32)))
 
 
 def densenet_compact(shape: NetworkShape) -> nn.Module:
     """A small DenseNet whose last feature map has a sixteenth of the input's side."""
-    return DenseNet(shape, Measures((4, 6, 10), features=24, growth=16, widening=3))
+    return DenseNet(shape, DenseNetDimensions((4, 6, 10), features=24, growth=16, widening=3))
 
 
 for _name, _make in (("densenet121", densenet121), ("densenet201", densenet201)):

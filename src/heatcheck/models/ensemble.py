@@ -1,6 +1,7 @@
 """Several checkpoints of one architecture that answer together, each for the findings it was chosen for.
 
-Only one of them is in memory at a time: a member's weights are put into a network that all of its kind share.
+Only one of them is in memory at a time: members with the same number of answers share one network, into which their
+weights are loaded in turn.
 """
 
 import hashlib
@@ -27,20 +28,20 @@ from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted
 
 FILE = "ensemble.json"
-SMALLEST = 1e-7  # a mean probability nearer to 0 or 1 than this has this one's logit
+SMALLEST = 1e-7  # mean probabilities are kept this far from 0 and 1, where logits are infinite
 
 
 class MemberEntry(BaseModel):
     """A checkpoint in the file of an ensemble."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    checkpoint: Path  # from the file's folder
+    checkpoint: Path  # relative to the file's folder
     sha256: str
     auroc: float | None = None  # of the finding on the validation data
 
 
 class EnsembleFile(BaseModel):
-    """What the file of an ensemble holds."""
+    """The content of an ensemble's file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     version: Literal[1] = 1
@@ -61,7 +62,7 @@ class Member:
 class Ensemble:
     """A classifier whose probability of a finding is the mean over the finding's members."""
 
-    name: str  # what scores call it
+    name: str  # in tables of scores
     architecture: str
     preprocessing: Preprocessing
     members: tuple[Member, ...]
@@ -76,7 +77,7 @@ class Ensemble:
 
     @property
     def module(self) -> nn.Module:
-        """There is no single one."""
+        """Refused: there is no single network."""
         raise ModelError(f"{self.name} is an ensemble of {len(self.members)} networks; explain them one by one")
 
     def placement(self, image: Image) -> Placement:
@@ -88,10 +89,12 @@ class Ensemble:
         return torch.stack([prepared(image, self.preprocessing) for image in images]).to(self.device)
 
     def loaded(self, member: Member) -> NetworkClassifier:
-        """The member as a classifier; the one loaded before it is no longer to be used."""
+        """The member as a classifier; the classifier returned before it must no longer be used."""
         weights = read_weights(member.path)
         if weights.digest != member.digest:
-            raise ModelError(f"{member.path} was changed while it was in use; start again with the training's own file")
+            raise ModelError(
+                f"{member.path} was changed while it was in use; restore the training's file and start again"
+            )
         contract = weights.contract or self.preprocessing
         if contract.answers not in self._networks:
             module = MODELS[self.architecture].build(contract.channels, contract.answers, contract.size)
@@ -103,13 +106,13 @@ class Ensemble:
 
     @cached_property
     def stand_in(self) -> NetworkClassifier:
-        """The first member in a network of its own, to try methods out on; it carries the hash of all."""
+        """The first member in a network of its own, on which methods are tried; its hash is that of the ensemble."""
         settings = ModelSettings(name=self.architecture, weights=self.members[0].path)
         first = load_classifier(settings, Path(), str(self.device))
         return replace(first, name=self.name, weights_hash=self.weights_hash)
 
     def columns(self, member: Member) -> list[int]:
-        """The places of the member's findings among the outputs."""
+        """The indices of the member's findings among the outputs."""
         return [self.outputs.index(finding) for finding in member.findings]
 
     @torch.no_grad()
@@ -118,13 +121,13 @@ class Ensemble:
         total = images.new_zeros(len(images), len(self.outputs))
         for member in self.members:
             classifier = self.loaded(member)
-            said = classifier.probabilities(classifier.logits(images))
-            total[:, self.columns(member)] += said[:, self.columns(member)]
+            probabilities = classifier.probabilities(classifier.logits(images))
+            total[:, self.columns(member)] += probabilities[:, self.columns(member)]
         return logits_of(total / total.new_tensor(self.counts))
 
     @property
     def counts(self) -> list[int]:
-        """How many members each output has."""
+        """The number of members of each output."""
         return [sum(finding in member.findings for member in self.members) for finding in self.outputs]
 
     def probabilities(self, logits: Logits) -> Logits:
@@ -133,7 +136,7 @@ class Ensemble:
 
 
 def logits_of(probabilities: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """The logits that belong to the probabilities, with an end at both sides."""
+    """The logits that belong to the probabilities, kept finite."""
     return probabilities.clamp(SMALLEST, 1 - SMALLEST).logit()
 
 
@@ -149,11 +152,11 @@ def open_model(
 def read_ensemble(path: Path, name: str = "", device: str = "cpu") -> Ensemble:
     """The ensemble in a file, or in a training's folder, with every checkpoint checked by its hash.
 
-    `name` is what scores call it; one of a registered architecture must be the members' own.
+    `name` identifies it in scores; if it is a registered architecture, it must be that of the members.
     """
     path = path / FILE if path.is_dir() else path
     listed = _read(path)
-    MODELS[listed.model]  # raises with a suggestion
+    MODELS[listed.model]  # raises with a suggestion if unknown
     if name in MODELS and listed.model != name:
         raise ModelError(f"{path} is an ensemble of {listed.model}, the spec names {name}; correct one of them")
     chosen: dict[Path, list[str]] = {}
@@ -167,11 +170,11 @@ def read_ensemble(path: Path, name: str = "", device: str = "cpu") -> Ensemble:
         for file, findings in chosen.items()
     )
     contract = _common_contract(path, members)
-    _require_all_told(path, contract, listed.findings)
+    _require_all_findings(path, contract, listed.findings)
     text = json.dumps([[member.digest, member.findings] for member in members])
     digest = hashlib.sha256(text.encode()).hexdigest()
     ensemble = Ensemble(name or listed.model, listed.model, contract, members, digest, usable_device(device))
-    ensemble.stand_in  # noqa: B018 - weights that do not fit are known before any work
+    ensemble.stand_in  # noqa: B018 - loaded now, so that weights that do not fit are found before any work
     return ensemble
 
 
@@ -182,14 +185,14 @@ def _read(path: Path) -> EnsembleFile:
         raise ModelError(
             f"{path}: no such ensemble; correct `ensemble:` in the spec, or train one with `ensemble:` in its spec"
         ) from error
-    except (ValueError, OSError) as error:  # pydantic's errors are values that do not fit
+    except (ValueError, OSError) as error:  # pydantic's errors are ValueErrors
         first = error.errors()[0] if isinstance(error, ValidationError) else None
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
-        raise ModelError(f"{path} is no description of an ensemble ({what}); repeat the training's command") from error
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        raise ModelError(f"{path} does not describe an ensemble ({problem}); repeat the training's command") from error
 
 
 def _verified(ensemble: Path, file: Path, expected: str) -> str:
-    """The hash of a checkpoint, which must be the one that the ensemble was chosen with."""
+    """The hash of a checkpoint; refused unless it is the one that the ensemble was chosen with."""
     path = ensemble.parent / file
     if not path.is_file():
         raise ModelError(f"{ensemble}: checkpoint {file} is missing; copy the training's whole folder")
@@ -201,25 +204,28 @@ def _verified(ensemble: Path, file: Path, expected: str) -> str:
 
 
 def _common_contract(path: Path, members: Iterable[Member]) -> Preprocessing:
-    """What all members agree on; their heads may differ."""
-    found: Preprocessing | None = None
+    """The contract that all members share, except for their heads."""
+    common: Preprocessing | None = None
     for member in members:
         contract = stored_contract(member.path)
         if contract is None:
             raise ModelError(f"{path}: checkpoint {member.path.name} has no contract; train again")
         plain = contract.model_copy(update={"head": "binary"})
-        if found is not None and plain != found:
-            raise ModelError(f"{path}: checkpoint {member.path.name} was trained with other images or findings")
-        found = plain
-    if found is None:
+        if common is not None and plain != common:
+            raise ModelError(
+                f"{path}: checkpoint {member.path.name} was trained with other images or findings than the others; "
+                "repeat the training's command"
+            )
+        common = plain
+    if common is None:
         raise ModelError(f"{path} names no checkpoint; repeat the training's command")
-    return found
+    return common
 
 
-def _require_all_told(path: Path, contract: Preprocessing, findings: Mapping[str, Sequence[MemberEntry]]) -> None:
+def _require_all_findings(path: Path, contract: Preprocessing, findings: Mapping[str, Sequence[MemberEntry]]) -> None:
     for finding in contract.outputs:
         if not findings.get(finding):
             raise ModelError(f"{path} has no checkpoint for {finding}; repeat the training's command")
     for finding in findings:
         if finding not in contract.outputs:
-            raise ModelError(f"{path} names {finding}, which its checkpoints do not tell")
+            raise ModelError(f"{path} names {finding}, which its checkpoints lack; repeat the training's command")

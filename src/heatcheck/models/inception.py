@@ -27,7 +27,7 @@ class ConvNormAct(nn.Module):
 
 
 class Branches(nn.Module):
-    """Several paths from the same features, side by side in the order of their names."""
+    """Several paths from the same features, in the order of their names."""
 
     def __init__(self, paths: dict[str, nn.Module]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Branches(nn.Module):
             self.add_module(name, path)
 
     def forward(self, features: Tensor) -> Tensor:
-        """What the paths make, one after the other along the channels."""
+        """The outputs of the paths, concatenated along the channels."""
         return torch.cat([path(features) for path in self.children()], 1)
 
 
@@ -56,7 +56,7 @@ class SplitBranches(nn.Module):
         self.branch3 = nn.Sequential(_mean_pool(), convs.one(before, 256, 1))
 
     def forward(self, features: Tensor) -> Tensor:
-        """What the six ends make, one after the other along the channels."""
+        """The outputs of the six ends, concatenated along the channels."""
         short = self.branch1_0(features)
         long = self.branch2_2(self.branch2_1(self.branch2_0(features)))
         return torch.cat(
@@ -79,7 +79,7 @@ class Convs:
     narrowing: int
 
     def width(self, channels: int) -> int:
-        """The paper's number of channels in this network."""
+        """The paper's number of channels, narrowed."""
         return channels // self.narrowing
 
     def one(self, before: int, after: int, side: int, *, stride: int = 1, padded: bool = False) -> ConvNormAct:
@@ -189,7 +189,7 @@ def inception_v4(shape: NetworkShape) -> nn.Module:
 
 
 def inception_compact(shape: NetworkShape) -> nn.Module:
-    """One block of each kind, an eighth as wide; the first convolution keeps the side, so that 64 px are enough."""
+    """One block of each kind, an eighth as wide; the first convolution has stride 1, so that 64 px are enough."""
     return Inception(shape, (1, 1, 1), narrowing=8, stride=1)
 
 

@@ -1,4 +1,4 @@
-"""From a name and a weights file to a classifier; nothing executable is read from data."""
+"""Loading a classifier by its name and a weights file; nothing in a weights file is executed."""
 
 import hashlib
 import importlib
@@ -40,7 +40,7 @@ class ModelSettings(BaseModel):
     contract: Preprocessing | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _weights_or_ensemble(self) -> Self:
         if self.ensemble is not None and (self.weights is not None or self.contract is not None):
             raise ValueError("an ensemble has its own weights and contract; name either `ensemble` or `weights`")
         return self
@@ -54,7 +54,7 @@ class ModelSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A state dict with what its file says about preprocessing."""
+    """A state dict with the contract and the hash of its file."""
 
     state: dict[str, Tensor]
     contract: Preprocessing | None
@@ -66,7 +66,7 @@ def load_classifier(
 ) -> NetworkClassifier:
     """The classifier a spec names, checked by one forward pass; relative paths start at `folder`."""
     if settings.ensemble is not None:
-        raise ModelError(f"model {settings.name} is an ensemble here, and one network is needed; name `weights:`")
+        raise ModelError(f"model {settings.name} is an ensemble, but one network is needed; name `weights:` instead")
     weights = _weights(settings, folder)
     contract = settings.contract or (weights.contract if weights else None)
     if contract is None:
@@ -93,7 +93,7 @@ def load_classifier(
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of that name, on which a number was seen."""
+    """The device of that name, tried out with one number."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
@@ -153,36 +153,36 @@ def _plain_state(path: Path) -> dict[str, Tensor]:
 
 
 def _sidecar(path: Path) -> Preprocessing | None:
-    beside = path.with_suffix(".yaml")
-    if not beside.is_file():
+    sidecar = path.with_suffix(".yaml")
+    if not sidecar.is_file():
         return None
     try:
-        values = yaml.safe_load(beside.read_text(encoding="utf-8"))
+        values = yaml.safe_load(sidecar.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ModelError(f"{beside} is not valid YAML ({briefly(error)}); correct it") from error
-    return checked_contract(values, beside.name)
+        raise ModelError(f"{sidecar} is not valid YAML ({briefly(error)}); correct it") from error
+    return checked_contract(values, sidecar.name)
 
 
 def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
-    """The network made by `python:package.module:factory`; a function it makes stands for one."""
-    place, _, factory_name = name.removeprefix(PYTHON_PREFIX).partition(":")
-    if not place or not factory_name:
-        raise ModelError(f"model {name!r} should read python:package.module:factory")
+    """The network returned by the factory of `python:package.module:factory`; a function is wrapped as a network."""
+    module_name, _, factory_name = name.removeprefix(PYTHON_PREFIX).partition(":")
+    if not module_name or not factory_name:
+        raise ModelError(f"model {name!r} must have the form python:package.module:factory; correct it")
     if not trusted:
-        raise ModelError(f"model {name} runs code of yours; add --trust-code to the command if you trust it")
+        raise ModelError(f"model {name} runs your own code; add --trust-code to the command if you trust it")
     before = list(sys.path)
     sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:
-        factory: Any = getattr(importlib.import_module(place), factory_name)
+        factory: Any = getattr(importlib.import_module(module_name), factory_name)
         module = factory()
     except Exception as error:
-        what = f"{type(error).__name__}: {briefly(error)}"
-        if isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]:
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
             raise ModelError(
                 f"model {name}: there is no {error.name}.py beside the spec or here, nor a package of that name; "
                 "correct the name"
             ) from error
-        raise ModelError(f"model {name}: {what}; see the whole trace with --debug") from error
+        problem = f"{type(error).__name__}: {briefly(error)}"
+        raise ModelError(f"model {name}: {problem}; see the full trace with --debug") from error
     finally:
         sys.path[:] = before
     if isinstance(module, nn.Module):
@@ -209,21 +209,21 @@ def _code_of(module: nn.Module) -> str:
 
 @torch.no_grad()
 def _try_out(classifier: NetworkClassifier) -> None:
-    wanted = classifier.preprocessing
-    blank = torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
+    contract = classifier.preprocessing
+    zeros = torch.zeros(1, contract.channels, *contract.size, device=classifier.device)
     try:
-        answers = classifier.module(blank)
+        answers = classifier.module(zeros)
     except Exception as error:
         raise ModelError(
-            f"model {classifier.name} fails on an input of {tuple(blank.shape)} ({briefly(error)}); "
+            f"model {classifier.name} fails on an input of {tuple(zeros.shape)} ({briefly(error)}); "
             "correct `size` and `channels` of its contract"
         ) from error
-    if not isinstance(answers, Tensor) or answers.shape != (1, wanted.answers):
+    if not isinstance(answers, Tensor) or answers.shape != (1, contract.answers):
         got = tuple(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
-        each = "" if wanted.head == "binary" else " with three answers each"
+        each = "" if contract.head == "binary" else " with three answers each"
         raise ModelError(
-            f"model {classifier.name} gives {got}, its contract names {len(wanted.outputs)} outputs{each} "
-            f"(1, {wanted.answers}); correct `outputs`"
+            f"model {classifier.name} gives {got}, its contract names {len(contract.outputs)} outputs{each} "
+            f"(1, {contract.answers}); correct `outputs`"
         )
 
 
@@ -233,13 +233,13 @@ def digest_of(module: nn.Module) -> str:
     for name, value in sorted(module.state_dict().items()):
         digest.update(name.encode())
         flat = value.detach().cpu().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().tobytes())  # NumPy does not know every type torch has
+        digest.update(flat.view(torch.uint8).numpy().tobytes())  # NumPy lacks some of torch's types
     return digest.hexdigest()
 
 
 def save_classifier(classifier: NetworkClassifier, path: Path) -> None:
     """Write weights and contract as one safetensors file."""
-    # copies: a file cannot hold one tensor under two names, as networks with tied weights have them
+    # copies: a file cannot hold one tensor under two names, as for tied weights
     state = {name: value.detach().cpu().contiguous().clone() for name, value in classifier.module.state_dict().items()}
     # save_file would leave the file readable by its owner only
     path.write_bytes(save(state, metadata={_METADATA_KEY: classifier.preprocessing.model_dump_json()}))

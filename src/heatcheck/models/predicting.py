@@ -1,4 +1,4 @@
-"""A function of the user's in the place of a network: its answers are known, and nothing else."""
+"""A user's function in place of a network: only its predictions are available."""
 
 import inspect
 from collections.abc import Callable
@@ -35,6 +35,6 @@ class Predicting(nn.Module):
 
 
 def require_network(name: str, module: nn.Module, why: str) -> None:
-    """Raise ModelError where a function stands in the place of a network."""
+    """Raise ModelError if the module only wraps a function."""
     if isinstance(module, Predicting):
         raise ModelError(f"model {name} is a function, of which only predictions are known; {why}")

@@ -13,7 +13,7 @@ from heatcheck.models.renaming import Translate, unchanged
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """What the contract fixes of a network: channels in, logits out, and the image's size."""
+    """The dimensions of a network that the contract fixes: channels in, logits out, and the image's size."""
 
     channels: int
     outputs: int
@@ -22,26 +22,26 @@ class NetworkShape:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A network that can be built, what it is usually fed, and the weights that come with it."""
+    """A network that can be built, its usual input, and the weights that come with it."""
 
     name: str
     make: Callable[[NetworkShape], nn.Module]  # `build` checks the shape first
     summary: str
     family: str
-    size: tuple[int, ...] = (224, 224)  # usual
-    channels: int = 3  # usual
+    size: tuple[int, ...] = (224, 224)  # usual input
+    channels: int = 3  # usual input
     smallest: int = 1  # shortest side that works, px
     multiple: int = 1  # sides must be multiples of this, px
     weights: str = ""  # file inside the package, where weights are shipped
-    translate: Translate = unchanged  # a public checkpoint's names into the network's
+    translate: Translate = unchanged  # from the names of public checkpoints to the network's
 
     @property
     def label(self) -> str:
-        """What the network is: its summary without what that says of weights."""
+        """Its summary without the part about weights."""
         return re.split(r";| without weights| trained on ", self.summary)[0]
 
     def build(self, channels: int, outputs: int, size: tuple[int, ...] = ()) -> nn.Module:
-        """The network with fresh weights; without a size, for the usual one."""
+        """The network with fresh weights, for the usual size if none is named."""
         return self.make(NetworkShape(channels, outputs, self.checked_size(size)))
 
     def checked_size(self, size: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class ModelFacts:
         return size or self.size
 
     def require_size(self, size: tuple[int, ...]) -> None:
-        """Nothing, or a ModelError that says which sizes the network can take."""
+        """Raise a ModelError that names a size to use where the network cannot take this one."""
         given, axes = _text(size), len(self.size)
         if len(size) != axes:
             raise ModelError(

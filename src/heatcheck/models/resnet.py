@@ -9,7 +9,7 @@ from heatcheck.models.registry import MODELS, ModelFacts, NetworkShape
 
 def _resnet(shape: NetworkShape, layers: tuple[int, ...], widths: tuple[int, ...]) -> nn.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
+        warnings.simplefilter("ignore", FutureWarning)  # MONAI warns about its deprecations on import
         from monai.networks.nets.resnet import ResNet
     return ResNet(
         block="bottleneck",
@@ -30,7 +30,7 @@ def resnet152(shape: NetworkShape) -> nn.Module:
 
 
 def resnet_compact(shape: NetworkShape) -> nn.Module:
-    """A ResNet with one bottleneck block a stage but the first, an eighth as wide."""
+    """A ResNet an eighth as wide, with two bottleneck blocks in the first stage and one in the others."""
     return _resnet(shape, (2, 1, 1, 1), (8, 16, 32, 64))
 
 

@@ -20,7 +20,7 @@ _TIMM = (
 
 @dataclass(frozen=True, slots=True)
 class SwinDimensions:
-    """The measures of a Swin transformer; widths double from stage to stage."""
+    """The dimensions of a Swin transformer; its width doubles from stage to stage."""
 
     width: int
     depths: tuple[int, ...]
@@ -37,29 +37,29 @@ class SwinDimensions:
 class Swin(nn.Module):
     """Stages of attention in windows, every other block on shifted ones; the mean normed token gives the logits."""
 
-    def __init__(self, shape: NetworkShape, plan: SwinDimensions) -> None:
+    def __init__(self, shape: NetworkShape, dimensions: SwinDimensions) -> None:
         super().__init__()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
+            warnings.simplefilter("ignore", FutureWarning)  # MONAI warns about its deprecations on import
             from monai.networks.blocks.patchembedding import PatchEmbed
             from monai.networks.nets.swin_unetr import BasicLayer, PatchMerging
         axes = len(shape.size)
-        self.patch_embed = PatchEmbed(plan.patch, shape.channels, plan.width, nn.LayerNorm, axes)
-        last = len(plan.depths) - 1
+        self.patch_embed = PatchEmbed(dimensions.patch, shape.channels, dimensions.width, nn.LayerNorm, axes)
+        last = len(dimensions.depths) - 1
         self.layers = nn.ModuleList(
             BasicLayer(
-                dim=plan.width << stage,
+                dim=dimensions.width << stage,
                 depth=depth,
                 num_heads=heads,
-                window_size=(plan.window,) * axes,
+                window_size=(dimensions.window,) * axes,
                 drop_path=[0.0] * depth,
                 qkv_bias=True,
-                downsample=PatchMerging if stage < last else None,  # type: ignore[arg-type]  # a class, whatever MONAI says
+                downsample=PatchMerging if stage < last else None,  # type: ignore[arg-type]  # MONAI takes a class
             )
-            for stage, (depth, heads) in enumerate(zip(plan.depths, plan.heads, strict=True))
+            for stage, (depth, heads) in enumerate(zip(dimensions.depths, dimensions.heads, strict=True))
         )
-        self.norm = nn.LayerNorm(plan.width << last)
-        self.head = nn.Linear(plan.width << last, shape.outputs)
+        self.norm = nn.LayerNorm(dimensions.width << last)
+        self.head = nn.Linear(dimensions.width << last, shape.outputs)
 
     def forward(self, images: Tensor) -> Tensor:
         """One logit per image and output."""
@@ -71,22 +71,22 @@ class Swin(nn.Module):
 
 
 def from_timm(state: State, module: nn.Module) -> State:
-    """The state under our names; merging of patches ends a stage here, as it did in timm before 0.9."""
+    """The state under heatcheck's names; patches are merged at the end of a stage, as in timm before 0.9."""
     state = renamed(state, _TIMM)
     if not any(name.startswith("layers.0.downsample.") for name in state):
         state = {
             re.sub(
-                r"^layers\.(\d+)\.downsample\.", lambda found: f"layers.{int(found[1]) - 1}.downsample.", name
+                r"^layers\.(\d+)\.downsample\.", lambda match: f"layers.{int(match[1]) - 1}.downsample.", name
             ): value
             for name, value in state.items()
         }
-    own = module.state_dict()
-    # older files hold what follows from the size alone; here it is the network's own
+    expected = module.state_dict()
+    # older files also store what follows from the size alone; the network's own values replace it
     state = {name: value for name, value in state.items() if not name.endswith((_INDEX, ".attn_mask"))}
-    state |= {name: value for name, value in own.items() if name.endswith(_INDEX)}
+    state |= {name: value for name, value in expected.items() if name.endswith(_INDEX)}
     for name, value in state.items():
-        if name.endswith(_TABLE) and name in own and len(value) != len(own[name]):
-            sides = [(round(len(table) ** 0.5) + 1) // 2 for table in (value, own[name])]
+        if name.endswith(_TABLE) and name in expected and len(value) != len(expected[name]):
+            sides = [(round(len(table) ** 0.5) + 1) // 2 for table in (value, expected[name])]
             raise ModelError(
                 f"the weights were trained with windows of {sides[0]} patches, the model has windows of {sides[1]}; "
                 f"use a checkpoint with windows of {sides[1]}"
@@ -114,7 +114,7 @@ def swin_compact(shape: NetworkShape) -> nn.Module:
     return Swin(shape, _COMPACT)
 
 
-for _name, _make, _plan in (("swin_tiny", swin_tiny, _TINY), ("swin_base", swin_base, _BASE)):
+for _name, _make, _dimensions in (("swin_tiny", swin_tiny, _TINY), ("swin_base", swin_base, _BASE)):
     MODELS.add(
         _name,
         ModelFacts(
@@ -122,8 +122,8 @@ for _name, _make, _plan in (("swin_tiny", swin_tiny, _TINY), ("swin_base", swin_
             _make,
             f"{_name.replace('_', ' ').capitalize()}, windows of 7 (Liu et al. 2021); loads timm's checkpoints",
             "Swin",
-            smallest=_plan.step,
-            multiple=_plan.step,
+            smallest=_dimensions.step,
+            multiple=_dimensions.step,
             translate=from_timm,
         ),
     )

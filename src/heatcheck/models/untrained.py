@@ -1,4 +1,4 @@
-"""Networks without a contract, to find out what can be done with them."""
+"""Networks without trained weights, to find out which methods work on them."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from heatcheck.models.registry import MODELS, NetworkShape
 
 
 def untrained(name: str, shape: NetworkShape | None = None, *, trusted: bool = False) -> nn.Module:
-    """The named network with random weights, the same at every call; a factory of the user's decides for itself."""
+    """The named network with random weights, the same at every call; a user's factory chooses its own."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         if name.startswith(PYTHON_PREFIX):

@@ -1,4 +1,4 @@
-"""VGG-16 and compact networks of its kind with torchvision's names, and one for volumes."""
+"""VGG-16 and compact networks of its kind with torchvision's names, and VGGs for volumes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _VGG3D = ((16,), (32, 32), (64, 64), (128, 128), (128, 128), (128, 128))
 
 @dataclass(frozen=True, slots=True)
 class VggDimensions:
-    """The measures of a VGG: the widths of its convolutions by stage, then the grid and width of its linear layers."""
+    """The widths of a VGG's convolutions by stage, and the grid and width of its linear layers."""
 
     stages: tuple[tuple[int, ...], ...]
     grid: int
@@ -26,29 +26,31 @@ class VggDimensions:
 class VGG(nn.Module):
     """Stages of convolutions, each ended by pooling, then three linear layers on a fixed grid."""
 
-    def __init__(self, shape: NetworkShape, plan: VggDimensions) -> None:
+    def __init__(self, shape: NetworkShape, dimensions: VggDimensions) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         width = shape.channels
-        for stage in plan.stages:
+        for stage in dimensions.stages:
             for wider in stage:
-                norm = [nn.BatchNorm2d(wider)] if plan.normalised else []
+                norm = [nn.BatchNorm2d(wider)] if dimensions.normalised else []
                 layers += [nn.Conv2d(width, wider, 3, padding=1), *norm, nn.ReLU(inplace=True)]
                 width = wider
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers)
-        self.avgpool = nn.AdaptiveAvgPool2d(plan.grid)
+        self.avgpool = nn.AdaptiveAvgPool2d(dimensions.grid)
         self.classifier = nn.Sequential(
-            nn.Linear(width * plan.grid**2, plan.hidden),
+            nn.Linear(width * dimensions.grid**2, dimensions.hidden),
             nn.ReLU(inplace=True),
-            nn.Dropout(plan.dropout),
-            nn.Linear(plan.hidden, plan.hidden),
+            nn.Dropout(dimensions.dropout),
+            nn.Linear(dimensions.hidden, dimensions.hidden),
             nn.ReLU(inplace=True),
-            nn.Dropout(plan.dropout),
-            nn.Linear(plan.hidden, shape.outputs),
+            nn.Dropout(dimensions.dropout),
+            nn.Linear(dimensions.hidden, shape.outputs),
         )
         for layer in layers:
-            if isinstance(layer, nn.Conv2d) and not plan.normalised:  # torch's own start would fade from layer to layer
+            if (
+                isinstance(layer, nn.Conv2d) and not dimensions.normalised
+            ):  # with torch's default, signals fade from layer to layer
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ _TIMM = (
 
 @dataclass(frozen=True, slots=True)
 class VitDimensions:
-    """The measures of a vision transformer."""
+    """The patch size, width, depth and number of heads of a vision transformer."""
 
     patch: int
     width: int
@@ -35,35 +35,36 @@ class VitDimensions:
 class VisionTransformer(nn.Module):
     """Patches and a class token through attention blocks; the normed class token gives the logits.
 
-    The class token carries its own position, which timm adds from the first row of its table.
+    The class token includes its position embedding, which timm adds from the first row of its table.
     """
 
-    def __init__(self, shape: NetworkShape, plan: VitDimensions) -> None:
+    def __init__(self, shape: NetworkShape, dimensions: VitDimensions) -> None:
         super().__init__()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # MONAI's import warns about its own plans
+            warnings.simplefilter("ignore", FutureWarning)  # MONAI warns about its deprecations on import
             from monai.networks.blocks.patchembedding import PatchEmbeddingBlock
             from monai.networks.blocks.transformerblock import TransformerBlock
-        self.grid = tuple(side // plan.patch for side in shape.size)
+        self.grid = tuple(side // dimensions.patch for side in shape.size)
         self.patch_embedding = PatchEmbeddingBlock(
             in_channels=shape.channels,
             img_size=shape.size,
-            patch_size=plan.patch,
-            hidden_size=plan.width,
-            num_heads=plan.heads,
+            patch_size=dimensions.patch,
+            hidden_size=dimensions.width,
+            num_heads=dimensions.heads,
             proj_type="conv",
             pos_embed_type="learnable",
             spatial_dims=len(shape.size),
         )
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, plan.width))
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, dimensions.width))
         self.blocks = nn.ModuleList(
-            TransformerBlock(plan.width, 4 * plan.width, plan.heads, qkv_bias=True) for _ in range(plan.depth)
+            TransformerBlock(dimensions.width, 4 * dimensions.width, dimensions.heads, qkv_bias=True)
+            for _ in range(dimensions.depth)
         )
         for block in self.blocks:  # MONAI keeps layers here that only decoders use
             block.norm_cross_attn = nn.Identity()
             block.cross_attn = nn.Identity()
-        self.norm = nn.LayerNorm(plan.width)
-        self.head = nn.Linear(plan.width, shape.outputs)
+        self.norm = nn.LayerNorm(dimensions.width)
+        self.head = nn.Linear(dimensions.width, shape.outputs)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.eps = 1e-6  # timm's; MONAI does not let it be chosen
@@ -78,19 +79,19 @@ class VisionTransformer(nn.Module):
 
 
 def from_timm(state: State, module: nn.Module) -> State:
-    """The state under our names, with the position embeddings on the network's grid of patches."""
+    """The state under heatcheck's names, with the position embeddings on the network's grid of patches."""
     grid = cast(VisionTransformer, module).grid
-    state = renamed(state, _TIMM) if "pos_embed" not in state else _with_own_class_position(renamed(state, _TIMM), grid)
+    state = renamed(state, _TIMM) if "pos_embed" not in state else _with_class_position(renamed(state, _TIMM), grid)
     positions = state.get(_POSITIONS)
     if positions is None or positions.shape[1] == math.prod(grid):
         return state
     return {**state, _POSITIONS: _on_grid(positions, grid)}
 
 
-def _with_own_class_position(state: State, grid: tuple[int, ...]) -> State:
+def _with_class_position(state: State, grid: tuple[int, ...]) -> State:
     first, rest = state[_POSITIONS][:, :1], state[_POSITIONS][:, 1:]
     token = state["cls_token"] + first if "cls_token" in state else first
-    # timm's tables are square: even as many patches on another grid are other places
+    # timm's tables are square: on another grid the same number of patches has other positions
     return {**state, "cls_token": token, _POSITIONS: _on_grid(rest, grid)}
 
 
@@ -99,7 +100,7 @@ def _on_grid(positions: Tensor, grid: tuple[int, ...]) -> Tensor:
     side = math.isqrt(positions.shape[1])
     if side**2 != positions.shape[1]:
         raise ModelError(
-            f"the weights hold {positions.shape[1]} positions of patches, which is no square; "
+            f"the weights hold {positions.shape[1]} positions of patches, which is not a square number; "
             "set `size` in the contract to the size they were trained at"
         )
     if grid == (side, side):

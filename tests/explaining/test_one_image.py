@@ -177,7 +177,10 @@ def test_a_loaded_classifier_has_probabilities():
         ({"method": "location_prior"}, "truth masks"),
         ({"settings": {"layer": "lok"}}, "did you mean 'look'"),
         ({"settings": {"layr": "look"}}, "did you mean 'layer'"),
-        ({"method": "feature_ablation", "settings": {"segments": {"kind": "grid", "cells": 30}}}, "do not fit on an axis"),
+        (
+            {"method": "feature_ablation", "settings": {"segments": {"kind": "grid", "cells": 30}}},
+            "do not fit on an axis",
+        ),
         ({"method": "occlusion", "settings": {"window": 2, "stride": 3}}, "leaves gaps"),
         ({"affine": np.eye(3)}, "4 × 4"),
     ],

@@ -34,7 +34,7 @@ def network(seed=3, outputs=2):
 
 @dataclass
 class Folder:
-    """Keeps the best weights as files; says that the AUROC is the share of right answers."""
+    """Keeps the best weights as files; reports the share of right answers as the AUROC."""
 
     path: Path
     by: tuple[str, ...] = ()

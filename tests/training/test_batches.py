@@ -24,7 +24,7 @@ def test_epochs_visit_the_examples_in_new_orders_without_the_incomplete_batch():
     assert epoch(Batches(18, 4, seed=2), 1) != orders[1]
 
 
-def test_stopped_epoch_goes_on_with_the_batches_that_are_left():
+def test_stopped_epoch_continues_with_the_batches_that_are_left():
     batches = Batches(18, 4, seed=1)
     assert epoch(batches, 2, first=3) == epoch(batches, 2)[3:]
 
@@ -71,7 +71,7 @@ def test_batch_that_cannot_be_filled_or_shared_is_refused():
         Batches(10, 5, seed=0, processes=2)
 
 
-def test_image_that_cannot_be_read_becomes_a_blank_of_which_nothing_is_known():
+def test_image_that_cannot_be_read_becomes_empty_with_unknown_labels():
     images, labels = torch.ones(3, 1, 2, 2), torch.tensor([[1.0], [0.0], [1.0]])
     assert readable(images, labels)[0] is images
     images[1] = math.nan

@@ -94,7 +94,7 @@ def test_fit_killed_while_it_stores_weights_continues_to_the_same(tmp_path, monk
     )
 
 
-def test_a_fit_that_is_seldom_saved_begins_where_it_was_and_ends_alike(tmp_path):
+def test_a_fit_that_is_rarely_saved_resumes_and_ends_with_the_same_weights(tmp_path):
     def stop(step, *_):
         if step == 9:
             raise KeyboardInterrupt
@@ -103,7 +103,7 @@ def test_a_fit_that_is_seldom_saved_begins_where_it_was_and_ends_alike(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         fit(seldom, Machine(), stop)
     assert not seldom.state_file.exists()
-    assert len(seldom.keeper.states()) == 2  # weights of checks that will be done again
+    assert len(seldom.keeper.states()) == 2  # weights of checks that will be repeated
     again = replace(job(tmp_path, most=9), save_every=3600.0)
     history = fit(again, Machine(), lambda *_: None)
     expected_states, expected = fitted(tmp_path / "whole", most=9)
@@ -112,7 +112,7 @@ def test_a_fit_that_is_seldom_saved_begins_where_it_was_and_ends_alike(tmp_path)
     assert steps_done(again.state_file) == 12
 
 
-def test_finished_fit_is_not_done_again(tmp_path):
+def test_finished_fit_is_not_repeated(tmp_path):
     expected_states, expected = fitted(tmp_path)
     again, history = fitted(tmp_path, lambda *_: pytest.fail("a step was taken"))
     assert same(again, expected_states)
@@ -150,7 +150,7 @@ def test_history_counts_epochs_and_the_loss_falls(tmp_path):
     assert all(0 <= check.auroc["right"] <= 1 for check in history)
 
 
-def test_tick_hears_of_every_step_with_its_loss_and_the_newest_auroc(tmp_path):
+def test_tick_is_called_after_every_step_with_its_loss_and_the_newest_auroc(tmp_path):
     heard = []
     _, history = fitted(tmp_path, lambda *tick: heard.append(tick))
     assert [step for step, _, _ in heard] == list(range(1, 13))
@@ -162,7 +162,7 @@ def test_tick_hears_of_every_step_with_its_loss_and_the_newest_auroc(tmp_path):
 
 
 def test_two_processes_share_the_examples_and_only_the_first_keeps(tmp_path):
-    """The network has no BatchNorm or dropout here: then two halves of a batch are worth the whole."""
+    """The network has no BatchNorm or dropout here: then two halves of a batch equal the full batch."""
     plain = {"clip": None, "data": (TensorDataset(*DATA[0][:]), DATA[1])}
     for path in ("alone", "together"):
         (tmp_path / path).mkdir()
@@ -183,7 +183,7 @@ def test_two_processes_share_the_examples_and_only_the_first_keeps(tmp_path):
         torch.testing.assert_close(next(iter(kept[1].values()))[name], value, rtol=1e-4, atol=1e-6)
 
 
-def test_two_processes_go_on_where_they_were_stopped(tmp_path, monkeypatch):
+def test_two_processes_continue_where_they_were_stopped(tmp_path, monkeypatch):
     folder = importlib.import_module("tests.training.fit_material").Folder
     keep = folder.keep
 
@@ -228,12 +228,12 @@ def test_half_precision_trains_too(tmp_path):
     ("machine", "message"),
     [
         (Machine(precision="16-mixed"), "16-mixed needs a GPU; use bf16-mixed or 32-true on the CPU"),
-        (Machine(device="cuda:0", devices=2), "is one device; say --device cuda with --devices"),
+        (Machine(device="cuda:0", devices=2), "is one device; use --device cuda with --devices"),
         (Machine(device="cuda", devices=64), "this machine has"),
         (Machine(device="abacus"), "device 'abacus' cannot be used"),
     ],
 )
-def test_machine_that_cannot_be_is_refused(machine, message):
+def test_machine_that_does_not_exist_is_refused(machine, message):
     with pytest.raises(InputError, match=message):
         machine.check()
 
@@ -250,7 +250,7 @@ def test_strategies_learn_different_things_from_uncertain_labels(tmp_path):
     assert len(losses) == 4
 
 
-def test_unreadable_images_are_counted_and_teach_nothing(tmp_path):
+def test_unreadable_images_are_counted_and_ignored(tmp_path):
     points, labels = (tensor.clone() for tensor in DATA[0].tensors)
     points[[2, 7]] = math.nan
     kept, history = fitted(tmp_path / "a", data=(TensorDataset(points, labels), DATA[1]), epochs=8)
@@ -270,7 +270,7 @@ def test_optimizer_follows_the_schedule(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch.optim.AdamW, "step", watched)
     fitted(tmp_path)
-    assert rates == [{Pace(0.05, 12).at(step)} for step in range(12)]
+    assert rates == [{Pace(0.05, 12).rate_at(step)} for step in range(12)]
 
 
 def test_optimizer_is_the_one_named(tmp_path):
@@ -296,7 +296,7 @@ def test_fit_that_diverges_from_the_start_is_an_error_and_a_later_good_check_sav
     assert same(late, expected)
 
 
-def test_balanced_fit_learns_the_rare_class_and_goes_on_where_it_stopped(tmp_path):
+def test_balanced_fit_learns_the_rare_class_and_continues_where_it_stopped(tmp_path):
     def stop(step, *_):
         if step == 6:
             raise KeyboardInterrupt

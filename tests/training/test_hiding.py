@@ -49,7 +49,7 @@ def test_a_hidden_channel_is_zero_and_the_others_are_as_they_were(space):
     assert torch.equal(hidden[1], images[1])
 
 
-def test_fit_hides_channels_alike_after_a_stop_and_by_the_seed(tmp_path):
+def test_hidden_channels_follow_the_seed_and_are_the_same_after_a_stop(tmp_path):
     def stop(step, *_):
         if step == 6:
             raise KeyboardInterrupt

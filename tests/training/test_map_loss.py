@@ -5,7 +5,7 @@ from heatcheck.training.map_loss import map_loss
 
 
 def maps_of(*rows):
-    """One map of one channel an argument, as [batch, 1, 1, height, width]."""
+    """One map of one channel per argument, as [batch, 1, 1, height, width]."""
     return torch.tensor(rows, dtype=torch.float64)[:, None, None]
 
 
@@ -56,7 +56,7 @@ def test_each_map_is_compared_with_its_own_mask_alone():
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 1, 4, 4), (3, 4, 4), (1, 1, 4, 4), (3, 1, 4, 1), (4, 4)])
-def test_masks_that_would_be_spread_over_other_maps_are_refused(shape):
+def test_masks_that_would_be_broadcast_over_other_maps_are_refused(shape):
     with pytest.raises(ValueError, match=r"masks \[batch, target, \*space\] of the same sizes, got \(3, 1, 1, 4, 4\)"):
         map_loss(torch.rand(3, 1, 1, 4, 4), torch.zeros(shape), "align")
 

@@ -17,7 +17,7 @@ NUMBERED = tuple(TensorDataset(*data.tensors, torch.arange(len(data))) for data 
 
 @dataclass
 class Watched:
-    """Labels teach, and everything that comes along is remembered; some steps go wrong."""
+    """Learns from labels and records every batch; some steps fail."""
 
     stops_at_nan: bool = True
     bad_loss: int = -1
@@ -84,7 +84,7 @@ def test_unreadable_image_keeps_its_other_parts_and_loses_its_labels(tmp_path):
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 @pytest.mark.parametrize("where", ["bad_loss", "bad_gradient"])
-def test_a_loss_or_gradient_that_is_no_number_ends_the_fit_at_once(tmp_path, where, wrong):
+def test_a_loss_or_gradient_that_is_not_finite_ends_the_fit_at_once(tmp_path, where, wrong):
     objective = Watched(**{where: 6}, wrong=wrong)
     task = job(tmp_path, NUMBERED, objective=objective)
     with pytest.raises(DivergedError, match="the loss was no longer a number in step 7; lower the learning rate"):
@@ -94,7 +94,7 @@ def test_a_loss_or_gradient_that_is_no_number_ends_the_fit_at_once(tmp_path, whe
     assert all(weight.isfinite().all() for weight in task.module.parameters())
 
 
-def test_an_objective_that_does_not_ask_for_it_goes_on_after_a_loss_that_is_no_number(tmp_path):
+def test_an_objective_that_does_not_ask_for_it_continues_after_a_loss_that_is_not_finite(tmp_path):
     history = fit(job(tmp_path, NUMBERED, objective=Watched(stops_at_nan=False, bad_loss=2)), HERE, lambda *_: None)
     assert [math.isnan(check.training_loss) for check in history] == [True, False, False]
 

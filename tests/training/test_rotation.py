@@ -41,7 +41,7 @@ def test_quarter_turn_is_exact_on_a_square_and_goes_anticlockwise():
     torch.testing.assert_close(turned, torch.rot90(image, 1, (2, 3)), rtol=1e-4, atol=1e-5)
 
 
-def test_a_pixel_keeps_its_distance_from_the_middle_in_an_oblong_image():
+def test_a_pixel_keeps_its_distance_from_the_centre_in_an_oblong_image():
     image = torch.zeros(1, 1, 21, 41)
     image[0, 0, 10, 20 + 8] = 1  # 8 to the right of the middle
     turned = rotated(image, torch.tensor([90.0]))[0, 0]
@@ -62,11 +62,11 @@ def test_what_comes_in_from_outside_is_the_mean_grey():
 
 
 def test_volumes_are_refused():
-    with pytest.raises(InputError, match="`rotate` turns pictures, got images of 3 axes"):
+    with pytest.raises(InputError, match="`rotate` turns 2D images, got images of 3 axes"):
         rotated(torch.rand(1, 1, 3, 3, 3), torch.tensor([1.0]))
 
 
-def test_fit_turns_training_images_alike_after_a_stop_and_by_the_seed(tmp_path):
+def test_rotations_follow_the_seed_and_are_the_same_after_a_stop(tmp_path):
     def stop(step, *_):
         if step == 6:
             raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from heatcheck.training.schedule import Pace, groups
 
 def test_learning_rate_worked_by_hand():
     pace = Pace(0.1, 20, warm_up=0.2)
-    rates = [pace.at(step) for step in range(20)]
+    rates = [pace.rate_at(step) for step in range(20)]
     assert rates[:4] == pytest.approx([0.025, 0.05, 0.075, 0.1])
     assert rates[4] == pytest.approx(0.1)
     assert rates[12] == pytest.approx(0.05)  # half of the cosine
@@ -18,20 +18,22 @@ def test_learning_rate_worked_by_hand():
     assert rates[4:] == sorted(rates[4:], reverse=True)
 
 
-def test_rate_may_rise_for_so_many_steps():
+def test_rate_may_rise_for_a_given_number_of_steps():
     pace = Pace(0.1, 20, warm_up_steps=4)
-    assert [pace.at(step) for step in range(20)] == [Pace(0.1, 20, warm_up=0.2).at(step) for step in range(20)]
+    assert [pace.rate_at(step) for step in range(20)] == [
+        Pace(0.1, 20, warm_up=0.2).rate_at(step) for step in range(20)
+    ]
     with pytest.raises(InputError, match="`warm_up_steps` 2000 leaves nothing of a fit of 20 steps; lower it"):
         Pace(0.1, 20, warm_up_steps=2000)
-    assert Pace(0.1, 20, "constant", warm_up_steps=2000).at(3) == 0.1
+    assert Pace(0.1, 20, "constant", warm_up_steps=2000).rate_at(3) == 0.1
 
 
 def test_constant_rate_is_the_same_from_the_first_step():
-    assert {Pace(0.1, 20, "constant").at(step) for step in range(20)} == {0.1}
+    assert {Pace(0.1, 20, "constant").rate_at(step) for step in range(20)} == {0.1}
 
 
 def test_fit_of_a_single_step_has_a_rate():
-    assert Pace(0.1, 1).at(0) == pytest.approx(0.1)
+    assert Pace(0.1, 1).rate_at(0) == pytest.approx(0.1)
 
 
 def test_only_matrices_decay():

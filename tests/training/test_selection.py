@@ -18,7 +18,7 @@ def test_checks_rank_by_loss_or_by_mean_auroc_over_the_findings_named():
     assert merit(low, ("a", "b")) == pytest.approx(0.5)
 
 
-def test_of_equals_the_later_is_kept_and_what_is_no_number_never():
+def test_of_equals_the_later_is_kept_and_a_nan_never():
     checks = [check(1, 0.4), check(2, 0.4), check(3, NAN), check(4, 0.5)]
     assert [one.step for one in best_checks(checks, (), 2)] == [2, 1]
     assert [one.step for one in best_checks(checks, (), 9)] == [2, 1, 4]
@@ -26,7 +26,7 @@ def test_of_equals_the_later_is_kept_and_what_is_no_number_never():
     assert merit(check(1, a=NAN, b=0.6), ("a", "b")) == pytest.approx(0.6)
 
 
-def test_members_of_a_finding_are_those_that_tell_it_best_whatever_their_strategy():
+def test_members_of_a_finding_have_its_highest_auroc_whatever_their_strategy():
     one, two, three = (
         Candidate("ignore", 1, check(10, a=0.9, b=0.6, c=NAN)),
         Candidate("ones", 1, check(20, a=0.8, b=0.9, c=NAN)),
@@ -35,6 +35,6 @@ def test_members_of_a_finding_are_those_that_tell_it_best_whatever_their_strateg
     every = [one, two, three]
     assert members(every, "a", ("a", "b"), 2) == [one, two]
     assert members(every, "b", ("a", "b"), 2) == [two, three]  # a tie is decided by the mean
-    assert members(every, "c", ("a", "b"), 1) == [two]  # nobody knows: the best over all
+    assert members(every, "c", ("a", "b"), 1) == [two]  # its AUROC is undefined: the best overall
     assert best_candidate(every, ("a", "b")) == two
     assert one.name == "ignore-1-000010.safetensors"

@@ -1,4 +1,4 @@
-"""One fit loop on Lightning Fabric, ways to learn from labels, and the selection of checkpoints."""
+"""The fit loop on Lightning Fabric, losses for uncertain labels, and the selection of checkpoints."""
 
 from heatcheck.training.batches import Examples, readable
 from heatcheck.training.fit import FitSettings, Job, fit, steps_done

@@ -1,4 +1,4 @@
-"""Training images of which some channels are hidden, so that a network learns to do without a modality."""
+"""Training images with some channels hidden, so that a network learns to do without a modality."""
 
 import numpy as np
 import torch
@@ -7,16 +7,17 @@ from torch import Tensor
 
 
 def shown_channels(
-    images: int, channels: int, hidden: float, chance: np.random.Generator
+    images: int, channels: int, hidden: float, generator: np.random.Generator
 ) -> Bool[Tensor, "image channel"]:
     """Which channels each image shows: each is hidden with that probability, but never all of them."""
-    shown = chance.random((images, channels)) >= hidden
-    shown[np.arange(images), chance.integers(channels, size=images)] |= ~shown.any(1)
+    shown = generator.random((images, channels)) >= hidden
+    # where all were hidden, one channel drawn at random is shown
+    shown[np.arange(images), generator.integers(channels, size=images)] |= ~shown.any(1)
     return torch.from_numpy(shown)
 
 
 def hiding(
     images: Float[Tensor, "batch channel *space"], shown: Bool[Tensor, "batch channel"]
 ) -> Float[Tensor, "batch channel *space"]:
-    """The images with 0, which is no signal, in the place of each hidden channel."""
+    """The images with each hidden channel set to 0, which means no signal."""
     return images * shown.to(images).reshape(*shown.shape, *[1] * (images.ndim - 2))

@@ -1,7 +1,7 @@
-"""What labels teach: losses that know about labels nobody gave.
+"""Losses for labels that may be unknown or uncertain.
 
-Findings that occur together have labels of their own, some of them uncertain, and four ways to learn from those;
-of classes that exclude one another exactly one is present.
+Findings that can occur together have a label each, and there are four strategies for uncertain ones; of classes that
+exclude one another exactly one is present.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from heatcheck.core.records import UNCERTAIN
 from heatcheck.core.registry import Registry
 
 Labels = Float[Tensor, "batch finding"]  # 1 present, 0 absent, −1 uncertain, NaN unknown
-Answers = Float[Tensor, "batch answer"]  # one number a finding, or three
+Answers = Float[Tensor, "batch answer"]  # one number per finding, or three
 Loss = Callable[[Answers, Labels], Float[Tensor, ""]]
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to learn from labels, and what the network's answers mean that learned so."""
+    """A way to learn from labels, and what the answers of the trained network mean."""
 
     name: str
     summary: str
     loss: Loss
     head: Literal["binary", "three_class"] = "binary"  # what the network answers for each finding
-    activation: Literal["sigmoid", "softmax"] = "sigmoid"  # findings of their own, or classes that exclude one another
+    activation: Literal["sigmoid", "softmax"] = "sigmoid"  # separate findings, or classes that exclude one another
 
 
 def masked_cross_entropy(
@@ -59,7 +59,7 @@ def single_label_cross_entropy(
 ) -> Float[Tensor, ""]:
     """The mean cross-entropy over the images whose one class is known; 0 when there is none.
 
-    An image with an unknown or uncertain label, with no class or with several teaches nothing.
+    An image with an unknown or uncertain label, with no class or with several is ignored.
     """
     known = one_hot(labels)
     losses = functional.cross_entropy(logits, labels.argmax(1), reduction="none")
@@ -67,7 +67,7 @@ def single_label_cross_entropy(
 
 
 def one_hot(labels: Labels) -> Bool[Tensor, " batch"]:
-    """Which rows say of exactly one class that it is present, and of all others that they are absent."""
+    """Which rows mark exactly one class as present and all others as absent."""
     return ((labels == 0) | (labels == 1)).all(1) & (labels.sum(1) == 1)
 
 

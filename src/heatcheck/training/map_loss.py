@@ -15,10 +15,10 @@ def map_loss(
     masks: Float[Tensor, "batch target *space"],
     direction: Direction,
 ) -> Float[Tensor, "batch target"]:
-    """The mean squared difference of each map to its own mask, or to what is outside of it where maps shall avoid it.
+    """The mean squared difference of each map from its mask, or from the mask's complement if maps should avoid it.
 
     Negative values count as 0, the channels' mean is taken, and each map is stretched to 0..1 by itself. The shapes
-    must agree axis by axis: a mask with an axis too many would be compared with the maps of all other images.
+    must agree axis by axis: a mask with an extra axis would be broadcast over the maps of all images.
     """
     of_maps = (*values.shape[:2], *values.shape[3:])
     if values.ndim not in (5, 6) or tuple(masks.shape) != of_maps:
@@ -31,7 +31,7 @@ def map_loss(
 
 
 def widened(values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """The values in single precision where they have less: half has too few digits for a loss."""
+    """The values in single precision where they have less: half precision has too few digits for a loss."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 

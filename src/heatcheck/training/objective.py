@@ -1,4 +1,4 @@
-"""What a fit minimises; the fit itself only knows steps, checks and what to keep."""
+"""What a fit minimises; the fit itself knows only steps, checks and checkpoints."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -15,9 +15,9 @@ from heatcheck.training.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What an objective works with."""
+    """What the fit supplies to an objective."""
 
-    network: nn.Module  # while learning as the processes share it, with the fit's precision; while judging by itself
+    network: nn.Module  # in training wrapped for all processes and the fit's precision; in evaluation bare
     step: int  # steps done before this one
     backward: Callable[[Tensor], None]
     autocast: Callable[[], AbstractContextManager[Any]]  # the fit's precision for whatever else is computed
@@ -25,7 +25,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class LossTerm:
-    """A part of the loss on some validation data: a sum, and over how many things; the parts' means are added."""
+    """A term of the loss on validation data, as a sum and a count; the loss is the sum of the terms' means."""
 
     total: float
     count: int
@@ -33,9 +33,9 @@ class LossTerm:
 
 @dataclass(frozen=True, slots=True)
 class ValidationBatch:
-    """What the network makes of one batch of the validation data."""
+    """The results for one batch of the validation data."""
 
-    terms: tuple[LossTerm, ...]  # as many for every batch
+    terms: tuple[LossTerm, ...]  # the same number for every batch
     answers: Float[Tensor, "batch answer"]
     labels: Float[Tensor, "batch finding"]
 
@@ -45,20 +45,20 @@ class Objective(Protocol):
 
     @property
     def stops_at_nan(self) -> bool:
-        """Whether a loss or a gradient that is no number ends the fit at once."""
+        """Whether a loss or gradient that is not finite ends the fit at once."""
 
     def check(self, machine: Machine) -> None:
-        """Nothing, or an InputError that says why this cannot be learned on the machine."""
+        """Raise an InputError if this cannot be learned on the machine."""
 
     def learn(self, means: Means, batch: Batch) -> float:
         """The loss of a batch; its gradient is added to the weights' `.grad`."""
 
     def judge(self, means: Means, batch: Batch) -> ValidationBatch:
-        """The same loss of validation data, of a network in evaluation mode; asked without a graph."""
+        """The same loss on validation data, for a network in evaluation mode and without a graph."""
 
 
 def mean_loss(judged: Sequence[ValidationBatch]) -> float:
-    """The loss over all batches; a part of which nothing was seen counts 0."""
+    """The loss over all batches; a term with a count of 0 adds 0."""
     parts = zip(*(one.terms for one in judged), strict=True)
     return sum(sum(term.total for term in part) / max(1, sum(term.count for term in part)) for part in parts)
 
@@ -71,10 +71,10 @@ class LabelObjective:
     stops_at_nan: bool = False
 
     def check(self, machine: Machine) -> None:
-        """Every machine will do."""
+        """Any machine can be used."""
 
     def learn(self, means: Means, batch: Batch) -> float:
-        """The loss of the network's answers, with BatchNorm and dropout at work."""
+        """The loss of the network's answers, with BatchNorm and dropout in training mode."""
         images, labels = batch
         means.network.train()
         loss = STRATEGIES[self.strategy].loss(means.network(images), labels)
@@ -82,9 +82,9 @@ class LabelObjective:
         return loss.item()
 
     def judge(self, means: Means, batch: Batch) -> ValidationBatch:
-        """The loss of the answers, each batch weighted by its images."""
+        """The loss of the answers, weighted by the number of images."""
         images, labels = batch
         with means.autocast():
-            said: Tensor = means.network(images)
-        loss = STRATEGIES[self.strategy].loss(said.float(), labels).item()
-        return ValidationBatch((LossTerm(loss * len(images), len(images)),), said.float().cpu(), labels.cpu())
+            answers: Tensor = means.network(images)
+        loss = STRATEGIES[self.strategy].loss(answers.float(), labels).item()
+        return ValidationBatch((LossTerm(loss * len(images), len(images)),), answers.float().cpu(), labels.cpu())

@@ -1,4 +1,4 @@
-"""How fast to learn, step by step."""
+"""The learning rate of each step, and what the optimizer decays."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from heatcheck.core.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The learning rate at each step: always the same, or a linear rise and then half a cosine."""
+    """The learning rate of each step: constant, or a linear rise followed by half a cosine."""
 
     rate: float
     steps: int
@@ -27,7 +27,7 @@ class Pace:
                 "train for longer"
             )
 
-    def at(self, step: int) -> float:
+    def rate_at(self, step: int) -> float:
         """The rate of a step, counted from 0."""
         if self.schedule == "constant":
             return self.rate
@@ -44,7 +44,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Adam | torch.optim.AdamW]] = {
 
 
 def groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Weights that decay, and biases and normalisation that do not."""
+    """The parameters in two groups: weights that decay, and biases and normalisation that do not."""
     matrices = [p for p in module.parameters() if p.ndim > 1]
     vectors = [p for p in module.parameters() if p.ndim <= 1]
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]

@@ -1,4 +1,4 @@
-"""Which checkpoints are worth keeping, and which form the ensemble of a finding."""
+"""Which checkpoints are kept, and which form the ensemble of a finding."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How well the network does after some steps; the training loss is the mean since the check before."""
+    """The results of the network after some steps; the training loss is the mean since the check before."""
 
     step: int
     epoch: int  # counted from 0
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A checkpoint: what it learned by, in which run, and how well it did."""
+    """A checkpoint with its label strategy, its run and its results."""
 
     strategy: str
     run: int
@@ -34,7 +34,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """The name of its file, as `file_name` gives it."""
         return file_name(self.strategy, self.run, self.check.step)
 
 
@@ -44,19 +44,19 @@ def file_name(strategy: str, run: int, step: int) -> str:
 
 
 def mean_of(values: Iterable[float]) -> float:
-    """The mean of the numbers that are numbers; NaN where there is none."""
+    """The mean of the finite values; NaN where there are none."""
     numbers = [value for value in values if math.isfinite(value)]
     return float(np.mean(numbers)) if numbers else math.nan
 
 
 def merit(check: Check, by: Sequence[str]) -> float:
-    """What checkpoints are ranked by: the mean AUROC over the findings, or without any the loss; higher is better."""
+    """What ranks checkpoints, the higher the better: the mean AUROC of the findings, or minus the loss if none."""
     value = mean_of([check.auroc.get(finding, math.nan) for finding in by]) if by else -check.validation_loss
     return value if math.isfinite(value) else -math.inf
 
 
 def best_checks(checks: Sequence[Check], by: Sequence[str], most: int) -> list[Check]:
-    """The best so many checks, best first; of equals the later. A check without a number is never among them."""
+    """The `most` best checks, best first, of equals the later; checks without a finite merit are left out."""
     ranked = sorted(checks, key=lambda check: (merit(check, by), check.step), reverse=True)
     return [check for check in ranked if merit(check, by) > -math.inf][:most]
 
@@ -67,13 +67,13 @@ def best_candidate(candidates: Sequence[Candidate], by: Sequence[str]) -> Candid
 
 
 def members(candidates: Sequence[Candidate], finding: str, by: Sequence[str], most: int) -> list[Candidate]:
-    """The ensemble of a finding: the checkpoints that tell it best, best first.
+    """The ensemble of a finding: the checkpoints with the highest AUROC for it, best first.
 
-    Where the validation data cannot say how well it is told, the checkpoints that are best over all form it.
+    Where its AUROC is undefined on the validation data, the checkpoints that are best overall form it.
     """
 
     def rank(one: Candidate) -> tuple[float, float]:
-        told = one.check.auroc.get(finding, math.nan)
-        return (told if math.isfinite(told) else -math.inf, merit(one.check, by))
+        auroc = one.check.auroc.get(finding, math.nan)
+        return (auroc if math.isfinite(auroc) else -math.inf, merit(one.check, by))
 
     return sorted(candidates, key=rank, reverse=True)[:most]

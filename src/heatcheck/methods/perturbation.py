@@ -160,9 +160,9 @@ class FeatureAblation:
 )
 @dataclass(frozen=True)
 class FeaturePermutation:
-    """Each pixel gets the drop of its segment, on average over the donors whose pixels take its place.
+    """Each pixel gets the drop of its segment, on average over the donors whose pixels replace it.
 
-    Segments take the donors in turn, so that one pass a segment already shows the model pixels of all of them.
+    The donors rotate over the segments, so that all of them are used even with one pass per segment.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)

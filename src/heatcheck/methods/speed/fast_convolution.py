@@ -79,7 +79,7 @@ def direct(  # noqa: PLR0913, PLR0917 - torch's own parameters
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor | None:
-    """The convolution of volumes by oneDNN, which torch uses only for large batches; None where it cannot be used."""
+    """The convolution of volumes by oneDNN, which torch uses only for large or several volumes; else None."""
     if not _fits(input, weight, padding):
         return None
     return torch.mkldnn_convolution(input, weight, bias, three(padding), three(stride), three(dilation), groups)

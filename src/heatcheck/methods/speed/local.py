@@ -270,6 +270,7 @@ def _wider_boxes(reference: Reference, window: Window, volumes: Changed) -> Tens
         return reference.apply(volumes.together())
     needed = [window.needed(box, volumes.space) for box in boxes]
     parts = volumes.parts([each.inside for each in needed])
+    # `strict` runs `parts` to its end, where it records the latest volume
     values = [window.on_part(part, each) for part, each in zip(parts, needed, strict=True)]
     return Changed.of(volumes.local, reference, list(map(Change, boxes, values)), grid)
 

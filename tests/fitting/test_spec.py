@@ -96,7 +96,7 @@ def test_warm_up_and_rotation_reach_the_fit(tmp_path):
     plan = planned(training_spec(tmp_path, SMALL, fit={"warm_up_steps": 7, "rotate": 15}))
     settings = plan.settings(1, 0.1)
     assert (settings.warm_up_steps, settings.rotate) == (7, 15.0)
-    assert settings.pace(100).at(6) == 0.1 > settings.pace(100).at(5)
+    assert settings.pace(100).rate_at(6) == 0.1 > settings.pace(100).rate_at(5)
 
 
 def test_balanced_training_needs_classes_that_exclude_one_another(tmp_path):

@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
+from heatcheck.core.vocabulary import Statistic
+
 ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
 HUMAN = "human"  # the method whose scores are the readers' mean
 UNCERTAIN = -1.0  # a label: the reader would not say
@@ -153,7 +155,7 @@ class Timing:
 class Estimate:
     """One number of a table, with its interval and what it rests on."""
 
-    statistic: str  # what kind of number, e.g. mean, difference, shapley; each study names its own
+    statistic: Statistic  # what kind of number, e.g. mean, difference, shapley; each study names its own
     metric: str
     finding: str = ""
     method: str = ""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NewType, TypedDict
+from typing import Any, NewType, TypedDict, Unpack
 
 Statistic = NewType("Statistic", str)  # what kind of number an estimate is; one word for writer and reader
 
@@ -70,7 +70,7 @@ class Condition(TypedDict, total=False):
     blocks: int  # of a rank test
 
 
-def condition(**facts: Any) -> str:  # noqa: ANN401 - a JSON value
+def condition(**facts: Unpack[Condition]) -> str:
     """The facts as canonical JSON, so that equal conditions are equal strings."""
     return condition_of(facts)
 
@@ -80,13 +80,13 @@ def condition_of(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def facts_of(text: str) -> Mapping[str, Any]:
+def facts_of(text: str) -> Condition:
     """The facts of a condition; none where it cannot be read."""
     try:
         facts = json.loads(text)
     except ValueError:
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return facts if isinstance(facts, dict) else {}  # type: ignore[return-value] # another package may add facts
 
 
 PLAIN = condition()  # of scores and estimates under the usual circumstances

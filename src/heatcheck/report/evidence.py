@@ -4,12 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, SELECTED, condition, facts_of
+from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, SELECTED, Condition, Statistic, condition, facts_of
 from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry, SettingEntry
@@ -53,7 +53,7 @@ def _in_words(value: Any) -> str:  # noqa: ANN401 - any setting
     return f"{value:,}" if isinstance(value, int) else str(value) or "automatic"
 
 
-Key = tuple[str, str, str, str, str]  # statistic, metric, finding, method, other_method
+Key = tuple[Statistic, str, str, str, str]  # statistic, metric, finding, method, other_method
 _NOT_OURS = (MEAN, AUROC)  # statistics of the readers and the model, which no threshold or cutoff changes
 
 
@@ -122,7 +122,7 @@ class Evidence:
         pairs = [facts for row, facts in self.rows(SELECTED) if row.metric == "iou"]
         return any(facts.get("stage") == "pair" for facts in pairs)
 
-    def under(self, model: str = "", *, readers: bool = False, **facts: Any) -> "Evidence":  # noqa: ANN401 - a JSON value
+    def under(self, model: str = "", *, readers: bool = False, **facts: Unpack[Condition]) -> "Evidence":
         """The same run with the estimates of another model or another condition.
 
         With `readers`, the human readers' scores and the AUROC are taken from the plain estimates where it has none.
@@ -133,7 +133,7 @@ class Evidence:
         shared = {key: row for key, row in plain.items() if key[0] in _NOT_OURS and key[3] in {HUMAN, ""}}
         return replace(self, estimates={**shared, **estimates})
 
-    def rows(self, statistic: str, *, every_model: bool = False) -> list[tuple[Estimate, Mapping[str, Any]]]:
+    def rows(self, statistic: Statistic, *, every_model: bool = False) -> list[tuple[Estimate, Condition]]:
         """The statistic's estimates under every condition, each with the facts of its condition."""
         return [
             (row, facts_of(under))
@@ -148,11 +148,13 @@ class Evidence:
         rows = (row for (model, _), part in self.slices.items() if model == self.primary for row in part.values())
         return Counter(row.family for row in rows if row.family and not math.isnan(row.p_adjusted))
 
-    def find(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> Estimate | None:
+    def find(
+        self, statistic: Statistic, metric: str, finding: str, method: str = "", other: str = ""
+    ) -> Estimate | None:
         """The estimate, or None when the run has none."""
         return self.estimates.get((statistic, metric, finding, method, other))
 
-    def value(self, statistic: str, metric: str, finding: str, method: str = "", other: str = "") -> float:
+    def value(self, statistic: Statistic, metric: str, finding: str, method: str = "", other: str = "") -> float:
         """The estimate's value; NaN when it is undefined or missing."""
         estimate = self.find(statistic, metric, finding, method, other)
         return estimate.value if estimate else math.nan
@@ -167,7 +169,7 @@ class Evidence:
         """Whether the run is complete."""
         return self.manifest.status == "complete"
 
-    def measures_of(self, statistic: str) -> list[str]:
+    def measures_of(self, statistic: Statistic) -> list[str]:
         """The metrics that have this statistic, in the run's order."""
         names = {key[1]: None for key in self.estimates if key[0] == statistic}
         known = list(self.measures)

@@ -17,6 +17,7 @@ from heatcheck.core.vocabulary import (
     TEST,
     TUNED_CUTOFF,
     TUNED_THRESHOLD,
+    Statistic,
 )
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
@@ -82,7 +83,7 @@ class Matrix:
     corner: str = "Method"  # what the rows are
 
 
-def by_finding(evidence: Evidence, statistic: str, metric: str, *, other: str = "") -> Matrix | None:
+def by_finding(evidence: Evidence, statistic: Statistic, metric: str, *, other: str = "") -> Matrix | None:
     """Entrants against findings for one statistic of one metric; None when the run has no such estimate.
 
     Rows and columns without any estimate are left out.
@@ -129,7 +130,7 @@ def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> E
     return evidence.find(TEST, metric, ALL_FINDINGS, method.name, floor.name)
 
 
-def _unit(evidence: Evidence, statistic: str, metric: str) -> Unit:
+def _unit(evidence: Evidence, statistic: Statistic, metric: str) -> Unit:
     if statistic == PERCENT_DECREASE:
         return PERCENT
     if statistic in {SLOPE, SPEARMAN}:

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import CaseRecord, Estimate, Prediction, RegionRecord, Score, Timing, TruthShape
+from heatcheck.core.vocabulary import Statistic
 
 TABLES: dict[str, type] = {
     "scores": Score,
@@ -24,7 +25,7 @@ TABLES: dict[str, type] = {
     "estimates": Estimate,
 }
 GROUP_ROWS = 2**17  # of a row group at least, where there are so many
-_TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}
+_TYPES = {str: pa.string(), Statistic: pa.string(), float: pa.float64(), int: pa.int64()}
 
 
 def schema_of(record: type) -> Any:  # noqa: ANN401 - pyarrow ships no types

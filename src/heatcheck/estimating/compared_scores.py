@@ -1,15 +1,15 @@
 """By how much the scores of two runs differ on the cases both have."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.seeds import generator_for
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import PLAIN, condition
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run
 from heatcheck.stats.ratios import differences_from_first
 from heatcheck.stats.resampling.bootstrap import bca_interval
@@ -51,20 +51,20 @@ def compared_by_case(runs: Sequence[Run], names: Mapping[str, str], draws: int) 
     return Compared(tuple(compared_scores(merged, draws)))
 
 
-def seed_conditions(manifest: Mapping[str, Any]) -> dict[str, str]:
+def seed_conditions(seeds: Iterable[int]) -> dict[str, str]:
     """The conditions of scores that differ at most in the seed of their network, none of which has a name."""
-    return dict.fromkeys([condition(), *(condition(seed=seed) for seed in manifest.get("seeds") or [])], "")
+    return dict.fromkeys([PLAIN, *(condition(seed=seed) for seed in seeds)], "")
 
 
 def _scores(run: Run, names: Mapping[str, str]) -> pd.DataFrame:
     """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
-    shown = [metric["name"] for metric in run.manifest["metrics"]]
-    models = [run.manifest["model"]["name"], ""]  # readers' scores are no model's
+    manifest = run.manifest_as(Manifest)
+    models = [manifest.model.name if manifest.model else "", ""]  # readers' scores are no model's
     table = pq.read_table(
         run.path / "scores.parquet",
         columns=[*_KEYS, "value"],
         filters=[
-            ("metric", "in", shown),
+            ("metric", "in", [metric.name for metric in manifest.metrics]),
             ("condition", "in", list(names)),
             ("model", "in", models),
             ("other_method", "==", ""),  # what two methods have in common is no method's own score

@@ -19,13 +19,12 @@ from heatcheck.explaining.one_image import Question, answer, prepared
 from heatcheck.explaining.result import Explanation, ShownImages
 from heatcheck.methods import METHODS
 from heatcheck.methods.checks import require_logits
-from heatcheck.models import NetworkClassifier
+from heatcheck.models import MODELS, NetworkClassifier
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
 PRESENT = 0.5  # the probability from which a finding is shown unless findings are named
-DRAWN = "phantom_"  # how the names of classifiers begin that have seen drawn images only
 _FAR = 20.0  # standard deviations: no training image lies so far from the training set's mean
 
 
@@ -104,7 +103,7 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
 
 
 def _warning(classifier: NetworkClassifier) -> str:
-    if not classifier.name.startswith(DRAWN):
+    if classifier.name not in MODELS or not MODELS[classifier.name].drawn:
         return ""
     return f"{classifier.name} has seen drawn films only: on other images its answers mean nothing"
 

@@ -162,5 +162,6 @@ MODELS.add(
         channels=1,
         smallest=13,
         weights="phantom_chest_densenet.safetensors",
+        drawn=True,
     ),
 )

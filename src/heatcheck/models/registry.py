@@ -33,6 +33,7 @@ class ModelFacts:
     smallest: int = 1  # shortest side that works, px
     multiple: int = 1  # sides must be multiples of this, px
     weights: str = ""  # file inside the package, where weights are shipped
+    drawn: bool = False  # the shipped weights were trained on phantoms only
     translate: Translate = unchanged  # from the names of public checkpoints to the network's
 
     @property

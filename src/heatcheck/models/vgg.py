@@ -170,6 +170,7 @@ MODELS.add(
         channels=1,
         smallest=16,
         weights="phantom_classes_vgg.safetensors",
+        drawn=True,
     ),
 )
 MODELS.add(
@@ -183,6 +184,7 @@ MODELS.add(
         channels=4,
         smallest=16,
         weights="phantom_brain_vgg.safetensors",
+        drawn=True,
     ),
 )
 MODELS.add(

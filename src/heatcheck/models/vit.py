@@ -158,5 +158,6 @@ MODELS.add(
         smallest=8,
         multiple=8,
         weights="phantom_chest_vit.safetensors",
+        drawn=True,
     ),
 )

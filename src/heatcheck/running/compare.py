@@ -10,28 +10,29 @@ import pandas as pd
 from heatcheck.core.errors import InputError
 from heatcheck.estimating.compared_scores import Compared
 from heatcheck.running.registry import study_of
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run, read_run
 
 
 def compare_runs(first: Path, second: Path, draws: int = 2000) -> Compared:
     """The differences in the runs' specs, and in their scores with patient-clustered intervals."""
     runs = [_finished(path) for path in (first, second)]
-    if runs[0].manifest["study"] != runs[1].manifest["study"]:
-        kinds = " and a ".join(str(run.manifest["study"]) for run in runs)
-        raise InputError(f"{first} and {second} are a {kinds} study; compare runs of one kind")
+    one, other = (run.manifest_as(Manifest) for run in runs)
+    if one.study != other.study:
+        raise InputError(f"{first} and {second} are a {one.study} and a {other.study} study; compare runs of one kind")
     shared = _shared_cases(runs)
     if not shared:
         raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
     compared = study_of(runs[0]).compare_runs(runs, draws)
-    said = [*_sentences(runs, shared), *compared.sentences]
+    sentences = [*_sentences(runs, shared), *compared.sentences]
     if not compared.rows:
-        said.append("No score can be compared: none is defined in both runs for the same case and method.")
-    return Compared(compared.rows, tuple(said))
+        sentences.append("No score can be compared: none is defined in both runs for the same case and method.")
+    return Compared(compared.rows, tuple(sentences))
 
 
 def _finished(path: Path) -> Run:
     run = read_run(path)
-    if run.manifest["status"] != "complete":
+    if run.manifest_as(Manifest).status != "complete":
         raise InputError(f"{path} is not finished; continue it with the command that began it")
     return run
 
@@ -50,35 +51,33 @@ def _shared_cases(runs: list[Run]) -> int:
 
 
 def _labels(run: Run) -> pd.DataFrame:
-    """Which findings each case has, as the run's main model was asked for them."""
-    table = run.predictions
-    if table.empty:  # a study whose labels are the classes of attacked images keeps no predictions
+    """Which findings each case has, as recorded with the predictions of the run's main model."""
+    table, model = run.predictions, run.manifest_as(Manifest).model
+    if table.empty or model is None:  # a study whose labels are the classes of attacked images keeps no predictions
         cases = run.cases.loc[run.cases["status"] == "ok", "case"]
         return pd.DataFrame({"case": cases, "finding": "", "label": math.nan})
-    return table.loc[table["model"] == run.manifest["model"]["name"], ["case", "finding", "label"]]
+    return table.loc[table["model"] == model.name, ["case", "finding", "label"]]
 
 
 def _sentences(runs: list[Run], shared: int) -> Iterator[str]:
-    one, other = (run.manifest for run in runs)
-    changed = sorted(_changed(one["spec"], other["spec"]))
+    one, other = (run.manifest_as(Manifest) for run in runs)
+    changed = sorted(_changed(one.spec, other.spec))
     yield f"Specs differ in {', '.join(changed)}." if changed else "The specs are the same."
-    if one["weights_hash"] != other["weights_hash"]:
+    if one.weights_hash != other.weights_hash:
         yield "The weights of the models differ."
     cases = [len(run.cases) for run in runs]
     yield f"{shared} cases are in both runs ({cases[0]} and {cases[1]} in each)."
     yield from _no_shared_method(one, other)
 
 
-def _no_shared_method(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def _no_shared_method(one: Manifest, other: Manifest) -> Iterator[str]:
     """That no method has the same name in both runs, and how stored maps are given one; floors do not count."""
-    first, second = (
-        [facts["name"] for facts in run["methods"] if facts.get("kind") != "floor"] for run in (one, other)
-    )
+    first, second = ([entry.name for entry in run.methods if entry.kind != "floor"] for run in (one, other))
     if set(first) & set(second):
         return
     text = f"The runs share no method ({', '.join(first)}; {', '.join(second)})"
-    # stored maps can be given the name that the other run has; "maps" is what they are called when nothing is said
-    names = [name for run, its in ((one, second), (other, first)) if run["source"]["name"] == "maps" for name in its]
+    # stored maps can be given the name that the other run has; "maps" is their name when none was given
+    names = [name for run, others in ((one, second), (other, first)) if run.source.name == "maps" for name in others]
     if names:
         text += f"; name them alike, e.g. --maps {next((n for n in names if n != 'maps'), names[0])}=DIR"
     yield f"{text}."

@@ -14,6 +14,7 @@ from heatcheck.running.progress import Watcher
 from heatcheck.running.reporting import build_report
 from heatcheck.running.study import Plan, Stage
 from heatcheck.runs.engine import run_shards
+from heatcheck.runs.manifest import Manifest, parse_manifest
 from heatcheck.runs.store import RunFolder
 
 _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-headless", "pandas", "pyarrow")
@@ -33,24 +34,24 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
 
     `circumstances` are recorded when the run begins: study, title, threads and whatever else the report should tell.
     """
-    facts = {
-        "machine": platform.machine(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        **plan.facts,
-        **circumstances,
-    }
+    start = Manifest(machine=platform.machine(), started=_now())
+    facts = {**start.facts(), **plan.facts, **circumstances}
     identity = {**plan.identity, "versions": _versions()}
     with RunFolder.locked(out, identity, facts) as folder:
-        if folder.manifest["status"] == "complete":
+        manifest = _manifest(folder)
+        if manifest.status == "complete":
             watcher.say("This run is finished already; its report is built again.")
         else:
-            use_threads(folder.manifest["threads"])
+            use_threads(manifest.threads or cores())
             for stage in plan.stages(folder, watcher):
                 _work_off(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
-        manifest = folder.manifest
-    report = build_report(out)
-    return Outcome(report, manifest["n_cases"], manifest["n_failed"])
+            manifest = _manifest(folder)
+    return Outcome(build_report(out), manifest.n_cases or 0, manifest.n_failed or 0)
+
+
+def _manifest(folder: RunFolder) -> Manifest:
+    return parse_manifest(folder.manifest, Manifest, str(folder.manifest_path))
 
 
 def cores() -> int:
@@ -59,13 +60,13 @@ def cores() -> int:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return {**found, "python": platform.python_version()}
+            versions[package] = "unknown"
+    return {**versions, "python": platform.python_version()}
 
 
 def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:
@@ -81,5 +82,9 @@ def _conclude(plan: Plan, folder: RunFolder, watcher: Watcher) -> None:
     plan.illustrate(folder, watcher)
     cases = folder.read_table("cases")
     failed = int((cases["status"] == "failed").sum())
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.record(status="complete", n_cases=len(cases), n_failed=failed, finished=finished)
+    end = Manifest(status="complete", n_cases=len(cases), n_failed=failed, finished=_now())
+    folder.record(**end.facts())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

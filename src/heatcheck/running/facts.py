@@ -8,6 +8,7 @@ from heatcheck.core.contracts import Method
 from heatcheck.methods import METHODS, changed_settings
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS, ModelSettings, Preprocessing
+from heatcheck.runs.manifest import MethodEntry, MetricEntry, ModelEntry, SettingEntry, SourceEntry
 from heatcheck.sources import SOURCES
 
 RESIZED = "A map is resized once, straight from the method's own grid to the image: each further resize would blur it."
@@ -44,16 +45,26 @@ def study_facts(
 def models_facts(models: Sequence[ModelRecord], primary: str) -> dict[str, Any]:
     """Every model, and the one whose results come first."""
     first = next(model for model in models if model.name == primary)
+    entry = ModelEntry(name=first.name, description=first.description, outputs=first.contract.outputs)
     return {
         "models": [model_facts(model, primary=model is first) for model in models],
-        "model": {"name": first.name, "description": first.description, "outputs": list(first.contract.outputs)},
+        "model": entry.model_dump(mode="json", include={"name", "description", "outputs"}),
     }
 
 
 def model_facts(model: ModelRecord, *, primary: bool) -> dict[str, Any]:
     """A model's names, kind and weights."""
-    shown = ("name", "label", "description", "architecture", "kind", "members", "weights_hash")
-    return {**{name: getattr(model, name) for name in shown}, "primary": primary, **model.details}
+    entry = ModelEntry(
+        name=model.name,
+        label=model.label,
+        description=model.description,
+        architecture=model.architecture,
+        kind=model.kind,
+        members=model.members,
+        weights_hash=model.weights_hash,
+        primary=primary,
+    )
+    return {**entry.facts(), **model.details}
 
 
 def architecture_label(name: str) -> str:
@@ -70,51 +81,42 @@ def describe_model(settings: ModelSettings, origin: str = "") -> str:
 def method_facts(name: str, method: Method) -> dict[str, Any]:
     """A method's names, kind and changed settings."""
     facts = METHODS[name]
-    note = "the same map for every finding" if facts.same_for_all_targets else ""
-    kind = "floor" if facts.is_floor else "method"
-    return {
-        "name": name,
-        "label": facts.label,
-        "family": facts.family,
-        "kind": kind,
-        "note": note,
-        "summary": facts.summary,
-        "changed": [asdict(setting) for setting in changed_settings(name, method)],
-    }
+    entry = MethodEntry(
+        name=name,
+        label=facts.label,
+        family=facts.family,
+        kind="floor" if facts.is_floor else "method",
+        note="the same map for every finding" if facts.same_for_all_targets else "",
+        summary=facts.summary,
+        changed=tuple(SettingEntry(**asdict(setting)) for setting in changed_settings(name, method)),
+    )
+    return entry.model_dump(mode="json")  # with the settings that are null: `facts` would leave them out
 
 
 def stored_method_facts(name: str) -> dict[str, Any]:
-    """What can be said of a method whose maps were made elsewhere; a known name tells more."""
-    known = METHODS[name] if name in METHODS else None  # noqa: SIM401 - a registry raises with a suggestion
-    return {
-        "name": name,
-        "label": known.label if known else name,
-        "family": known.family if known else "",
-        "kind": "method",
-        "note": "",
-        "summary": known.summary if known else "Maps made elsewhere",
-        "changed": [],
-    }
+    """What is known of a method whose maps were made elsewhere: what heatcheck knows of a method of that name."""
+    if name in METHODS:
+        entry = MethodEntry(
+            name=name, label=METHODS[name].label, family=METHODS[name].family, summary=METHODS[name].summary
+        )
+    else:
+        entry = MethodEntry(name=name, summary="Maps made elsewhere")
+    return entry.model_dump(mode="json")
 
 
 def metric_facts(name: str) -> dict[str, Any]:
     """A metric's names and meaning."""
     facts = METRIC_FACTS[name]
-    return {
-        "name": name,
-        "label": facts.label,
-        "higher_is_better": facts.higher_is_better,
-        "summary": facts.summary,
-        "unit": facts.unit,
-    }
+    return MetricEntry(
+        name=name,
+        label=facts.label,
+        summary=facts.summary,
+        higher_is_better=facts.higher_is_better,
+        unit=facts.unit,
+    ).facts()
 
 
 def source_facts(name: str) -> dict[str, Any]:
     """A source's name and meaning."""
     facts = SOURCES[name]
-    return {
-        "name": name,
-        "description": facts.summary,
-        "drawn": facts.drawn,
-        "published_as": facts.published_as,
-    }
+    return SourceEntry(name=name, description=facts.summary, drawn=facts.drawn, published_as=facts.published_as).facts()

@@ -7,6 +7,7 @@ from heatcheck.core.errors import HeatcheckWarning, RunFolderError, briefly
 from heatcheck.core.registry import Registry
 from heatcheck.core.study_packages import study_packages
 from heatcheck.running.study import Study
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run
 
 STUDIES: Registry[Study] = Registry("study")
@@ -33,7 +34,7 @@ for _package in study_packages():
 
 def study_of(run: Run) -> Study:
     """The study that made a run."""
-    name = str(run.manifest.get("study") or "")
+    name = run.manifest_as(Manifest).study
     if name not in STUDIES:
         raise RunFolderError(f"{run.path} was made by the study {name!r}, which is not installed; install its package")
     return STUDIES[name]

@@ -1,13 +1,13 @@
 """Run any study that a spec describes."""
 
 from pathlib import Path
-from typing import Any
 
 from heatcheck.core.errors import SpecError
 from heatcheck.running.execute import Outcome, cores, execute
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.running.registry import STUDIES
 from heatcheck.running.study import Plan, RunOptions
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.spec import Spec, read_spec
 from heatcheck.runs.store import require_usable
 
@@ -30,7 +30,7 @@ def run_study(
     parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
     require_usable(Path(out))
     plan = _plan(parsed, options, Path(out))
-    return execute(plan, _circumstances(parsed, options), Path(out), watcher)
+    return execute(plan, _circumstances(parsed, options).facts(), Path(out), watcher)
 
 
 def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
@@ -42,12 +42,13 @@ def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
     return plan
 
 
-def _circumstances(spec: Spec, options: RunOptions) -> dict[str, Any]:
-    return {
-        "study": spec.envelope.study,
-        "title": spec.envelope.title or spec.name,
-        "threads": spec.envelope.threads or cores(),
-        "batch_size": spec.envelope.batch_size,
-        "shard_size": spec.envelope.shard_size,
-        "trusted_code": options.trust_code,
-    }
+def _circumstances(spec: Spec, options: RunOptions) -> Manifest:
+    envelope = spec.envelope
+    return Manifest(
+        study=envelope.study,
+        title=envelope.title or spec.name,
+        threads=envelope.threads or cores(),
+        batch_size=envelope.batch_size,
+        shard_size=envelope.shard_size,
+        trusted_code=options.trust_code,
+    )

@@ -12,6 +12,7 @@ from heatcheck.estimating.compared_scores import Compared, compared_by_case, see
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import StudyPage
 from heatcheck.running.progress import Watcher
+from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import Run, RunFolder
 
@@ -102,7 +103,7 @@ class Study:
     def compare_runs(self, runs: Sequence[Run], draws: int) -> Compared:
         """What differs between two finished runs of this study, beside their specs."""
         if not self.compare:
-            return compared_by_case(runs, seed_conditions(runs[0].manifest), draws)
+            return compared_by_case(runs, seed_conditions(runs[0].manifest_as(Manifest).seeds), draws)
         compared: Compared = _part(self.compare)(runs, draws)
         return compared
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -45,64 +45,68 @@ class EnsembleExplainer:
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
         """Every case explained, and the seconds each method took for the batch."""
+        images = self.ensemble.prepare([case.image for case in cases])
         extra_values = {
             name: extra_values_for(name, self.extra_inputs, cases, self.classifier) for name in self.methods
         }
-        sums = _MemberSums(dict.fromkeys(self.methods, 0.0))
-        images = self.ensemble.prepare([case.image for case in cases])
-        for number, member in enumerate(self.members):
-            self._ask(member, (cases, images), extra_values, sums, first=not number)
+        batch = _Batch(cases, images, extra_values)
+        sums = _MemberSums(len(self.findings), dict.fromkeys(self.methods, 0.0))
+        for member in self.members:
+            self._add(member, batch, sums)
         counts = torch.tensor([sum(finding in m.findings for m in self.members) for finding in self.findings])
         probabilities = (sums.probabilities / counts).clamp(0, 1)
         grids = {name: sums.mean(name, counts) for name in self.methods}
-        missing = {name: what.missing for name, what in extra_values.items()}
-        made = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
-        return made.by_case(cases, self.ensemble.placement), sums.seconds
+        missing = {name: values.missing for name, values in extra_values.items()}
+        explained = BatchMaps(logits_of(probabilities), probabilities, grids, missing)
+        return explained.by_case(cases, self.ensemble.placement), sums.seconds
 
-    def _ask(
-        self,
-        member: Member,
-        batch: tuple[Sequence[Case], Images],
-        extra_values: Mapping[str, ExtraValues],
-        sums: "_MemberSums",
-        *,
-        first: bool,
-    ) -> None:
-        """Add what one member says of the findings it was chosen for."""
-        cases, images = batch
+    def _add(self, member: Member, batch: "_Batch", sums: "_MemberSums") -> None:
+        """Add the probabilities and maps of the findings that one member was chosen for."""
+        classifier = self.ensemble.loaded(member)
         chosen = tuple(finding for finding in self.findings if finding in member.findings)
-        mine = Explainer(self.ensemble.loaded(member), chosen, self.methods, self.channels, self.seed)
         columns = [self.findings.index(finding) for finding in chosen]
-        said = answers_of(mine.classifier, images)[1][:, mine.columns]
-        sums.add_probabilities(said.double().cpu(), columns, len(self.findings))
+        explainer = Explainer(classifier, chosen, self.methods, self.channels, self.seed)
+        probabilities = answers_of(classifier, batch.images)[1][:, explainer.columns]
+        sums.add_probabilities(probabilities.double().cpu(), columns)
         for name in self.methods:
             start = time.perf_counter()
-            if METHODS[name].needs is Access.NOTHING:
-                if first:
-                    whole = Explainer(mine.classifier, self.findings, self.methods, self.channels, self.seed)
-                    sums.fixed[name] = whole.grids(name, cases, images, extra_values[name])
-            else:
-                sums.add_maps(name, mine.grids(name, cases, images, extra_values[name]), columns, len(self.findings))
+            if METHODS[name].needs is not Access.NOTHING:
+                sums.add_maps(name, batch.grids(name, explainer), columns)
+            elif name not in sums.fixed:
+                sums.fixed[name] = batch.grids(name, replace(explainer, findings=self.findings))
             sums.seconds[name] += time.perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Some cases as every member gets them."""
+
+    cases: Sequence[Case]
+    images: Images
+    extra_values: Mapping[str, ExtraValues]  # by method
+
+    def grids(self, method: str, explainer: Explainer) -> Tensor:
+        return explainer.grids(method, self.cases, self.images, self.extra_values[method])
 
 
 @dataclass
 class _MemberSums:
-    """What the members have said so far."""
+    """Sums over the members so far."""
 
+    findings: int
     seconds: dict[str, float]
     probabilities: Tensor = field(default_factory=lambda: torch.zeros(()))  # [case, finding]
     maps: dict[str, Tensor] = field(default_factory=dict)  # by method: [case, finding, *grid]
-    fixed: dict[str, Tensor] = field(default_factory=dict)  # maps that no member changes
+    fixed: dict[str, Tensor] = field(default_factory=dict)  # maps that are the same for every member
 
-    def add_probabilities(self, said: Tensor, columns: list[int], findings: int) -> None:
+    def add_probabilities(self, probabilities: Tensor, columns: list[int]) -> None:
         if not self.probabilities.ndim:
-            self.probabilities = said.new_zeros(len(said), findings)
-        self.probabilities[:, columns] += said
+            self.probabilities = probabilities.new_zeros(len(probabilities), self.findings)
+        self.probabilities[:, columns] += probabilities
 
-    def add_maps(self, name: str, maps: Tensor, columns: list[int], findings: int) -> None:
+    def add_maps(self, name: str, maps: Tensor, columns: list[int]) -> None:
         if name not in self.maps:
-            self.maps[name] = maps.new_zeros(len(maps), findings, *maps.shape[2:])
+            self.maps[name] = maps.new_zeros(len(maps), self.findings, *maps.shape[2:])
         self.maps[name][:, columns] += maps
 
     def mean(self, name: str, counts: Tensor) -> Tensor:

@@ -70,16 +70,9 @@ class Explanation:
         if not isinstance(number, int):
             raise TypeError(f"an explanation is taken out by its number, got {number!r}; use a loop for several")
         index = range(len(self))[number]
-        part = slice(index, index + 1)
-        return replace(
-            self,
-            values=self.values[part],
-            errors=self.errors[part],
-            targets=self.targets[part],
-            scores=self.scores[part],
-            probabilities=None if self.probabilities is None else self.probabilities[part],
-            shown=replace(self.shown, images=self.shown.images[part], names=self.shown.names[part]),
-        )
+        rows = slice(index, index + 1)
+        shown = replace(self.shown, images=self.shown.images[rows], names=self.shown.names[rows])
+        return replace(self._part(rows, slice(None)), shown=shown)
 
     def __iter__(self) -> Iterator["Explanation"]:
         """One explanation an image."""
@@ -87,14 +80,17 @@ class Explanation:
 
     def only(self, target: int) -> "Explanation":
         """The explanation of the target in that column alone."""
-        part = slice(target, target + 1)
+        return self._part(slice(None), slice(target, target + 1))
+
+    def _part(self, rows: slice, columns: slice) -> "Explanation":
+        """Some images and some of their targets; the images that are shown stay as they are."""
         return replace(
             self,
-            values=self.values[:, part],
-            errors=self.errors[:, part],
-            targets=self.targets[:, part],
-            scores=self.scores[:, part],
-            probabilities=None if self.probabilities is None else self.probabilities[:, part],
+            values=self.values[rows, columns],
+            errors=self.errors[rows, columns],
+            targets=self.targets[rows, columns],
+            scores=self.scores[rows, columns],
+            probabilities=None if self.probabilities is None else self.probabilities[rows, columns],
         )
 
     @property

@@ -56,11 +56,6 @@ class CheckpointKeeper:
                 (self.folder / name).unlink(missing_ok=True)
 
 
-def kept_of(strategy: str, run: int, history: Sequence[Check], by: Sequence[str], most: int) -> list[Candidate]:
-    """The checkpoints that a run leaves behind."""
-    return [Candidate(strategy, run, check) for check in best_checks(history, by, most)]
-
-
 def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate], findings: Sequence[str]) -> None:
     """Write checkpoints.csv: every check, how well it did, and whether its checkpoint is still there."""
     there = {candidate.name for candidate in kept}
@@ -77,10 +72,9 @@ def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate]
 
 
 def write_ensemble(
-    out: Path, model: str, kept: Sequence[Candidate], findings: Sequence[str], choice: tuple[tuple[str, ...], int]
+    out: Path, model: str, kept: Sequence[Candidate], findings: Sequence[str], by: Sequence[str], most: int
 ) -> Path:
-    """Write ensemble.json: for each finding the best checkpoints; `choice` is what ranks them and how many."""
-    by, most = choice
+    """Write ensemble.json: for each finding its best checkpoints, at most so many, ranked by the findings `by`."""
     digests = {one.name: file_digest(out / FOLDER / one.name) for one in kept}
     listed = {
         finding: tuple(

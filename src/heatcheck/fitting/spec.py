@@ -16,6 +16,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.registry import suggest
 from heatcheck.models import MODELS
 from heatcheck.models.starting import start_from
+from heatcheck.report.numbers import count
 from heatcheck.running.cases import shared_patients
 from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import Spec
@@ -147,7 +148,7 @@ class TrainingBody(BaseModel):
         return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _certain(self) -> Self:
+    def _consistent(self) -> Self:
         if self.labels == "single" and self.uncertainty != ("ignore",):
             raise ValueError("with `labels: single` no label is uncertain; leave `uncertainty` out")
         if self.labels == "single" and self.ensemble:
@@ -155,31 +156,15 @@ class TrainingBody(BaseModel):
                 "an ensemble has members of its own for each finding, and with `labels: single` one network tells all "
                 "classes; leave `ensemble` out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _of_classes(self) -> Self:
         if self.fit.balanced and self.labels != "single":
             raise ValueError(
                 "`fit.balanced` draws classes equally often, and findings may occur together; set `labels: single`, or "
                 "leave it out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _several_channels(self) -> Self:
         if self.fit.hide and self.pixels.said_channels == 1:
             raise ValueError("`fit.hide` hides channels, and the images have one; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _flat(self) -> Self:
         if self.fit.rotate and len(self.size) != 2:
             raise ValueError("`fit.rotate` turns pictures, and `size` is that of a volume; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _comparable(self) -> Self:
         if len(set(self.uncertainty)) < len(self.uncertainty):
             raise ValueError("`uncertainty` names a strategy twice; name it once")
         if self.checkpoints.by == "loss" and len(self.uncertainty) > 1:
@@ -274,10 +259,9 @@ def require_apart(sources: Mapping[str, Source], where: str) -> None:
     for (one, first), (other, second) in combinations(sources.items(), 2):
         shared = shared_patients(first.index(), second.index())
         if shared:
-            how_many = f"{len(shared)} patient{'s' if len(shared) > 1 else ''}"
             raise SpecError(
-                f"{where}: `{one}` and `{other}` share {how_many} ({_few(shared)}); take them out of one of the two, "
-                "or rename them where they are different people"
+                f"{where}: `{one}` and `{other}` share {count(len(shared), 'patient')} ({_few(shared)}); take them out "
+                "of one of the two, or rename them where they are different people"
             )
 
 

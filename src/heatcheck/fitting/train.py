@@ -16,7 +16,6 @@ from heatcheck.fitting.checkpoints import (
     CheckpointKeeper,
     copy_best,
     file_digest,
-    kept_of,
     write_ensemble,
     write_table,
 )
@@ -36,7 +35,7 @@ from heatcheck.runs.store import locked
 from heatcheck.runs.tables import replaced
 from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Batches
-from heatcheck.training.selection import best_candidate, mean_of, merit
+from heatcheck.training.selection import best_candidate, best_checks, mean_of, merit
 
 HERE = Machine()
 
@@ -90,6 +89,17 @@ def _identity(plan: TrainingPlan, machine: Machine) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _FitRun:
+    """One run of the fit: its strategy, its number among the runs of that strategy, and its learning rate."""
+
+    name: str  # of its files
+    strategy: str
+    number: int
+    rate: float
+    keep: int  # checkpoints at most
+
+
 @dataclass(frozen=True)
 class _Training:
     """One training under way in its folder."""
@@ -103,16 +113,17 @@ class _Training:
     def carried_out(self) -> Trained:
         """Every run that is not finished yet, then what is made of their checkpoints."""
         body = self.plan.body
-        data = self._examples("training"), self._examples("validation")
-        rates = self._rates(data)
+        training, validation = self._examples("training"), self._examples("validation")
+        rates = self._rates(training, validation)
         rate = max(rates, key=lambda each: rates[each])
         every: list[Candidate] = []
         kept: list[Candidate] = []
         for strategy in self.plan.strategies:
             for run in range(1, body.runs + 1):
-                history = self._run(f"{strategy}-{run}", (strategy, run, rate), data, body.checkpoints.keep)
+                fit_run = _FitRun(f"{strategy}-{run}", strategy, run, rate, body.checkpoints.keep)
+                history = self._history(fit_run, training, validation)
                 every += [Candidate(strategy, run, check) for check in history]
-                kept += kept_of(strategy, run, history, self.plan.by, body.checkpoints.keep)
+                kept += [Candidate(strategy, run, check) for check in best_checks(history, self.plan.by, fit_run.keep)]
         trained = self._judged(kept)
         write_table(self.out, every, kept, self.plan.outputs)
         draw_curve(self.out, every, kept, self.plan.by)
@@ -127,33 +138,40 @@ class _Training:
             return read
         return StoredExamples(read, self.out / f"{name}.npy", self.watcher, self.machine.workers)
 
-    def _rates(self, data: tuple[Examples, Examples]) -> dict[float, float]:
-        """What each learning rate came to in one run of the first strategy; a single rate needs no trial."""
+    def _rates(self, training: Examples, validation: Examples) -> dict[float, float]:
+        """The best merit of each learning rate in one run of the first strategy; a single rate needs no trial."""
         rates = self.plan.body.fit.rates
         if len(rates) == 1:
             return {rates[0]: math.nan}
-        tried = {rate: self._run(f"rate-{rate:g}", (self.plan.strategies[0], 1, rate), data, keep=0) for rate in rates}
-        return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in tried.items()}
+        trials = [_FitRun(f"rate-{rate:g}", self.plan.strategies[0], 1, rate, keep=0) for rate in rates]
+        histories = {trial.rate: self._history(trial, training, validation) for trial in trials}
+        return {rate: max(merit(check, self.plan.by) for check in history) for rate, history in histories.items()}
 
-    def _run(self, name: str, which: tuple[str, int, float], data: tuple[Examples, Examples], keep: int) -> list[Check]:
-        """The history of one run, which is only done where it was not finished earlier."""
-        record, state = self.out / "runs" / f"{name}.json", self.out / "runs" / f"{name}.ckpt"
+    def _history(self, run: _FitRun, training: Examples, validation: Examples) -> list[Check]:
+        """The checks of one run, which is fitted unless it was finished earlier."""
+        record, state = self.out / "runs" / f"{run.name}.json", self.out / "runs" / f"{run.name}.ckpt"
         if record.exists():
             state.unlink(missing_ok=True)
             return [Check(**check) for check in json.loads(record.read_text())]
-        strategy, run, rate = which
-        settings = self.plan.settings(run, rate)
-        meaning = {"head": STRATEGIES[strategy].head, "activation": STRATEGIES[strategy].activation}
-        contract = self.contract.model_copy(update=meaning)
-        keys = tuple(self.plan.validation.index())
+        settings = self.plan.settings(run.number, run.rate)
+        strategy = STRATEGIES[run.strategy]
+        contract = self.contract.model_copy(update={"head": strategy.head, "activation": strategy.activation})
         keeper = CheckpointKeeper(
-            self.out / FOLDER, self.plan.body.model, contract, strategy, run, self.plan.by, keep, keys,
-            self.plan.body.views,
-        )  # fmt: skip
+            folder=self.out / FOLDER,
+            model=self.plan.body.model,
+            contract=contract,
+            strategy=run.strategy,
+            run=run.number,
+            by=self.plan.by,
+            most=run.keep,
+            keys=tuple(self.plan.validation.index()),
+            views=self.plan.body.views,
+        )
         module = self._first_network(contract, settings.seed)
         classes = classes_of(self.plan.training.index(), self.plan.outputs) if settings.balanced else None
-        job = Job(module, LabelObjective(strategy), *data, settings, state, keeper, classes=classes)
-        history = fit_network(job, f"training {name}", self.machine, self.watcher)
+        objective = LabelObjective(run.strategy)
+        job = Job(module, objective, training, validation, settings, state, keeper, classes=classes)
+        history = fit_network(job, f"training {run.name}", self.machine, self.watcher)
         with replaced(record) as temporary:
             temporary.write_text(json.dumps([asdict(check) for check in history]) + "\n")
         state.unlink()
@@ -179,7 +197,7 @@ class _Training:
         if not body.ensemble:
             accuracy = alone.accuracy if body.labels == "single" else math.nan
             return Trained(weights, alone.results(), accuracy=accuracy)
-        file = write_ensemble(self.out, body.model, kept, self.plan.outputs, (self.plan.by, body.ensemble))
+        file = write_ensemble(self.out, body.model, kept, self.plan.outputs, self.plan.by, body.ensemble)
         together = self._told(read_ensemble(file, body.model, self.machine.device), examples)
         better = gains(together, alone, self.plan.seed)
         return Trained(weights, alone.results(), file, together.results(), better)

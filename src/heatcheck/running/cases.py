@@ -20,30 +20,29 @@ Other = TypeVar("Other")
 
 def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
     """Each case in its order, or the record of why it could not be read; `workers` are read ahead."""
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        to_come = iter(keys)
-        waiting = deque((key, pool.submit(source.load, key)) for key in islice(to_come, max(1, workers)))
-        while waiting:
-            key, future = waiting.popleft()
-            waiting.extend((following, pool.submit(source.load, following)) for following in islice(to_come, 1))
-            try:
-                yield future.result()
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
-                yield failure(key, error)
+
+    def loaded(key: CaseKey) -> Case | CaseRecord:
+        try:
+            return source.load(key)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
+            return failure(key, error)
+
+    return _ahead(loaded, keys, max(1, workers))
 
 
 def in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
-    """The work's results in the order of the items, a few of them worked on at a time."""
-    if workers <= 1:
-        yield from map(work, items)
-        return
+    """The results in the order of the items, `workers` of which are worked on at a time."""
+    return _ahead(work, items, workers) if workers > 1 else map(work, items)
+
+
+def _ahead(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
     with ThreadPoolExecutor(workers) as pool:
         to_come = iter(items)
-        waiting = [pool.submit(work, item) for item in islice(to_come, workers + 1)]
+        waiting = deque(pool.submit(work, item) for item in islice(to_come, workers))
         while waiting:
-            done = waiting.pop(0).result()
-            waiting += [pool.submit(work, item) for item in islice(to_come, 1)]
-            yield done
+            next_one = waiting.popleft()
+            waiting.extend(pool.submit(work, item) for item in islice(to_come, 1))
+            yield next_one.result()
 
 
 def failure(key: CaseKey, error: Exception) -> CaseRecord:

@@ -1,18 +1,21 @@
 """From a spec to scores and estimates: the share of bright pixels of every image."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import ALL_FINDINGS, Case, CaseKey, CaseRecord, Estimate, Score, ShardTables
 from heatcheck.core.seeds import generator_for
-from heatcheck.running.cases import read_cases
+from heatcheck.core.vocabulary import MEAN
+from heatcheck.estimating.estimates import fill
+from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
+from heatcheck.running.cases import failure, success
 from heatcheck.running.facts import source_facts
-from heatcheck.running.identity import DataIdentity, run_identity
+from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
@@ -24,10 +27,8 @@ from heatcheck.stats.resampling.bootstrap import mean_estimates
 METRIC, METHOD = "bright_share", "threshold"
 
 
-class BrightBody(BaseModel):
-    """What a spec of this study may say beside the common part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class BrightBody(BaseModel, extra="forbid", frozen=True):
+    """The part of a spec that only this study has."""
 
     source: dict[str, Any]
     threshold: float = Field(0.5, ge=0, le=1)
@@ -35,40 +36,31 @@ class BrightBody(BaseModel):
 
 
 @dataclass(frozen=True)
-class BrightStage:
-    """The images, a few of them a shard."""
+class BrightStage(CaseStage[None, CaseKey]):
+    """Scores the images, a few per shard."""
 
     source: Source
-    keys: tuple[CaseKey, ...]
     threshold: float
-    shard_size: int
+    parts: Sequence[Part[None, CaseKey]] = ()
     name: str = ""
     what: str = "images"
 
-    @property
-    def shards(self) -> int:
-        """Into how many parts the work is cut."""
-        return -(-len(self.keys) // self.shard_size)
-
-    def cases_in(self, shard: int) -> int:
-        """How many images that part has."""
-        return len(self._keys(shard))
-
     def work(self, shard: int) -> ShardTables:
         """The scores of one shard."""
-        read = list(read_cases(self.source, self._keys(shard), workers=1))
-        cases = [one for one in read if isinstance(one, Case)]
-        records = [
-            one if isinstance(one, CaseRecord) else CaseRecord(one.key.case, one.key.patient, "ok") for one in read
-        ]
-        return ShardTables(scores=tuple(map(self._score, cases)), cases=tuple(records))
+        return score_read_cases(self.source, self.parts[shard].cases, self, size=8, workers=1).sorted_tables()
 
-    def _keys(self, shard: int) -> tuple[CaseKey, ...]:
-        return self.keys[shard * self.shard_size : (shard + 1) * self.shard_size]
+    def score(self, batch: Sequence[Case]) -> ShardTables:
+        """The share of bright pixels of each image."""
+        cases = tuple(success(case, annotated=False) for case in batch)
+        return ShardTables(scores=tuple(map(self._score, batch)), cases=cases)
 
     def _score(self, case: Case) -> Score:
         share = float((case.image > self.threshold).mean())
         return Score(case.key.case, case.key.patient, ALL_FINDINGS, METHOD, "", METRIC, share)
+
+    def failed(self, case: Case, error: Exception) -> CaseRecord:
+        """The record of an image that could not be scored."""
+        return failure(case.key, error)
 
 
 @dataclass(frozen=True)
@@ -77,16 +69,15 @@ class BrightPlan:
 
     spec: Spec
     body: BrightBody
+    options: RunOptions
     source: Source
     keys: tuple[CaseKey, ...]
-    pseudonymised: bool
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What must be the same when the run is taken up again."""
-        values = {**self.spec.envelope.model_dump(mode="json"), **self.body.model_dump(mode="json")}
+        """What must be the same when the run is continued."""
         data = DataIdentity(self.keys, self.source.stamp())
-        return {**run_identity(values, self.spec.envelope.seed, "", data), "pseudonymised": self.pseudonymised}
+        return study_identity(self.spec.envelope, self.body, self.options, "", {}, data)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -94,22 +85,21 @@ class BrightPlan:
         return {
             "methods": [{"name": METHOD, "label": f"Brighter than {self.body.threshold}"}],
             "metrics": [{"name": METRIC, "label": "Share of bright pixels"}],
-            "model": {"name": ""},
             "source": source_facts(self.body.source["name"]),
         }
 
-    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - every plan is asked so
+    def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - as in every plan
         """One stage: the images."""
-        yield BrightStage(self.source, self.keys, self.body.threshold, self.spec.envelope.shard_size)
+        parts = cut([(None, self.keys)], self.spec.envelope.shard_size)
+        yield BrightStage(self.source, self.body.threshold, parts)
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
-        """The mean over all images, patients drawn again."""
+        """The mean over all images, with patients resampled."""
         table = folder.read_table("scores")
         values, patients = table[["value"]].to_numpy(float), table["patient"].to_numpy(str)
-        draws, generator = self.body.bootstrap_draws, generator_for(self.spec.envelope.seed, "estimates")
-        one = mean_estimates(values, patients, draws, generator)[0]
-        rests_on = {"n_cases": one.n_cases, "n_patients": one.n_patients, "reason": one.reason}
-        return [Estimate("mean", METRIC, ALL_FINDINGS, METHOD, "", one.value, one.low, one.high, **rests_on)]
+        generator = generator_for(self.spec.envelope.seed, "estimates")
+        (mean,) = mean_estimates(values, patients, self.body.bootstrap_draws, generator)
+        return [fill(Estimate(MEAN, METRIC, ALL_FINDINGS, METHOD), mean)]
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """No pictures."""
@@ -121,4 +111,4 @@ def plan_bright(spec: Spec, options: RunOptions, out: Path) -> BrightPlan:
     source: Source = open_source(body.source, spec.folder, spec.name)
     if options.pseudonymise:
         source = pseudonymous(source, source.index(), out)
-    return BrightPlan(spec, body, source, tuple(source.index())[: options.limit], options.pseudonymise)
+    return BrightPlan(spec, body, options, source, tuple(source.index())[: options.limit])

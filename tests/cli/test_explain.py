@@ -62,12 +62,12 @@ def test_a_film_is_explained_out_of_the_box(heatcheck, film, tmp_path):
     assert "maps" in err
     assert "probability" in printed
     assert "0.5" in printed
-    assert "has seen drawn films only" in " ".join(printed.split())
+    assert "was trained on drawn images only" in " ".join(printed.split())
     assert sorted(path.name for path in out.iterdir()) == [
         f"film.{method}.{kind}" for method in ("grad_cam", "random") for kind in ("npz", "png")
     ]
     with np.load(out / "film.grad_cam.npz", allow_pickle=False) as file:
-        assert "drawn films only" in str(file["note"])
+        assert "drawn images only" in str(file["note"])
         with Image.open(film) as picture:
             assert file["on_image"].shape[2:] == picture.size[::-1], "on the film's own grid"
         assert file["on_image"].shape[2:] == file["image"].shape[2:]
@@ -145,7 +145,7 @@ def test_existing_files_are_kept_unless_told_otherwise(heatcheck, film, tmp_path
         (["FILM", "--findings", "77"], "has 10 outputs, 0 to 9"),
         (["FILM", "--findings", ","], "names nothing"),
         (["FILM", "--methods", "grad_cm"], "did you mean 'grad_cam'"),
-        (["FILM", "--methods", "grad_cam,grad_cam"], "each once"),
+        (["FILM", "--methods", "grad_cam,grad_cam"], "none twice"),
         (["FILM", "--methods", "location_prior"], "truth masks"),
         (["FILM", "FILM"], "two images are called"),
         (["FILM", "--model", "densenet_compact"], "comes without weights; name a file with --weights"),

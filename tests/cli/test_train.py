@@ -58,7 +58,7 @@ def test_accuracy_is_printed_where_classes_exclude_one_another(heatcheck, tmp_pa
     ("changes", "words", "message"),
     [
         ({"uncertainty": "zeroes"}, (), "unknown label strategy 'zeroes'; did you mean 'zeros'?"),
-        ({"checkpoints": {"by": ["Edma"]}}, (), "'Edma' is no output; did you mean 'Edema'?"),
+        ({"checkpoints": {"by": ["Edma"]}}, (), "'Edma' is not an output; did you mean 'Edema'?"),
         ({"test": SPEC["validation"]}, (), "`validation` and `test` share 8 patients"),
         ({"labels": "single", "ensemble": None}, (), "6 of the training source's cases"),
         ({}, ("--precision", "16-mixed"), "16-mixed needs a GPU"),

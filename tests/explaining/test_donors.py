@@ -31,7 +31,7 @@ def keys(patients, views=2):
 
 
 def values(donors, patient):
-    return [int(image.mean()) for image in donors.of(patient)]
+    return [int(image.mean()) for image in donors.for_patient(patient)]
 
 
 def test_no_patient_is_its_own_donor_and_everyone_has_as_many():
@@ -52,8 +52,8 @@ def test_the_seed_alone_decides_who_gives():
 def test_cases_that_cannot_be_read_do_not_give():
     donors = gather_donors(Numbers(frozenset({"p0", "p2"})), keys(5), CLASSIFIER, 1, seed=5)
     assert sorted(donors.patients) == ["p1", "p3", "p4"]
-    assert len(donors.of("p0")) == 3
-    assert len(donors.of("p1")) == 2
+    assert len(donors.for_patient("p0")) == 3
+    assert len(donors.for_patient("p1")) == 2
 
 
 def test_a_case_without_a_donor_has_no_map_and_says_why():

@@ -34,19 +34,19 @@ def test_a_patient_gets_the_mean_of_all_other_patients():
     for n in range(20):
         expected = np.zeros((GRID, GRID))
         expected[[m for m in range(20) if m != n]] = 1 / 19
-        np.testing.assert_allclose(priors.of(f"p{n}")[0], expected, atol=1e-12)
+        np.testing.assert_allclose(priors.for_patient(f"p{n}")[0], expected, atol=1e-12)
 
 
 def test_another_view_of_the_patient_is_left_out_too():
     views = [CaseKey(f"{key.case}_{view}", key.patient, key.labels) for key in keys(5) for view in (1, 2)]
-    assert gather_priors(Rows(), views, Rows.findings, Silent()).of("p2")[0][2].max() == 0
+    assert gather_priors(Rows(), views, Rows.findings, Silent()).for_patient("p2")[0][2].max() == 0
 
 
 def test_a_finding_nobody_else_has_gives_no_prior():
     priors = gather_priors(Rows(), keys(10), Rows.findings, Silent())
-    assert priors.of("p3")[1] is None
-    assert priors.of("p4")[1].max() == pytest.approx(1)
-    assert priors.of("p4")[2] is None
+    assert priors.for_patient("p3")[1] is None
+    assert priors.for_patient("p4")[1].max() == pytest.approx(1)
+    assert priors.for_patient("p4")[2] is None
 
 
 def test_a_case_whose_masks_cannot_be_read_takes_no_part():
@@ -73,7 +73,7 @@ class Slabs:
 def test_in_volumes_the_usual_place_is_a_volume():
     priors = gather_priors(Slabs(), keys(4), Slabs.findings, Silent())
     for n in range(4):
-        found, never = priors.of(f"p{n}")
+        found, never = priors.for_patient(f"p{n}")
         expected = np.zeros((GRID, GRID, GRID))
         expected[[m for m in range(4) if m != n]] = 1 / 3
         np.testing.assert_allclose(found, expected, atol=1e-6)

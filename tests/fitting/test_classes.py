@@ -14,7 +14,7 @@ from heatcheck import models
 from heatcheck.core.errors import InputError, ModelError, RunFolderError, SpecError
 from heatcheck.fitting.checkpoints import CheckpointKeeper
 from heatcheck.fitting.examples import CaseExamples
-from heatcheck.fitting.results import judged, told_by
+from heatcheck.fitting.results import judged, probabilities_of
 from heatcheck.fitting.spec import planned
 from heatcheck.fitting.train import train
 from heatcheck.models import ModelSettings, load_classifier
@@ -85,7 +85,7 @@ def rewritten(folder, name, row, values):
 def test_case_without_exactly_one_class_is_refused(tmp_path, name, values):
     spec = class_spec(tmp_path)
     rewritten(tmp_path, name, 2, values)
-    message = rf"1 of the {name} source's cases \({name}01\) have not exactly one .*; give each case one 1 and else 0"
+    message = rf"1 of the {name} source's cases \({name}01\) do not have exactly one .*; label one class 1"
     with pytest.raises(SpecError, match=message):
         planned(spec)
 
@@ -103,12 +103,12 @@ def test_blank_labels_of_the_training_data_may_mean_absent(tmp_path):
     ("changes", "error", "message"),
     [
         ({"uncertainty": "ones"}, SpecError, "with `labels: single` no label is uncertain; leave `uncertainty` out"),
-        ({"ensemble": 2, "checkpoints": {"by": "all"}}, SpecError, "one network tells all classes; leave"),
+        ({"ensemble": 2, "checkpoints": {"by": "all"}}, SpecError, "one network recognises all classes; leave"),
         ({"labels": "multiple", "uncertainty": "single_label"}, SpecError, "set `labels: single`"),
         ({"findings": ["high"]}, SpecError, "needs at least two classes, got high"),
         ({"findings": ["high", "low"]}, SpecError, "8 of the training source's cases"),
         ({"labels": "one"}, SpecError, "labels"),
-        ({"pixels": {"mean": 0}}, SpecError, "name `mean` and `std` together, or neither"),
+        ({"pixels": {"mean": 0}}, SpecError, "name both `mean` and `std`, or neither"),
         ({"pixels": {"mean": 0, "std": 0}}, SpecError, "std"),
         ({"pixels": {"mean": [0, 0, 0], "std": 1, "channels": 1}}, SpecError, "one for each of the `channels`"),
         ({"pixels": {"mean": [0, 0, 0], "std": [1, 1]}}, SpecError, "one for each of the `channels`"),
@@ -200,7 +200,7 @@ def test_the_shipped_classifier_of_four_classes_is_small_and_right_on_unseen_peo
     unseen = PhantomClasses(PhantomClassesSettings(cases_per_class=25, first=9_000_000, size=96))
     assert classifier.outputs == unseen.findings
     assert classifier.preprocessing.activation == "softmax"
-    probabilities, labels = told_by(classifier, CaseExamples(unseen, classifier.preprocessing), 0, Silent())
+    probabilities, labels = probabilities_of(classifier, CaseExamples(unseen, classifier.preprocessing), 0, Silent())
     assert judged(unseen.index(), labels, probabilities, unseen.findings, "each").accuracy >= 0.95
     weights = Path(models.__file__).parent / "weights" / models.MODELS[name].weights
     assert weights.stat().st_size <= 2_000_000

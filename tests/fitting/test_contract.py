@@ -18,7 +18,9 @@ def test_classes_may_stand_in_another_order():
 
 
 def test_a_network_of_other_classes_is_refused():
-    with pytest.raises(SpecError, match="the model tells high, low, the data have high, middle; they must"):
+    with pytest.raises(
+        SpecError, match="the model's outputs are high, low, the classes of the data high, middle; make"
+    ):
         require_classes(given(), ["high", "middle"], "correct it", "study.yaml")
 
 

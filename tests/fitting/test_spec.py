@@ -61,7 +61,7 @@ def test_other_spellings_of_findings_are_understood(tmp_path):
         ),
         (
             {"test": 22},
-            r"`training` and `test` share 2 patients \(phantom000022, phantom000023\); take them out of one",
+            r"`training` and `test` share 2 patients \(phantom000022, phantom000023\); remove them from one",
         ),
         ({"test": 107}, r"`validation` and `test` share 1 patient \(phantom000107\)"),
     ],
@@ -84,7 +84,7 @@ def test_shipped_trainings_on_the_phantom_keep_patients_apart(name):
         ({"fit": {"warm_up": 0.1, "warm_up_steps": 5}}, "name `warm_up` as a share or `warm_up_steps`, not both"),
         ({"fit": {"warm_up_steps": 0}}, "greater than or equal to 1"),
         ({"fit": {"rotate": -3}}, "greater than or equal to 0"),
-        ({"fit": {"rotate": 15}, "size": [8, 8, 8]}, "`fit.rotate` turns pictures, and `size` is that of a volume"),
+        ({"fit": {"rotate": 15}, "size": [8, 8, 8]}, "`fit.rotate` rotates pictures, but `size` is that of a volume"),
     ],
 )
 def test_warm_up_and_rotation_that_cannot_be_are_refused(tmp_path, changes, message):

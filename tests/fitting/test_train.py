@@ -313,13 +313,13 @@ def test_unreadable_training_images_are_counted_and_the_others_learned_from(tmp_
     max((tmp_path / folder["images"]).iterdir()).write_bytes(b"broken")
     changes = {"training": folder, "findings": ["Edema"], "cache": False}
     trained = train(spec_of(tmp_path, **changes), tmp_path / "out", Hearing())
-    assert said == ["1 training images could not be read; they taught nothing."]
+    assert said == ["1 training images could not be read and were skipped."]
     assert math.isfinite(trained.results[0].auroc)
 
 
 def test_folder_too_small_for_prepared_images_is_refused_with_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr(train_examples.shutil, "disk_usage", lambda _: type("Free", (), {"free": 1000}))
-    with pytest.raises(RunFolderError, match=r"the prepared training images take 0.0 GB .* set `cache: false`"):
+    with pytest.raises(RunFolderError, match=r"the prepared training images need 0.0 GB; .* set `cache: false`"):
         train(spec_of(tmp_path), tmp_path / "a", Silent())
 
 
@@ -344,7 +344,7 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path):
         ({"uncertainty": ["zeros", "zeros"]}, SpecError, "names a strategy twice"),
         ({"uncertainty": ["zeros", "ones"]}, SpecError, "cannot be compared; set `checkpoints.by` to findings"),
         ({"ensemble": 2}, SpecError, "an ensemble is chosen by AUROC"),
-        ({"checkpoints": {"by": ["Edma"]}}, SpecError, "'Edma' is no output; did you mean 'Edema'"),
+        ({"checkpoints": {"by": ["Edma"]}}, SpecError, "'Edma' is not an output; did you mean 'Edema'"),
         ({"checkpoints": {"by": ["Pleural Effusion"]}}, SpecError, "no positive case of 'Pleural Effusion'"),
         ({"checkpoints": {"keep": 0}}, SpecError, "'checkpoints.keep'"),
         ({"fit": {"learning_rate": []}}, SpecError, "learning_rate"),

@@ -63,7 +63,7 @@ answers["pageless"] = call("run", "mine.yaml", "--out", "pageless")
 studies["bright"] = dataclasses.replace(bright, plan="__main__:plan_without_pseudonyms")
 def plan_without_pseudonyms(spec, options, out):
     return plan.plan_bright(spec, dataclasses.replace(options, pseudonymise=False), out)
-answers["cannot hide"] = call("run", "mine.yaml", "--out", "shown", "--pseudonymise")
+answers["no pseudonyms"] = call("run", "mine.yaml", "--out", "shown", "--pseudonymise")
 del studies["bright"]
 answers["uninstalled"] = call("report", "first")
 studies["bright"] = bright
@@ -126,8 +126,8 @@ def test_its_cases_are_hidden_where_that_is_asked_for(answers):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("pageless", "bright_pixels.page:nothing_there, cannot be loaded"),
-        ("cannot hide", "the study bright cannot hide the names of cases; leave out --pseudonymise"),
+        ("pageless", "bright_pixels.page:nothing_there, a part of the study, cannot be loaded"),
+        ("no pseudonyms", "the study bright has no pseudonyms; leave out --pseudonymise"),
         ("uninstalled", "first was made by the study 'bright', which is not installed; install its package"),
     ],
 )

@@ -21,11 +21,11 @@ def test_a_step_within_a_step_gives_way_when_it_is_done() -> None:
     watcher = bars()
     watcher.start("maps", 4)
     watcher.advance()
-    watcher.start("usual places", 2)
+    watcher.start("location priors", 2)
     watcher.advance()
     watcher.advance()
     watcher.advance(2)
-    assert completed(watcher) == {"maps": (3, 4), "usual places": (2, 2)}
+    assert completed(watcher) == {"maps": (3, 4), "location priors": (2, 2)}
 
 
 def test_a_step_after_another_has_its_own_bar() -> None:
@@ -79,7 +79,7 @@ def test_lines_of_a_step_within_a_step_give_way_when_it_is_done() -> None:
     watcher, stream, clock = lines()
     watcher.start("maps", 4)
     watcher.advance()
-    watcher.start("usual places", 1)
+    watcher.start("location priors", 1)
     watcher.advance()
     watcher.start("nothing to do", 0)
     clock.now = 45.0
@@ -88,8 +88,8 @@ def test_lines_of_a_step_within_a_step_give_way_when_it_is_done() -> None:
     watcher.advance()
     assert [line.split("  ")[:2] for line in stream.getvalue().splitlines()] == [
         ["maps", "0/4"],
-        ["usual places", "0/1"],
-        ["usual places", "1/1"],
+        ["location priors", "0/1"],
+        ["location priors", "1/1"],
         ["nothing to do", "0/0"],
         ["maps", "3/4"],
         ["maps", "4/4"],

@@ -27,7 +27,7 @@ def test_a_study_names_parts_that_exist_and_ships_a_spec(name):
 @pytest.mark.parametrize("address", ["not_installed.page:page", "heatcheck.report.page:no_such_page", "no address"])
 def test_a_part_that_cannot_be_loaded_is_named(address):
     study = replace(STUDIES["triggers"], page=address)
-    with pytest.raises(InputError, match=f"{address}, cannot be loaded .*update its package"):
+    with pytest.raises(InputError, match=f"{address}, a part of the study, cannot be loaded .*update its package"):
         study.make_page(None)
 
 

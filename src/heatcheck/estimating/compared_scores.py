@@ -1,4 +1,4 @@
-"""By how much the scores of two runs differ on the cases both have."""
+"""How much the scores of two runs differ on the cases they share."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,22 +20,22 @@ _KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
 
 @dataclass(frozen=True, slots=True)
 class ComparedScore:
-    """One metric of one method on the cases that both runs have."""
+    """One metric of one method on the cases that both runs share."""
 
     metric: str
     finding: str
-    method: str  # where a metric is a modality's worth, the modality
+    method: str  # or the modality, if the metric is its importance
     first: float
     second: float
     difference: float
-    low: float | None  # None where there is no interval
+    low: float | None  # None if there is no interval
     high: float | None
     n_cases: int
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How two runs differ: a row for each score, and sentences on what else does."""
+    """The difference of two runs: one row per score, and sentences on other differences."""
 
     rows: tuple[ComparedScore, ...]
     sentences: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Compared:
 def compared_by_case(runs: Sequence[Run], names: Mapping[str, str], draws: int) -> Compared:
     """The scores of two runs paired case by case, under the conditions that are the keys of `names`.
 
-    A condition's name is added to the method's: a method has scores of its own on every kind of network.
+    The name of the condition is added to that of the method, which has scores for each kind of network.
     """
     first, second = (_scores(run, names) for run in runs)
     merged = first.merge(second, on=_KEYS, suffixes=("_first", "_second"))
@@ -52,14 +52,14 @@ def compared_by_case(runs: Sequence[Run], names: Mapping[str, str], draws: int) 
 
 
 def seed_conditions(seeds: Iterable[int]) -> dict[str, str]:
-    """The conditions of scores that differ at most in the seed of their network, none of which has a name."""
+    """The conditions of scores that differ at most in the seed of their network, all without a name."""
     return dict.fromkeys([PLAIN, *(condition(seed=seed) for seed in seeds)], "")
 
 
 def _scores(run: Run, names: Mapping[str, str]) -> pd.DataFrame:
-    """The scores of the run's main model and of its readers, names as categories: a large run has millions of rows."""
+    """The scores of the run's main model and of its readers, with names as categories to save memory."""
     manifest = run.manifest_as(Manifest)
-    models = [manifest.model.name if manifest.model else "", ""]  # readers' scores are no model's
+    models = [manifest.model.name if manifest.model else "", ""]  # readers' scores have no model
     table = pq.read_table(
         run.path / "scores.parquet",
         columns=[*_KEYS, "value"],
@@ -67,18 +67,18 @@ def _scores(run: Run, names: Mapping[str, str]) -> pd.DataFrame:
             ("metric", "in", [metric.name for metric in manifest.metrics]),
             ("condition", "in", list(names)),
             ("model", "in", models),
-            ("other_method", "==", ""),  # what two methods have in common is no method's own score
+            ("other_method", "==", ""),  # leaves out agreement scores of two methods
         ],
         read_dictionary=_KEYS,
     ).to_pandas()
     if not any(names.values()):
         return table
     named = table["method"].astype(str) + table["condition"].astype(str).map(names)
-    return table.assign(method=named.str.removeprefix(" · "))  # what is asked of the model has no method
+    return table.assign(method=named.str.removeprefix(" · "))  # scores of the model itself have no method
 
 
 def compared_scores(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]:
-    """The differences of pairs of scores, `value_first` and `value_second`, with patient-clustered intervals."""
+    """The differences of the paired scores `value_first` and `value_second`, with patient-clustered intervals."""
     columns = ["value_first", "value_second"]
     defined = merged.dropna(subset=columns)
     for (metric, finding, method), rows in defined.groupby(["metric", "finding", "method"], sort=True, observed=True):
@@ -93,5 +93,5 @@ def compared_scores(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]
 
 
 def known(bound: float) -> float | None:
-    """The end of an interval, None where there is none."""
+    """The bound of an interval; None instead of NaN."""
     return None if math.isnan(bound) else bound

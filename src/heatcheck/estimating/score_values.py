@@ -1,4 +1,4 @@
-"""One metric's values, laid out for estimates: per finding a row a case and a column a method."""
+"""The values of one metric for estimates: for each finding, one row per case and one column per method."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ from jaxtyping import Float
 from heatcheck.core.records import HUMAN
 
 
-@dataclass(frozen=True)  # without slots: every estimate asks for the same patients and rows
+@dataclass(frozen=True)  # without slots: patients and rows are cached for all estimates
 class Values:
-    """One metric's values: per finding a row a case and a column a method (and the readers, where there are any)."""
+    """The values of one metric: for each finding, one row per case and one column per method, and for the readers."""
 
     metric: str
     columns: tuple[str, ...]
     by_finding: dict[str, pd.DataFrame]
 
     def by_case(self) -> "Values":
-        """The same, with every case standing for itself where patients would be drawn."""
-        alone = {f: table.assign(patient=table.index.to_numpy(object)) for f, table in self.by_finding.items()}
-        return Values(self.metric, self.columns, alone)
+        """The same values with every case as its own patient, so that cases are resampled."""
+        tables = {f: table.assign(patient=table.index.to_numpy(object)) for f, table in self.by_finding.items()}
+        return Values(self.metric, self.columns, tables)
 
     @cached_property
     def _index(self) -> pd.Index:
-        """Every case that any finding has."""
+        """The cases of all findings."""
         joined = np.concatenate([table.index.to_numpy(object) for table in self.by_finding.values()])
         return pd.Index(np.unique(joined), dtype=object)
 
     @cached_property
     def patients(self) -> np.ndarray:
-        """The patient of each case that any finding has."""
+        """The patient of each case of `_index`."""
         known = dict(pair for table in self.by_finding.values() for pair in table["patient"].items())
         return np.array([known[case] for case in self._index], str)
 
@@ -43,13 +43,13 @@ class Values:
         return {f: table[columns].reindex(self._index).to_numpy(float) for f, table in self.by_finding.items()}
 
     def over_findings(self, columns: list[str], findings: list[str]) -> Float[np.ndarray, "method cases finding"]:
-        """The values of those columns for every case and finding, NaN where a case does not have the finding."""
-        places = [self.columns.index(column) for column in columns]
-        return np.stack([self._rows[finding][:, places].T for finding in findings], axis=-1)
+        """The values of these columns for every case and finding, NaN if a case does not have the finding."""
+        positions = [self.columns.index(column) for column in columns]
+        return np.stack([self._rows[finding][:, positions].T for finding in findings], axis=-1)
 
 
 class Gathered:
-    """Rows of scores as they come, batch by batch, of which only numbers are kept."""
+    """Rows of scores, added batch by batch and stored as numbers to save memory."""
 
     def __init__(self, findings: Sequence[str], columns: Sequence[str]) -> None:
         self.findings, self.columns = tuple(findings), tuple(columns)
@@ -58,29 +58,29 @@ class Gathered:
         self._rows: list[tuple[np.ndarray, ...]] = []  # finding, case, column and value of each row
 
     def add(self, batch: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
-        """Take in a batch whose words are dictionary-encoded; findings and methods nobody asked for are left out."""
+        """Add a batch whose words are dictionary-encoded; other findings and methods are left out."""
         finding, column = (
             _codes(batch[name], dict(zip(known, range(len(known)), strict=True)))
             for name, known in (("finding", self.findings), ("method", self.columns))
         )
-        asked = (finding >= 0) & (column >= 0)
+        wanted = (finding >= 0) & (column >= 0)
         names = batch["case"].dictionary.to_pylist()
         patients = np.asarray(batch["patient"].dictionary.to_pylist(), object)
         local = batch["case"].indices.to_numpy()
         present, first = np.unique(local, return_index=True)
         patient_of = batch["patient"].indices.to_numpy()[first]
-        for place, patient in zip(present.tolist(), patients[patient_of].tolist(), strict=True):
-            if names[place] not in self._cases:
-                self._cases[names[place]] = len(self._patients)
+        for code, patient in zip(present.tolist(), patients[patient_of].tolist(), strict=True):
+            if names[code] not in self._cases:
+                self._cases[names[code]] = len(self._patients)
                 self._patients.append(patient)
         case = _codes(batch["case"], self._cases)
         kept = (finding.astype(np.int16), case.astype(np.int32), column.astype(np.int16), batch["value"].to_numpy())
-        self._rows.append(tuple(part[asked] for part in kept))
+        self._rows.append(tuple(part[wanted] for part in kept))
 
     def values(self, metric: str) -> Values:
-        """Everything, with a column for the readers only where they have a row."""
-        blank = (np.zeros(0, np.int16), np.zeros(0, np.int32), np.zeros(0, np.int16), np.zeros(0))
-        finding, case, column, value = (np.concatenate(parts) for parts in zip(blank, *self._rows, strict=True))
+        """The values of all batches, with a column for the readers only if they have a row."""
+        empty = (np.zeros(0, np.int16), np.zeros(0, np.int32), np.zeros(0, np.int16), np.zeros(0))
+        finding, case, column, value = (np.concatenate(parts) for parts in zip(empty, *self._rows, strict=True))
         self._rows.clear()
         has_readers = HUMAN in self.columns and bool((column == self.columns.index(HUMAN)).any())
         columns = tuple(name for name in self.columns if name != HUMAN or has_readers)
@@ -97,7 +97,7 @@ class Gathered:
             rows, row_of = np.unique(rank[case[chosen]], return_inverse=True)
             matrix = np.full((len(rows), len(columns)), np.nan)
             matrix[row_of, column[chosen]] = value[chosen]
-            # plain objects: pandas' own kind of text is slow to take apart, and every estimate does so
+            # plain objects, since pandas' string type is slow to access row by row
             wide = pd.DataFrame(matrix, index=pd.Index(names[order[rows]], dtype=object), columns=list(columns))
             wide["patient"] = pd.Series(patients[order[rows]], wide.index, dtype=object)
             by_finding[name] = wide
@@ -105,6 +105,6 @@ class Gathered:
 
 
 def _codes(column: Any, known: dict[str, int]) -> np.ndarray:  # noqa: ANN401 - pyarrow ships no types
-    """Each row's number by its word; -1 where the word is not known."""
+    """The number of each row's word; -1 for other words."""
     codes = np.array([known.get(word, -1) for word in column.dictionary.to_pylist()], np.int64)
     return np.asarray(codes[column.indices.to_numpy()])

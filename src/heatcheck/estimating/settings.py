@@ -1,4 +1,4 @@
-"""The settings that the estimates of every study share: how often to draw, and from which seed."""
+"""Settings that the estimates of all studies share: the number of draws and the seed."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from heatcheck.core.seeds import generator_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateSettings:
-    """How intervals are drawn; a study's own settings add what is estimated."""
+    """How intervals are estimated; each study adds settings on what is estimated."""
 
     draws: int  # of a bootstrap
     seed: int  # of the run
 
     def generator(self, *purpose: str) -> np.random.Generator:
-        """The generator of one estimate: adding another estimate does not change it."""
+        """The generator of one estimate, which does not depend on other estimates."""
         return generator_for(self.seed, "estimates", *purpose)

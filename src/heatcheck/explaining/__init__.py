@@ -1,1 +1,1 @@
-"""Classifiers and methods become maps: batches of a study, or single images."""
+"""Maps from classifiers and methods: for the batches of a study, or for single images."""

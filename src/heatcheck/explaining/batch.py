@@ -24,19 +24,19 @@ from heatcheck.models import explained
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What model and methods say about one case; what is listed follows the findings."""
+    """The answers of the model and the maps of the methods for one case, in the order of the findings."""
 
     case: Case
     logits: tuple[float, ...]
     probabilities: tuple[float, ...]
-    grids: Mapping[str, Float[Tensor, "finding *grid"]]  # by method, on its own grid
+    grids: Mapping[str, Float[Tensor, "finding *grid"]]  # by method, on the grid of the method
     placement: Placement
-    missing: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # by method and finding: why it has no map
+    missing: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # by method and finding: why there is no map
 
     def map_of(self, method: str, column: int) -> Map | None:
-        """The method's map of one finding on the image's grid, resized when asked for: a batch of them is large.
+        """The method's map of one finding on the image's grid; None if `why_missing` gives a reason.
 
-        None where the method has nothing to go by.
+        Maps are resized one at a time: those of a batch would need much memory.
         """
         if self.why_missing(method, column):
             return None
@@ -44,21 +44,21 @@ class Explained:
         return resized
 
     def why_missing(self, method: str, column: int) -> str:
-        """Why the method has no map of that finding; empty where it has one."""
+        """Why the method has no map of that finding; empty if it has one."""
         return self.missing.get(method, {}).get(column, "")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMaps:
-    """What model and methods say about a batch of cases."""
+    """The answers of the model and the maps of the methods for a batch of cases."""
 
     logits: Float[Tensor, "batch finding"]
     probabilities: Float[Tensor, "batch finding"]
     grids: Mapping[str, Float[Tensor, "batch finding *grid"]]  # by method
-    missing: Mapping[str, Sequence[Mapping[int, str]]]  # by method, for each case
+    missing: Mapping[str, Sequence[Mapping[int, str]]]  # by method and case
 
     def by_case(self, cases: Sequence[Case], placement: Callable[[Image], Placement]) -> list[Explained]:
-        """What is said about each case, which `placement` puts on its image."""
+        """The answers and maps of each case; `placement` gives the position of the model's grid on an image."""
         return [
             Explained(
                 case,
@@ -74,25 +74,24 @@ class BatchMaps:
 
 @dataclass(frozen=True, slots=True)
 class MapRequest:
-    """Images with the outputs whose maps are wanted, and the seed of everything random."""
+    """Images with the outputs to be explained, and the seed of everything random."""
 
     classifier: Classifier
-    cases: Sequence[str]  # names: a case draws the same numbers in whichever batch it is
+    cases: Sequence[str]  # names: the random numbers of a case do not depend on its batch
     images: Images
     targets: Targets
     seed: int
 
     def made_by(self, name: str, method: Method) -> MapBatch:
-        """The method's signed maps on its own grid, not yet checked."""
+        """The method's signed maps on the grid of the method, not yet checked."""
         seeds = [seed_for(self.seed, case, name) for case in self.cases]
         return method(explained(self.classifier), self.images, self.targets, seeds)
 
     def maps(self, name: str, method: Method, *, channels: str | None) -> Float[Tensor, "batch target *rest"]:
         """The method's maps with their channels joined by a rule of `maps.channels`, not yet checked.
 
-        None keeps the channels for studies that differ in the order: alignment and modality resize the map first and
-        drop what speaks against the target then. That gives other numbers than to join first and resize then, as
-        localization and triggers do.
+        None keeps the channels: alignment and modality resize a map first and then drop negative values. Localization
+        and triggers join the channels first and then resize, which gives other numbers.
         """
         values = self.made_by(name, method).values
         return values if channels is None else CHANNEL_RULES[channels](values)
@@ -106,7 +105,7 @@ def require_finite(name: str, maps: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Explainer:
-    """A classifier with the methods to be judged on it."""
+    """A classifier with the methods that explain it."""
 
     classifier: Classifier
     findings: tuple[str, ...]
@@ -114,10 +113,10 @@ class Explainer:
     channels: str
     seed: int
     extra_inputs: tuple[ExtraInput, ...] = ()
-    own_channels: Mapping[str, str] = field(default_factory=dict)  # of methods that join them in another way
+    own_channels: Mapping[str, str] = field(default_factory=dict)  # of methods with another rule
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
-        """Every case explained, and the seconds each method took for the batch."""
+        """The explanation of every case, and the seconds that each method took for the batch."""
         images = self.classifier.prepare([case.image for case in cases])
         logits, probabilities = answers_of(self.classifier, images)
         grids: dict[str, Tensor] = {}
@@ -129,18 +128,18 @@ class Explainer:
             grids[name] = self.grids(name, cases, images, extra_values)
             missing[name] = extra_values.missing
             seconds[name] = time.perf_counter() - start
-        made = BatchMaps(logits[:, self.columns], probabilities[:, self.columns], grids, missing)
-        return made.by_case(cases, self.classifier.placement), seconds
+        explained_cases = BatchMaps(logits[:, self.columns], probabilities[:, self.columns], grids, missing)
+        return explained_cases.by_case(cases, self.classifier.placement), seconds
 
     @property
     def columns(self) -> list[int]:
-        """The places of the findings among the classifier's outputs."""
+        """The positions of the findings among the classifier's outputs."""
         return [self.classifier.outputs.index(finding) for finding in self.findings]
 
     def grids(
         self, name: str, cases: Sequence[Case], images: Images, extra_values: ExtraValues
     ) -> Float[Tensor, "batch finding *grid"]:
-        """The method's maps of every finding on its own grid, one channel each."""
+        """The method's maps of every finding on the grid of the method, with one channel each."""
         targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
         request = MapRequest(self.classifier, [case.key.case for case in cases], images, targets, self.seed)
         channels = self.own_channels.get(name, self.channels)
@@ -150,7 +149,7 @@ class Explainer:
 
 
 def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:
-    """The logits and the probabilities of a batch, which must be numbers."""
+    """The logits and the probabilities of a batch; a CaseError if they are not finite."""
     with torch.no_grad():
         logits = classifier.logits(images)
         probabilities = classifier.probabilities(logits)
@@ -162,7 +161,7 @@ def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:
 def extra_values_for(
     name: str, extra_inputs: Sequence[ExtraInput], cases: Sequence[Case], classifier: Classifier
 ) -> ExtraValues:
-    """What the study hands to the method for these cases; most methods ask for nothing."""
+    """The extra values that the study provides to the method for these cases; most methods need none."""
     for extra_input in extra_inputs:
         if extra_input.wanted_by(METHODS[name]):
             return extra_input.for_batch(cases, classifier)

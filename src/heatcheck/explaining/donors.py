@@ -1,6 +1,6 @@
-"""Images of other patients, whose pixels take a segment's place in feature permutation.
+"""Images of other patients, whose pixels replace a segment in feature permutation.
 
-A few are drawn by the run's seed and prepared once; a case never gets one of its own patient.
+A few are drawn with the run's seed and prepared once; a case never gets an image of its own patient.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ NO_DONOR = "there is no image of another patient"
 
 @dataclass(frozen=True)
 class Donors:
-    """One prepared image of each of some patients."""
+    """One prepared image per patient, of some patients."""
 
     patients: tuple[str, ...]
     images: Images
@@ -33,20 +33,20 @@ class Donors:
         return facts.wants_donors
 
     def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:  # noqa: ARG002 - are prepared
-        """Every case's donors; where there is none, any image keeps the place of a map that is not used."""
-        chosen = [self.of(case.key.patient) for case in cases]
-        every = dict.fromkeys(range(self.findings), NO_DONOR)
-        donors = tuple(own if len(own) else self.images[:1] for own in chosen)
-        return ExtraValues({"donors": donors}, [{} if len(own) else every for own in chosen])
+        """The donors of every case; without any, the first image stands in for a map that is not used."""
+        by_case = [self.for_patient(case.key.patient) for case in cases]
+        no_map = dict.fromkeys(range(self.findings), NO_DONOR)
+        donors = tuple(images if len(images) else self.images[:1] for images in by_case)
+        return ExtraValues({"donors": donors}, [{} if len(images) else no_map for images in by_case])
 
-    def of(self, patient: str) -> Images:
-        """The first MOST images that are not the patient's."""
-        others = [place for place, donor in enumerate(self.patients) if donor != patient]
+    def for_patient(self, patient: str) -> Images:
+        """The first MOST images of other patients."""
+        others = [index for index, donor in enumerate(self.patients) if donor != patient]
         return self.images[others[:MOST]]
 
 
 def gather_donors(source: Source, keys: Sequence[CaseKey], classifier: Classifier, findings: int, seed: int) -> Donors:
-    """One image each of patients drawn by the seed: one more than a case gets, in case one of them is its own."""
+    """One image per patient, of patients drawn with the seed: one more than a case needs, since one may be its own."""
     by_patient: dict[str, list[CaseKey]] = {}
     for key in keys:
         by_patient.setdefault(key.patient, []).append(key)
@@ -61,12 +61,12 @@ def gather_donors(source: Source, keys: Sequence[CaseKey], classifier: Classifie
         if len(images) > MOST:
             break
     if not images:
-        raise SpecError("no case can be read, and feature_permutation needs images of other patients; leave it out")
+        raise SpecError("no case can be read, but feature_permutation needs images of other patients; leave it out")
     return Donors(tuple(patients), torch.cat(images), findings)
 
 
 def _prepared(source: Source, key: CaseKey, classifier: Classifier) -> Images | None:
-    """The case's image on the model's grid; None where it cannot be used, which the run itself records."""
+    """The case's image on the model's grid; None if it cannot be used, which the run records."""
     try:
         image = classifier.prepare([source.load(key).image])
     except Exception:  # noqa: BLE001 - whatever is wrong with one file must not stop the others

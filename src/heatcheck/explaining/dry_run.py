@@ -1,4 +1,4 @@
-"""What is done before the first case: methods tried out, and what they ask of the study."""
+"""Before the first case: methods are tried out, and what they need from the study is gathered."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,15 +24,15 @@ from heatcheck.runs.store import RunFolder
 
 
 class ModelWithMethods(Protocol):
-    """A model with the methods to be judged on it, as far as what comes before the first case is concerned."""
+    """A model with its methods, as far as it is needed before the first case."""
 
     @property
     def classifier(self) -> Classifier:
-        """The model; of an ensemble, the member that stands for all."""
+        """The model; of an ensemble, the member that represents it."""
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The findings that are explained."""
+        """The findings to be explained."""
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -44,28 +44,28 @@ class ModelWithMethods(Protocol):
 
 
 def try_out(explainer: ModelWithMethods) -> None:
-    """Ask each method for one map, so that a setting that does not fit the model is known before any work."""
+    """Make one map with each method, so that settings that do not fit the model are refused before any work."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
         return
-    blank = _blank(classifier)
-    target = torch.zeros(1, 1, dtype=torch.long, device=blank.device)
+    image = _black_image(classifier)
+    target = torch.zeros(1, 1, dtype=torch.long, device=image.device)
     for name, method in explainer.methods.items():
         facts = METHODS[name]
         if facts.wants_priors:
             continue
-        asked = replace(method, donors=(blank,)) if facts.wants_donors else method  # type: ignore[type-var]
-        require_fit(name, asked, classifier, blank)
+        ready = replace(method, donors=(image,)) if facts.wants_donors else method  # type: ignore[type-var]
+        require_fit(name, ready, classifier, image)
         if facts.needs is not Access.PREDICTIONS:
             with in_one_sentence(name, classifier):
-                asked(explained(classifier), blank, target, [0])
+                ready(explained(classifier), image, target, [0])
 
 
 def require_other_patients(explainer: ModelWithMethods, keys: Sequence[CaseKey]) -> None:
-    """Refuse a method that works with other patients' images where all are of one."""
-    asking = [name for name in explainer.methods if METHODS[name].wants_donors]
-    if asking and len({key.patient for key in keys}) < 2:
-        raise SpecError(f"method {asking[0]} needs images of other patients, and all cases are of one; leave it out")
+    """Refuse a method that needs images of other patients if there is only one patient."""
+    needing = [name for name in explainer.methods if METHODS[name].wants_donors]
+    if needing and len({key.patient for key in keys}) < 2:
+        raise SpecError(f"method {needing[0]} needs images of other patients, and all cases are of one; leave it out")
 
 
 def extra_inputs_for(
@@ -75,7 +75,7 @@ def extra_inputs_for(
     watcher: Watcher,
     priors: LocationPriors | None = None,
 ) -> tuple[ExtraInput, ...]:
-    """Everything that some method of the study asks for; `priors` were gathered for another model on these cases."""
+    """The extra inputs that the methods need; `priors` are reused if they were gathered for another model."""
 
     def gathered() -> Iterator[ExtraInput]:
         wanted = [METHODS[name] for name in explainer.methods]
@@ -88,23 +88,23 @@ def extra_inputs_for(
 
 
 def methods_with_batch(explainer: ModelWithMethods, folder: RunFolder, fact: str = "max_batch") -> Mapping[str, Method]:
-    """The methods, with the best number of masked copies at a time where they leave it open.
+    """The methods, with the fastest batch of masked copies for those that do not fix it.
 
-    It is found when the model's turn comes first and recorded as that fact: another number would change the last
-    digits of a resumed run.
+    The size is measured once and recorded in the manifest as `fact`: another size would change the last digits of a
+    continued run.
     """
     classifier = explainer.classifier
     if not any(map(leaves_batch_open, explainer.methods.values())) or not isinstance(classifier, NetworkClassifier):
         return explainer.methods
     if fact not in folder.manifest:
-        folder.record(**{fact: best_batch(classifier, _blank(classifier))})
+        folder.record(**{fact: best_batch(classifier, _black_image(classifier))})
     size = folder.manifest[fact]
     return {name: with_batch(method, size) for name, method in explainer.methods.items()}
 
 
-def _blank(classifier: NetworkClassifier) -> Images:
-    """A black image as the model wants it."""
+def _black_image(classifier: NetworkClassifier) -> Images:
+    """A black image, prepared for the model."""
     wanted = classifier.preprocessing
-    if wanted.scaling == "nonzero":  # there black stays 0 and has no spread to be scaled by
+    if wanted.scaling == "nonzero":  # black stays 0 there, and its standard deviation is 0
         return torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
     return classifier.prepare([np.zeros((wanted.channels, *wanted.size), np.float32)])

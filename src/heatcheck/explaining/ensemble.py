@@ -1,4 +1,4 @@
-"""An ensemble with the methods to be judged on it: predictions and maps are means over each finding's members."""
+"""An ensemble with the methods that explain it: predictions and maps are means over each finding's members."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from heatcheck.models.ensemble import logits_of
 
 @dataclass(frozen=True)
 class EnsembleExplainer:
-    """As `Explainer`, of an ensemble; one member's weights are in memory at a time, for a whole batch.
+    """As `Explainer`, for an ensemble; the weights of one member at a time are in memory, for a batch.
 
-    A finding's probability is the mean over its members', and so is its map, after the reduction of channels. A member
-    explains only the findings it was chosen for. What does not look at the model is made once.
+    The probability of a finding is the mean over its members, and so is its map, after the channels are joined. A
+    member explains only the findings it was chosen for. Maps that do not depend on the model are made once.
     """
 
     ensemble: Ensemble
@@ -35,7 +35,7 @@ class EnsembleExplainer:
 
     @property
     def classifier(self) -> NetworkClassifier:
-        """The member that stands for all: same outputs, same preprocessing, the hash of all weights."""
+        """The member that represents the ensemble: same outputs and preprocessing, hash of all weights."""
         return self.ensemble.stand_in
 
     @property
@@ -44,7 +44,7 @@ class EnsembleExplainer:
         return tuple(member for member in self.ensemble.members if set(member.findings) & set(self.findings))
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
-        """Every case explained, and the seconds each method took for the batch."""
+        """The explanation of every case, and the seconds that each method took for the batch."""
         images = self.ensemble.prepare([case.image for case in cases])
         extra_values = {
             name: extra_values_for(name, self.extra_inputs, cases, self.classifier) for name in self.methods

@@ -1,4 +1,4 @@
-"""What a study knows beyond an image and hands to the methods that ask for it."""
+"""What a study knows beyond an image and provides to the methods that need it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,21 +11,21 @@ from heatcheck.methods import MethodFacts
 
 @dataclass(frozen=True, slots=True)
 class ExtraValues:
-    """A method's fields for a batch of cases, and the maps that must not be used because something was missing."""
+    """A method's fields for a batch of cases, and the maps that must not be used because some input is missing."""
 
     settings: Mapping[str, Any]
-    missing: Sequence[Mapping[int, str]]  # for each case: the places of findings without a map, and why
+    missing: Sequence[Mapping[int, str]]  # for each case: the positions of findings without a map, and why
 
     def filled_in(self, method: Method) -> Method:
-        """The method with these fields."""
+        """The method with these values in its fields."""
         return replace(method, **self.settings) if self.settings else method  # type: ignore[type-var]
 
 
 class ExtraInput(Protocol):
-    """One kind of knowledge, gathered before the first case."""
+    """One kind of extra input, gathered before the first case."""
 
     def wanted_by(self, facts: MethodFacts) -> bool:
-        """Whether the method asks for it."""
+        """Whether the method needs it."""
 
     def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:
-        """The values for these cases; none of them come from a case's own patient."""
+        """The values for these cases, none of which come from the case's own patient."""

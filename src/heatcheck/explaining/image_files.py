@@ -1,5 +1,6 @@
-"""Image files in, overlays and map files out."""
+"""Overlays and map files from image files."""
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -24,27 +25,27 @@ from heatcheck.running.progress import Silent, Watcher
 from heatcheck.sources.files.reading import Range, image_affine, read_image, without_ending
 
 DEFAULT_METHODS = ("grad_cam", "integrated_gradients", "occlusion")  # one of each family that suits most networks
-PRESENT = 0.5  # the probability from which a finding is shown unless findings are named
-_FAR = 20.0  # standard deviations: no training image lies so far from the training set's mean
+PRESENT = 0.5  # the probability from which a finding is shown if none are named
+_FAR = 20.0  # standard deviations: no training image is so far from the mean of the training set
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What shall be made of some files."""
+    """Image files with what to do with them."""
 
     images: tuple[Path, ...]
     methods: tuple[str, ...] = DEFAULT_METHODS
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by method
-    findings: tuple[str, ...] = ()  # none: what is probable; "all": every output
+    findings: tuple[str, ...] = ()  # empty: the probable ones; "all": every output
     out: Path = Path("explained")
     seed: int = 0
-    value_range: Range | None = None  # stored values that mean 0 and 1
+    value_range: Range | None = None  # stored values that correspond to 0 and 1
     overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MapRow:
-    """One line of the table: a map, and where it lies."""
+    """One row of the table: a map and its file."""
 
     image: str
     finding: str
@@ -57,20 +58,20 @@ class MapRow:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedFiles:
-    """What was made, and what is worth saying about it."""
+    """The maps that were written, and remarks for the user."""
 
     rows: tuple[MapRow, ...]
     remarks: tuple[str, ...]
 
 
 def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher | None = None) -> ExplainedFiles:
-    """Write maps and overlays of every image; all that can be wrong is known before the first map.
+    """Write maps and overlays of every image; the input is checked before the first map is made.
 
-    For each image and method: an overlay (.png) and everything as .npz; of NIfTI images also a .nii.gz a finding.
+    For each image and method: an overlay (.png) and all data (.npz); of NIfTI images also one .nii.gz per finding.
     """
     watcher = watcher or Silent()
     if len(set(order.methods)) < len(order.methods) or not order.methods:
-        raise InputError("methods must be named at least once, and each once")
+        raise InputError("name at least one method, and none twice")
     stems = _stems(order.images)
     warning = _warning(classifier)
     remarks = [warning] if warning else []
@@ -79,40 +80,41 @@ def explain_files(classifier: NetworkClassifier, order: Order, watcher: Watcher 
         questions = _with_donors(questions)
     for name in order.settings:
         if name not in order.methods:
-            raise InputError(f"settings are given for {name}, which is not among the methods; add it with --methods")
+            raise InputError(f"there are settings for {name}, which is not among the methods; add it with --methods")
     ready = [
-        {name: prepared(asked, name, order.settings.get(name, {})) for name in order.methods} for asked in questions
+        {name: prepared(question, name, order.settings.get(name, {})) for name in order.methods}
+        for question in questions
     ]
     pairs = list(zip(stems, questions, strict=True))
     _require_free(
-        order, [file for stem, asked in pairs for name in order.methods for file in _files(stem, asked, name)]
+        order, [file for stem, question in pairs for name in order.methods for file in _files(stem, question, name)]
     )
     rows: list[MapRow] = []
     watcher.start("maps", len(questions) * len(order.methods))
-    for (stem, asked), methods in zip(pairs, ready, strict=True):
-        made = []
+    for (stem, question), methods in zip(pairs, ready, strict=True):
+        explanations = []
         for name, method in methods.items():
-            explanation = answer(asked, name, method)
+            explanation = answer(question, name, method)
             note = "; ".join(filter(None, (explanation.note, warning)))
-            made.append(replace(explanation, note=note))  # a picture travels without the table
+            explanations.append(replace(explanation, note=note))  # pictures are shared without the table
             watcher.advance(note=name)
         order.out.mkdir(parents=True, exist_ok=True)
-        for explanation in made:
-            rows += _written(order.out, stem, asked, explanation)
+        for explanation in explanations:
+            rows += _written(order.out, stem, question, explanation)
     return ExplainedFiles(tuple(rows), tuple(remarks))
 
 
 def _warning(classifier: NetworkClassifier) -> str:
     if classifier.name not in MODELS or not MODELS[classifier.name].drawn:
         return ""
-    return f"{classifier.name} has seen drawn films only: on other images its answers mean nothing"
+    return f"{classifier.name} was trained on drawn images only: its answers on other images mean nothing"
 
 
 def _stems(paths: Sequence[Path]) -> list[str]:
     stems = [without_ending(path.name) for path in paths]
-    twice = next((stem for stem in stems if stems.count(stem) > 1), None)
-    if twice is not None:
-        raise InputError(f"two images are called {twice!r}, and so would be their maps; explain one at a time")
+    duplicate = next((stem for stem in stems if stems.count(stem) > 1), None)
+    if duplicate is not None:
+        raise InputError(f"two images are called {duplicate!r}, and so would be their maps; explain one at a time")
     return stems
 
 
@@ -123,8 +125,8 @@ def _question(classifier: NetworkClassifier, path: Path, order: Order, remarks: 
     batch = classifier.prepare([image])
     if float(batch.mean().abs()) > _FAR:
         remarks.append(
-            f"{path.name}: its values ({image.min():g} to {image.max():g}) lie far from those the model was trained "
-            "on; say which mean 0 and 1 with --range"
+            f"{path.name}: its values ({image.min():g} to {image.max():g}) are far from those the model was trained "
+            "on; use --range to set which values correspond to 0 and 1"
         )
     logits = require_logits(classifier, batch)
     names = _findings(classifier, logits, path.name, order, remarks)
@@ -139,7 +141,9 @@ def _require_suitable(image: Image, name: str, classifier: NetworkClassifier) ->
     size = "×".join(map(str, image.shape[1:]))
     if image.ndim - 1 != len(wanted.size):
         what = "a volume" if image.ndim == 4 else "a 2D image"
-        raise CaseError(f"{name} is {what} of {size}, model {classifier.name} takes {len(wanted.size)}D; use another")
+        raise CaseError(
+            f"{name} is {what} of {size}, model {classifier.name} takes {len(wanted.size)}D; use another image"
+        )
     if image.shape[0] not in (1, wanted.channels):
         raise CaseError(
             f"{name} has {image.shape[0]} channels, model {classifier.name} takes {wanted.channels}; save only those"
@@ -149,16 +153,16 @@ def _require_suitable(image: Image, name: str, classifier: NetworkClassifier) ->
 def _findings(
     classifier: NetworkClassifier, logits: torch.Tensor, image: str, order: Order, remarks: list[str]
 ) -> list[str | int]:
-    """The findings asked for, or those that are probable, or the most probable one."""
+    """The named findings, or the probable ones, or the most probable one."""
     if order.findings == ("all",):
         return list(classifier.outputs)
     if order.findings:
         known = classifier.outputs
         return [int(name) if name.isdecimal() and name not in known else name for name in order.findings]
-    chances = classifier.probabilities(logits)[0].tolist()
-    likely = [finding for finding, chance in zip(classifier.outputs, chances, strict=True) if chance >= PRESENT]
+    probabilities = classifier.probabilities(logits)[0].tolist()
+    likely = [finding for finding, p in zip(classifier.outputs, probabilities, strict=True) if p >= PRESENT]
     if not likely:
-        best = int(np.argmax(chances))
+        best = int(np.argmax(probabilities))
         remarks.append(f"{image}: no finding reaches a probability of {PRESENT:g}; the most probable one is shown")
         return [best]
     remarks.append(
@@ -168,20 +172,20 @@ def _findings(
 
 
 def _with_donors(questions: list[Question]) -> list[Question]:
-    """The same questions, each with a few of the other images as donors."""
+    """The questions, each with a few of the other images as donors."""
 
-    def others(one: Question) -> Images | None:
-        rest = [other.images for other in questions[: MOST + 1] if other is not one][:MOST]
+    def others(question: Question) -> Images | None:
+        rest = [other.images for other in questions[: MOST + 1] if other is not question][:MOST]
         return torch.cat(rest) if rest else None
 
-    return [replace(asked, donors=others(asked)) for asked in questions]
+    return [replace(question, donors=others(question)) for question in questions]
 
 
-def _files(stem: str, asked: Question, method: str) -> list[str]:
-    """The names of all files of one image and method."""
+def _files(stem: str, question: Question, method: str) -> list[str]:
+    """The names of the files of one image and method."""
     names = [f"{stem}.{method}.png", f"{stem}.{method}.npz"]
-    if asked.shown.affine is not None:
-        names += [_volume(stem, method, asked.classifier.outputs[number]) for number in asked.targets[0].tolist()]
+    if question.shown.affine is not None:
+        names += [_volume(stem, method, question.classifier.outputs[number]) for number in question.targets[0].tolist()]
     return names
 
 
@@ -190,25 +194,25 @@ def _volume(stem: str, method: str, finding: str) -> str:
 
 
 def _require_free(order: Order, names: Sequence[str]) -> None:
-    """Refuse a folder that cannot be written, or in which files would be lost."""
-    existing = next(folder for folder in (order.out, *order.out.absolute().parents) if folder.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
+    """Refuse a folder that cannot be written, or in which files would be overwritten."""
+    parent = next(folder for folder in (order.out, *order.out.absolute().parents) if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise RunFolderError(f"{order.out} cannot be written; choose another --out")
-    taken = next((name for name in names if (order.out / name).exists()), None)
-    if taken is not None and not order.overwrite:
-        raise RunFolderError(f"{order.out / taken} exists already; add --overwrite or choose another --out")
+    existing_file = next((name for name in names if (order.out / name).exists()), None)
+    if existing_file is not None and not order.overwrite:
+        raise RunFolderError(f"{order.out / existing_file} exists already; add --overwrite or choose another --out")
 
 
-def _written(out: Path, stem: str, asked: Question, explanation: Explanation) -> list[MapRow]:
+def _written(out: Path, stem: str, question: Question, explanation: Explanation) -> list[MapRow]:
     overlay = explanation.save(out / f"{stem}.{explanation.method}.png")
     explanation.save(out / f"{stem}.{explanation.method}.npz")
     rows = []
-    for column, number in enumerate(asked.targets[0].tolist()):
+    for column, number in enumerate(question.targets[0].tolist()):
         finding, file = explanation.outputs[number], overlay
-        if asked.shown.affine is not None:
+        if question.shown.affine is not None:
             file = explanation.only(column).save(out / _volume(stem, explanation.method, finding))
-        chances = explanation.probabilities
-        chance = float("nan") if chances is None else float(chances[0, column])
+        probabilities = explanation.probabilities
+        probability = math.nan if probabilities is None else float(probabilities[0, column])
         error = float(explanation.errors[0, column])
-        rows.append(MapRow(stem, finding, chance, explanation.method, explanation.seconds, error, file))
+        rows.append(MapRow(stem, finding, probability, explanation.method, explanation.seconds, error, file))
     return rows

@@ -1,4 +1,4 @@
-"""What a notebook's user may hand to `explain`, made into what the methods expect."""
+"""Converts what a user may pass to `explain` into what the methods expect."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -16,30 +16,30 @@ from heatcheck.methods.checks import require_images, require_targets
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.models import BlackBox, NetworkClassifier, Preprocessing
 
-ALL_UP_TO = 20  # outputs; of more, only the highest-scoring one is explained unless targets are named
+ALL_UP_TO = 20  # outputs; of more, only the highest-scoring one is explained if no targets are named
 AnyTargets = int | str | Sequence[int | str] | Tensor | np.ndarray | None
 
 
 def as_classifier(model: object, images: Images, outputs: Sequence[str] | None) -> Classifier:
-    """The model as a classifier whose grid is that of the images, which are normalised already.
+    """The model as a classifier on the grid of the images, which are already normalised.
 
-    A network or a function gets its outputs named by `outputs`, or by number. A classifier stays as it is.
+    The outputs of a network or a function are named by `outputs`, or numbered. A classifier stays as it is.
     """
     if isinstance(model, nn.Module):
         return NetworkClassifier(type(model).__name__, model, _contract(model, images, outputs))
     if hasattr(model, "logits") and hasattr(model, "module") and hasattr(model, "outputs"):
         if outputs is not None:
-            raise InputError("this classifier names its own outputs; leave out outputs=")
+            raise InputError("this classifier has named outputs; leave out outputs=")
         classifier: Any = model
         return classifier
     if callable(model):
         predict = _on_arrays(model)
         return BlackBox(getattr(model, "__name__", type(model).__name__), predict, _contract(predict, images, outputs))
-    raise InputError(f"model is a {type(model).__name__}; give a torch.nn.Module, a classifier, or a function")
+    raise InputError(f"model is a {type(model).__name__}; pass a torch.nn.Module, a classifier, or a function")
 
 
 def _on_arrays(predict: Callable[[np.ndarray], Any]) -> Callable[[Images], Tensor]:
-    """The function, which sees arrays and nothing of torch."""
+    """The function of arrays as a function of tensors."""
 
     def scores(images: Images) -> Tensor:
         return torch.as_tensor(np.asarray(predict(images.detach().cpu().numpy())))
@@ -52,21 +52,21 @@ def _contract(
 ) -> Preprocessing:
     names = tuple(outputs) if outputs is not None else tuple(map(str, range(_count_outputs(predict, images))))
     if not names or len(set(names)) < len(names):
-        raise InputError(f"outputs must name at least one output, and each once, got {', '.join(names) or 'none'}")
+        raise InputError(f"outputs must have at least one name, and none twice, got {', '.join(names) or 'none'}")
     return Preprocessing(outputs=names, size=tuple(images.shape[2:]), channels=images.shape[1], mean=(0.0,), std=(1.0,))
 
 
 def _count_outputs(predict: nn.Module | Callable[[Images], Tensor], images: Images) -> int:
-    """How many outputs the model has; 1 if it fails, so that the check that follows can say why."""
+    """The number of outputs of the model; 1 if it fails, since the check that follows says why."""
     try:
         with evaluation_mode(predict) if isinstance(predict, nn.Module) else nullcontext(), torch.no_grad():
             answer: object = predict(images[:1])
-    except Exception:  # noqa: BLE001 - whatever it is, the check of the logits meets it again and names it
+    except Exception:  # noqa: BLE001 - the check of the logits raises it again with its name
         return 1
     if not isinstance(answer, Tensor) or answer.ndim != 2:
         got = f"{tuple(answer.shape)}" if isinstance(answer, Tensor) else f"a {type(answer).__name__}"
         name = type(predict).__name__
-        raise ModelError(f"model {name} gives {got} for one image, expected [1, outputs]; wrap it so that it does")
+        raise ModelError(f"model {name} returns {got} for one image, expected [1, outputs]; wrap it accordingly")
     return answer.shape[1]
 
 
@@ -76,9 +76,9 @@ def as_images(images: Tensor | np.ndarray, model: object) -> Images:
         try:
             images = torch.from_numpy(np.ascontiguousarray(images))
         except TypeError as error:
-            raise InputError(f"images cannot be used ({briefly(error)}); give float32 numbers") from error
+            raise InputError(f"images cannot be used ({briefly(error)}); pass float32 numbers") from error
     if not isinstance(images, Tensor):
-        raise InputError(f"images are a {type(images).__name__}; give a tensor or array of [batch, channel, *space]")
+        raise InputError(f"images are a {type(images).__name__}; pass a tensor or array of [batch, channel, *space]")
     module = model if isinstance(model, nn.Module) else getattr(model, "module", None)
     if images.ndim == _space_axes(model, module) + 1:
         images = images[None]
@@ -94,7 +94,7 @@ def _space_axes(model: object, module: nn.Module | None) -> int:
 
 
 def as_targets(targets: AnyTargets, classifier: Classifier, logits: Logits) -> Targets:
-    """The targets of every image; none means all outputs, or each image's highest of more than `ALL_UP_TO`."""
+    """The targets of every image; None: all outputs, or the highest of each image if there are over `ALL_UP_TO`."""
     if targets is None:
         if logits.shape[1] > ALL_UP_TO:
             return logits.argmax(1, keepdim=True)
@@ -106,7 +106,7 @@ def as_targets(targets: AnyTargets, classifier: Classifier, logits: Logits) -> T
         numbers = torch.tensor([_number(each, classifier) for each in listed], dtype=torch.long)
     numbers = numbers.reshape(1, -1) if numbers.ndim < 2 else numbers
     if len(numbers) not in (1, len(logits)):
-        raise InputError(f"targets are for {len(numbers)} images, there are {len(logits)}; give one row an image")
+        raise InputError(f"targets are for {len(numbers)} images, there are {len(logits)}; pass one row per image")
     checked = require_targets(numbers, classifier)
     return checked.long().expand(len(logits), -1).to(logits.device)
 
@@ -117,5 +117,5 @@ def _number(target: object, classifier: Classifier) -> int:
             raise InputError(f"model {classifier.name} has no output {target!r}; {suggest(target, classifier.outputs)}")
         return classifier.outputs.index(target)
     if isinstance(target, bool) or not isinstance(target, int | np.integer):
-        raise InputError(f"target {target!r} is neither the number nor the name of an output; give one of them")
+        raise InputError(f"target {target!r} is neither the number nor the name of an output; pass one of them")
     return int(target)

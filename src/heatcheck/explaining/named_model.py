@@ -1,4 +1,4 @@
-"""A model named on the command line, with what is missing asked for by name."""
+"""A model named on the command line; an error names each fact that is missing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,12 @@ from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, Preproces
 from heatcheck.models.contract import checked_contract
 from heatcheck.models.load import PYTHON_PREFIX, read_weights
 
-FACTS = ("outputs", "size", "channels", "mean", "std", "activation")  # without each of these a map may be of nonsense
+FACTS = ("outputs", "size", "channels", "mean", "std", "activation")  # without any of these, maps may be meaningless
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """What flags say about a model."""
+    """The flags that describe a model."""
 
     name: str
     weights: Path | None = None
@@ -25,7 +25,7 @@ class NamedModel:
 
 
 def load_named(model: NamedModel) -> NetworkClassifier:
-    """The classifier; a checkpoint that does not say how images were prepared needs a contract file that does."""
+    """The classifier; a checkpoint without a contract needs a contract file."""
     contract = contract_file(model.contract) if model.contract else None
     if not model.name.startswith(PYTHON_PREFIX) and not (model.weights or MODELS[model.name].weights):
         raise ModelError(f"model {model.name} comes without weights; name a file with --weights")
@@ -46,7 +46,7 @@ def _contract_is_unknown(model: NamedModel) -> bool:
 
 
 def contract_file(path: Path) -> Preprocessing:
-    """The contract in a YAML file, every fact stated: a default mean would be a guess."""
+    """The contract in a YAML file, which must state every fact: a default mean would be a guess."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -20,12 +20,12 @@ from heatcheck.methods import METHODS, build_method
 from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
 from heatcheck.methods.registry import plain_settings
 
-AT_ONCE = 4  # images that go through a method together: memory stays where a few images' is
+AT_ONCE = 4  # images per call of a method, which limits the memory
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of each method: these targets of these images by this classifier."""
+    """The targets of some images that each method explains, with the classifier."""
 
     classifier: Classifier
     images: Images
@@ -34,7 +34,7 @@ class Question:
     shown: ShownImages
     seed: int = 0
     donors: Images | None = None
-    calibrated: bool = False  # the classifier says how its scores become probabilities
+    calibrated: bool = False  # the classifier defines how its scores become probabilities
 
 
 @overload
@@ -79,99 +79,100 @@ def explain(  # noqa: PLR0913 - what differs from call to call in a notebook, al
     affine: np.ndarray | None = None,
     seed: int = 0,
 ) -> Explanation | Explanations:
-    """The maps of one method, or of several by name, which a notebook shows as pictures.
+    """The maps of one method, or of several methods by name; a notebook shows them as pictures.
 
-    The model is evaluated in evaluation mode and left as it was. Results are on the CPU.
+    The model runs in evaluation mode and is left as it was. Results are on the CPU.
 
     Args:
         model: any `torch.nn.Module` that returns `[batch, outputs]` scores before sigmoid or softmax; a classifier of
             heatcheck; or, for methods that need predictions only, a function from an array of images to scores.
         images: `[batch, channel, *space]` or `[channel, *space]`, 2D or 3D, float32, normalised as for training.
         method: a name that `heatcheck list methods` shows, or several.
-        targets: outputs by number or name, one or a list for all images, or one row an image as `[batch, target]`.
-            None: all outputs if there are at most 20, else each image's highest-scoring one.
-        settings: the method's settings by name; of several methods, a mapping from method to settings.
-        outputs: names of the model's outputs, in their order.
-        donors: other images, normalised too, for methods that replace parts of an image.
+        targets: outputs by number or name, one or a list for all images, or one row per image as `[batch, target]`.
+            None: all outputs if there are at most 20, otherwise the highest-scoring one of each image.
+        settings: the method's settings by name; for several methods, a mapping from method to settings.
+        outputs: names of the model's outputs, in order.
+        donors: other images, normalised in the same way, for methods that replace parts of an image.
         affine: from voxels to millimetres, to show and save a volume in the patient's orientation.
         seed: of everything random.
 
     Raises:
-        InputError: something given cannot be used; the message says what and what to do.
+        InputError: an argument cannot be used; the message says which and what to do.
     """
     batch = as_images(images, model)
     classifier = as_classifier(model, batch, outputs)
     logits = require_logits(classifier, batch)
     others = None if donors is None else as_images(donors, model)
     if affine is not None and np.shape(affine) != (4, 4):
-        raise InputError(f"affine must be a 4 × 4 matrix, got {np.shape(affine)}")
+        raise InputError(f"affine must be a 4 × 4 matrix, got {np.shape(affine)}; pass that of the volume")
     shape = tuple(batch.shape[2:])
     names = tuple(f"Image {number + 1}" for number in range(len(batch)))
     shown = ShownImages(batch.cpu().numpy(), place(shape, shape, "stretch"), names, affine)
     wanted = as_targets(targets, classifier, logits)
-    asked = Question(classifier, batch, wanted, logits, shown, seed, others, calibrated=classifier is model)
+    question = Question(classifier, batch, wanted, logits, shown, seed, others, calibrated=classifier is model)
     if isinstance(method, str):
-        return answer(asked, method, prepared(asked, method, settings or {}))
+        return answer(question, method, prepared(question, method, settings or {}))
     by_method = dict(settings or {})
     for name in by_method:
         if name not in method:
-            raise InputError(f"settings are for {name!r}, which is not asked for; give {{method: settings}}")
-    ready = {name: prepared(asked, name, by_method.get(name, {})) for name in method}  # all known before any work
-    return Explanations({name: answer(asked, name, built) for name, built in ready.items()})
+            raise InputError(f"settings are for {name!r}, which is not among the methods; pass {{method: settings}}")
+    # every method is checked before the first map
+    ready = {name: prepared(question, name, by_method.get(name, {})) for name in method}
+    return Explanations({name: answer(question, name, built) for name, built in ready.items()})
 
 
-def prepared(asked: Question, name: str, settings: Mapping[str, Any]) -> Method:
-    """The method with its settings, checked as far as that can be done without work."""
+def prepared(question: Question, name: str, settings: Mapping[str, Any]) -> Method:
+    """The method with its settings, checked before any work."""
     method: Any = build_method(name, settings)
-    if METHODS[name].wants_donors and asked.donors is not None:
-        method = replace(method, donors=(asked.donors,) * len(asked.images))
+    if METHODS[name].wants_donors and question.donors is not None:
+        method = replace(method, donors=(question.donors,) * len(question.images))
     require_company(name, method)
-    require_fit(name, method, asked.classifier, asked.images)
-    built: Method = method
-    return built
+    require_fit(name, method, question.classifier, question.images)
+    checked: Method = method
+    return checked
 
 
-def answer(asked: Question, name: str, method: Method) -> Explanation:
-    """The maps of a prepared method for the question."""
+def answer(question: Question, name: str, method: Method) -> Explanation:
+    """The maps of a prepared method."""
     start = time.perf_counter()
     batches = []
-    with in_one_sentence(name, asked.classifier):
-        for first in range(0, len(asked.images), AT_ONCE):
+    with in_one_sentence(name, question.classifier):
+        for first in range(0, len(question.images), AT_ONCE):
             part = slice(first, first + AT_ONCE)
-            names, images, targets = asked.shown.names[part], asked.images[part], asked.targets[part]
-            request = MapRequest(asked.classifier, names, images, targets, asked.seed)
+            names, images, targets = question.shown.names[part], question.images[part], question.targets[part]
+            request = MapRequest(question.classifier, names, images, targets, question.seed)
             batches.append(request.made_by(name, _of_part(method, part)))
     values = stacked([batch.values for batch in batches])
     if not values.isfinite().all():
-        raise ModelError(f"the map of {name} on model {asked.classifier.name} is not finite; use another method")
-    scores = asked.logits.gather(1, asked.targets).cpu()
+        raise ModelError(f"the map of {name} on model {question.classifier.name} is not finite; use another method")
+    scores = question.logits.gather(1, question.targets).cpu()
     return Explanation(
         method=name,
         settings=plain_settings(method),
-        model=asked.classifier.name,
-        outputs=asked.classifier.outputs,
+        model=question.classifier.name,
+        outputs=question.classifier.outputs,
         values=values,
         errors=stacked([batch.error for batch in batches]),
-        targets=asked.targets.cpu(),
+        targets=question.targets.cpu(),
         scores=scores,
-        probabilities=_probabilities(asked),
-        shown=asked.shown,
+        probabilities=_probabilities(question),
+        shown=question.shown,
         note="; ".join(dict.fromkeys(batch.note for batch in batches if batch.note)),
-        seed=asked.seed,
+        seed=question.seed,
         seconds=time.perf_counter() - start,
     )
 
 
 def _of_part(method: Any, part: slice) -> Method:  # noqa: ANN401 - a frozen dataclass, whose fields differ
-    """The method with the donors of some of the images."""
+    """The method with the donors of these images."""
     donors = getattr(method, "donors", ())
-    own: Method = replace(method, donors=donors[part]) if donors else method
-    return own
+    with_donors: Method = replace(method, donors=donors[part]) if donors else method
+    return with_donors
 
 
-def _probabilities(asked: Question) -> Logits | None:
-    """The targets' probabilities, where the classifier says what they are."""
-    if not asked.calibrated:
+def _probabilities(question: Question) -> Logits | None:
+    """The targets' probabilities, if the classifier defines them."""
+    if not question.calibrated:
         return None
     with torch.no_grad():
-        return asked.classifier.probabilities(asked.logits).gather(1, asked.targets).cpu()
+        return question.classifier.probabilities(question.logits).gather(1, question.targets).cpu()

@@ -1,4 +1,4 @@
-"""Which methods run on a model: each is tried, on one random image and one target."""
+"""Which methods run on a model: each is tried on one random image and one target."""
 
 import math
 import statistics
@@ -25,18 +25,18 @@ from heatcheck.models.load import PYTHON_PREFIX
 from heatcheck.models.untrained import untrained
 from heatcheck.running.progress import Silent, Watcher
 
-_USUAL_SIDE = {2: 224, 3: 64}  # of an image whose size nobody says
+_USUAL_SIDE = {2: 224, 3: 64}  # of an image of unknown size
 _FORWARDS = 3  # timed, after one that warms up
 
 
 @dataclass(frozen=True, slots=True)
 class MethodTrial:
-    """What became of one method."""
+    """The result of trying one method."""
 
     method: str
     label: str
     runs: bool
-    reason: str  # why it does not run, or what should be known where it does
+    reason: str  # why it does not run, or a note if it does
     seconds: float
     forwards: float  # the trial's time in forward passes of this model, measured here
     differentiable: bool
@@ -46,7 +46,7 @@ class MethodTrial:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What is known of a model after one image went through it in every way."""
+    """Facts about a model, and the trial of every method on it."""
 
     model: str
     weights: str
@@ -55,27 +55,27 @@ class Preflight:
     outputs: int
     parameters: int
     forward_seconds: float
-    layer: str  # that class activation maps use
+    layer: str  # used by class activation maps
     methods: tuple[MethodTrial, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What the user says of the model's input; None is found out."""
+    """The user's description of the model's input; None is taken from the model."""
 
     side: int | None = None
     channels: int | None = None
 
 
 def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | None = None) -> Preflight:
-    """Every registered method tried on the model with its cheapest settings."""
+    """The trial of every registered method on the model, with its cheapest settings."""
     watcher = watcher or Silent()
     ready = _ready(model, wanted)
     classifier, image = ready.classifier, ready.image
     require_logits(classifier, image)
     forward = _forward_seconds(classifier, image)
     watcher.start("methods", len(METHODS))
-    for name in ("guided_backprop", "deep_lift"):  # the first to follow a network pays for what torch sets up once
+    for name in ("guided_backprop", "deep_lift"):  # the first trial includes what torch sets up once
         try_method(METHODS[name], classifier, image, forward)
     tried = []
     for facts in METHODS.values():
@@ -96,7 +96,7 @@ def preflight(model: NamedModel, wanted: Input = Input(), watcher: Watcher | Non
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A classifier, where its weights come from, and a random image that it should be able to take."""
+    """A classifier, the origin of its weights, and a random image of the size it takes."""
 
     classifier: Classifier
     weights: str
@@ -104,9 +104,9 @@ class _Ready:
 
 
 def _ready(model: NamedModel, wanted: Input) -> _Ready:
-    own = model.name.startswith(PYTHON_PREFIX)
-    trained = model.weights is not None or (not own and bool(MODELS[model.name].weights))
-    if trained or (own and model.contract):
+    custom = model.name.startswith(PYTHON_PREFIX)
+    trained = model.weights is not None or (not custom and bool(MODELS[model.name].weights))
+    if trained or (custom and model.contract):
         loaded = load_named(model)
         known = loaded.preprocessing
         size = (wanted.side,) * len(known.size) if wanted.side else known.size
@@ -115,20 +115,20 @@ def _ready(model: NamedModel, wanted: Input) -> _Ready:
         return _Ready(classifier, "trained" if trained else "the factory's", image)
     contract = contract_file(model.contract) if model.contract else None
     outputs = len(contract.outputs) if contract else 2
-    if own:
+    if custom:
         module = untrained(model.name, trusted=model.trust_code)
         usual = _usual_input(module)
     else:
         usual = (MODELS[model.name].channels, *MODELS[model.name].size)
     usual = (contract.channels, *contract.size) if contract else usual
     shape = (wanted.channels or usual[0], *((wanted.side or side) for side in usual[1:]))
-    if not own:
+    if not custom:
         module = untrained(model.name, NetworkShape(shape[0], outputs, shape[1:]))
     module = _moved(module.eval(), model.device)
     device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
     image = _random(shape, device)
     named: Any = as_classifier(module, image, contract.outputs if contract else None)
-    return _Ready(replace(named, name=model.name), "the factory's" if own else "random", image)
+    return _Ready(replace(named, name=model.name), "the factory's" if custom else "random", image)
 
 
 def _moved(module: nn.Module, device: str) -> nn.Module:
@@ -139,7 +139,7 @@ def _moved(module: nn.Module, device: str) -> nn.Module:
 
 
 def _usual_input(module: nn.Module) -> tuple[int, ...]:
-    """The channels and sides that a network most likely takes, by its first convolution."""
+    """The channels and sides that a network most likely takes, from its first convolution."""
     for part in module.modules():
         if isinstance(part, nn.Conv2d | nn.Conv3d):
             axes = 2 if isinstance(part, nn.Conv2d) else 3
@@ -156,13 +156,13 @@ def _forward_seconds(classifier: Classifier, image: Images) -> float:
     with evaluation_mode(classifier.module), torch.no_grad():
         for _ in range(_FORWARDS + 1):
             start = time.perf_counter()
-            classifier.logits(image).sum().item()  # a device that works on its own is waited for
+            classifier.logits(image).sum().item()  # waits for an asynchronous device
             times.append(time.perf_counter() - start)
     return statistics.median(times[1:])
 
 
 def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forward: float) -> MethodTrial:
-    """One method tried on one image and the first output."""
+    """The trial of one method on one image and the first output."""
     start = time.perf_counter()
     runs, reason = True, ""
     try:
@@ -174,7 +174,7 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
         reason = "; ".join(filter(None, ("" if runs else "its map is not finite", stand_in, maps.note)))
     except HeatcheckError as error:
         runs, reason = False, str(error)
-    except Exception as error:  # noqa: BLE001 - one method's failure, whatever it is, is what is to be found out
+    except Exception as error:  # noqa: BLE001 - any failure is a result of the trial
         runs, reason = False, f"{type(error).__name__}: {briefly(error)}"
     seconds = time.perf_counter() - start
     return MethodTrial(
@@ -191,14 +191,14 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
 
 
 def _with_stand_ins(facts: MethodFacts, classifier: Classifier, image: Images) -> tuple[Any, str]:
-    """The method at its cheapest, with something in the place of what only a study can give."""
+    """The method with its cheapest settings, with stand-ins for what only a study can provide."""
     method: Any = build_method(facts.name, facts.trial)
     if facts.wants_priors:
         flat = torch.ones(1, len(classifier.outputs), *(8,) * (image.ndim - 2))
-        return replace(method, priors=flat), "tried with a flat prior; a study gives the real one"
+        return replace(method, priors=flat), "tried with a flat prior; a study provides the real one"
     if facts.wants_donors:
         donor = _random(tuple(image.shape[1:]), image.device, seed=1)
-        return replace(method, donors=(donor,)), "tried with a random image as donor; a study gives real ones"
+        return replace(method, donors=(donor,)), "tried with a random image as donor; a study provides real ones"
     return method, ""
 
 

@@ -1,8 +1,7 @@
-"""Where each finding usually lies: mean truth masks of other patients, for the location prior.
+"""Where each finding usually is: mean truth masks of other patients, for the location prior.
 
-The sums over all cases are gathered once; a patient's own masks are taken out again when its turn comes, so that
-neither a case's own mask nor another view of the same patient leaks into its prior. Memory does not grow with the
-number of cases.
+The sums over all cases are gathered once; for each patient, its own masks are subtracted, so that neither the mask of
+a case nor another view of the same patient leaks into its prior. Memory does not grow with the number of cases.
 """
 
 from collections.abc import Sequence
@@ -25,24 +24,24 @@ from heatcheck.running.progress import Watcher
 
 GRID = 64
 NO_PRIOR = "no other patient has this finding"
-MOST = 5000  # cases; a mean over more would hardly look different
+MOST = 5000  # cases; a mean over more would hardly differ
 Prior = Float[np.ndarray, "*grid"]
 
 
 @dataclass
 class _MaskSums:
-    """The sum and the number of the masks of each finding; all have as many axes."""
+    """The sum and the number of the masks of each finding, all with the same number of axes."""
 
     masks: Float[np.ndarray, "finding *grid"]
     counts: Float[np.ndarray, " finding"]
 
     @property
     def axes(self) -> int:
-        """How many axes a mask has: 2 on a picture, 3 in a volume."""
+        """The number of axes of a mask: 2 for a picture, 3 for a volume."""
         return self.masks.ndim - 1
 
     def add(self, truth: dict[str, Mask], findings: Sequence[str]) -> None:
-        """Count the masks of one case."""
+        """Add the masks of one case."""
         for column, finding in enumerate(findings):
             if finding in truth and truth[finding].ndim == self.axes:
                 self.masks[column] += _on_grid(truth[finding])
@@ -51,33 +50,33 @@ class _MaskSums:
 
 @dataclass(frozen=True)
 class LocationPriors:
-    """The sums over all cases that took part, and which cases of each patient did."""
+    """The sums over the cases used, and the used cases of each patient."""
 
     source: Source
     findings: tuple[str, ...]
     total: _MaskSums
     members: dict[str, list[CaseKey]]
 
-    def of(self, patient: str) -> list[Prior | None]:
-        """The prior of every finding for a patient; None where no other patient has the finding."""
-        own = _no_sums(len(self.findings), self.total.axes)
+    def for_patient(self, patient: str) -> list[Prior | None]:
+        """The prior of every finding for a patient; None if no other patient has the finding."""
+        left_out = _no_sums(len(self.findings), self.total.axes)
         for key in self.members.get(patient, []):
-            own.add(_truth(self.source, key), self.findings)
-        others = self.total.counts - own.counts
-        masks = np.clip(self.total.masks - own.masks, 0, None)  # sums in another order leave crumbs below 0
+            left_out.add(_truth(self.source, key), self.findings)
+        others = self.total.counts - left_out.counts
+        masks = np.clip(self.total.masks - left_out.masks, 0, None)  # rounding may give values just below 0
         return [masks[i] / others[i] if others[i] else None for i in range(len(self.findings))]
 
     def wanted_by(self, facts: MethodFacts) -> bool:
-        """Whether the method asks for priors."""
+        """Whether the method needs priors."""
         return facts.wants_priors
 
     def for_batch(self, cases: Sequence[Case], classifier: Classifier) -> ExtraValues:
-        """The priors on the model's field of view, by the classifier's outputs, of which the study may use some."""
-        priors = [self.of(case.key.patient) for case in cases]
+        """The priors on the model's field of view, for every output of the classifier; 0 for those not studied."""
+        priors = [self.for_patient(case.key.patient) for case in cases]
         on_image = torch.stack([_stacked(rows, cases[0].image.ndim - 1) for rows in priors])
         placements = [classifier.placement(case.image) for case in cases]
         if not all(placement.covers_all for placement in placements):
-            on_image = torch.stack([_on_model(p, at) for p, at in zip(on_image, placements, strict=True)])
+            on_image = torch.stack([_on_model(*pair) for pair in zip(on_image, placements, strict=True)])
         spread = on_image.new_zeros(len(cases), len(classifier.outputs), *on_image.shape[2:])
         spread[:, [classifier.outputs.index(finding) for finding in self.findings]] = on_image
         missing = [{column: NO_PRIOR for column, prior in enumerate(rows) if prior is None} for rows in priors]
@@ -87,14 +86,14 @@ class LocationPriors:
 def gather_priors(
     source: Source, keys: Sequence[CaseKey], findings: Sequence[str], watcher: Watcher, most: int = MOST
 ) -> LocationPriors:
-    """The priors from the truth masks of at most `most` cases, evenly spread over the list."""
+    """The priors from the truth masks of at most `most` cases, spread evenly over the list."""
     total: _MaskSums | None = None
     members: dict[str, list[CaseKey]] = {}
     step = max(1, -(-len(keys) // most))
-    watcher.start("usual places", -(-len(keys) // step))
+    watcher.start("location priors", -(-len(keys) // step))
     for key in islice(keys, 0, None, step):
         truth = _truth(source, key)
-        if total is None and truth:  # the first one tells pictures from volumes
+        if total is None and truth:  # the first mask shows whether these are pictures or volumes
             total = _no_sums(len(findings), next(iter(truth.values())).ndim)
         if total is not None:
             total.add(truth, findings)
@@ -108,7 +107,7 @@ def _no_sums(findings: int, axes: int) -> _MaskSums:
 
 
 def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:
-    """The masks of a case; none where they cannot be read, which the run itself records."""
+    """The masks of a case; none if they cannot be read, which the run records."""
     try:
         return source.truth(key)
     except CaseError:
@@ -117,17 +116,17 @@ def _truth(source: Source, key: CaseKey) -> dict[str, Mask]:
 
 def _on_grid(mask: Mask) -> Prior:
     if mask.ndim == 3:
-        whole = place(mask.shape, (GRID,) * 3, "stretch")
-        return np.asarray(image_to_model(torch.from_numpy(mask[None].astype(np.float32)), whole)[0], float)
+        stretched = place(mask.shape, (GRID,) * 3, "stretch")
+        return np.asarray(image_to_model(torch.from_numpy(mask[None].astype(np.float32)), stretched)[0], float)
     return np.asarray(cv2.resize(mask.astype(np.float32), (GRID, GRID), interpolation=cv2.INTER_AREA), float)
 
 
 def _stacked(priors: Sequence[Prior | None], axes: int) -> Float[Tensor, "finding *grid"]:
-    nothing = np.zeros((GRID,) * axes)
-    return torch.from_numpy(np.stack([nothing if prior is None else prior for prior in priors])).float()
+    zeros = np.zeros((GRID,) * axes)
+    return torch.from_numpy(np.stack([zeros if prior is None else prior for prior in priors])).float()
 
 
 def _on_model(prior: Float[Tensor, "finding *grid"], placement: Placement) -> Float[Tensor, "finding *field"]:
-    """A prior over the image's field as a prior over the model's, which may be wider."""
-    whole = place(placement.image_shape, placement.image_shape, "stretch")
-    return image_to_model(map_to_image(prior, whole), placement)
+    """A prior over the image as a prior over the model's field of view, which may be wider."""
+    image = place(placement.image_shape, placement.image_shape, "stretch")
+    return image_to_model(map_to_image(prior, image), placement)

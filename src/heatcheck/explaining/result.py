@@ -1,4 +1,4 @@
-"""What one method says about some images: values to compute with, pictures to look at, files to keep."""
+"""The maps of one method for some images: as values, as pictures and as files."""
 
 import io
 import json
@@ -22,13 +22,13 @@ from heatcheck.methods import METHODS
 from heatcheck.report.one_image.explanation import ImageTiles, Sheet, Tile, as_html, as_picture
 from heatcheck.report.one_image.overlays import bare, draw
 
-NOTEBOOK_ROWS = 8  # images that a notebook shows: each picture is a part of its file
+NOTEBOOK_ROWS = 8  # images that a notebook shows, since each picture is stored in its file
 _ERROR_MEANING = "error: how far the sum of the map is from the score it should explain"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownImages:
-    """The images as they are shown, and how maps get onto them."""
+    """The images as they are shown, and the position of the model's grid on them."""
 
     images: Float[np.ndarray, "batch channel *space"]
     placement: Placement
@@ -36,11 +36,11 @@ class ShownImages:
     affine: Float[np.ndarray, "4 4"] | None = None  # from voxels to millimetres in the patient
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # tensors have no single truth, and too much to print
+@dataclass(frozen=True, eq=False, repr=False)  # tensors cannot be compared with ==, and are too long to print
 class Explanation:
     """One method's maps of some images; a notebook shows it as pictures.
 
-    `values` are signed and on the method's own grid; `on_image` brings them onto the image's.
+    `values` are signed and on the grid of the method; `on_image` resizes them to the images.
     """
 
     method: str
@@ -48,10 +48,10 @@ class Explanation:
     model: str
     outputs: tuple[str, ...]
     values: MapValues
-    errors: MapErrors  # completeness or conservation error; NaN where the method has none
+    errors: MapErrors  # completeness or conservation error; NaN if the method has none
     targets: Targets
     scores: Logits  # of the targets, before sigmoid or softmax
-    probabilities: Logits | None  # where the model says how its scores become probabilities
+    probabilities: Logits | None  # if the model defines how its scores become probabilities
     shown: ShownImages
     note: str = ""
     seed: int = 0
@@ -62,20 +62,20 @@ class Explanation:
         return f"<{self.method} on {self.model}: {images} images, {targets} targets each>"
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """The number of images."""
         return len(self.values)
 
     def __getitem__(self, number: int) -> "Explanation":
         """The explanation of one image."""
         if not isinstance(number, int):
-            raise TypeError(f"an explanation is taken out by its number, got {number!r}; use a loop for several")
+            raise TypeError(f"the index must be the number of an image, got {number!r}; use a loop for several")
         index = range(len(self))[number]
         rows = slice(index, index + 1)
         shown = replace(self.shown, images=self.shown.images[rows], names=self.shown.names[rows])
         return replace(self._part(rows, slice(None)), shown=shown)
 
     def __iter__(self) -> Iterator["Explanation"]:
-        """One explanation an image."""
+        """One explanation per image."""
         return (self[number] for number in range(len(self)))
 
     def only(self, target: int) -> "Explanation":
@@ -83,7 +83,7 @@ class Explanation:
         return self._part(slice(None), slice(target, target + 1))
 
     def _part(self, rows: slice, columns: slice) -> "Explanation":
-        """Some images and some of their targets; the images that are shown stay as they are."""
+        """The explanation of some images and targets, still with all images in `shown`."""
         return replace(
             self,
             values=self.values[rows, columns],
@@ -99,20 +99,20 @@ class Explanation:
         return torch.from_numpy(self.shown.images)
 
     def on_image(self, channels: str = "positive") -> Float[np.ndarray, "batch target *space"]:
-        """The maps on the images' grid, one value a position.
+        """The maps on the images' grid, with one value per position.
 
         Args:
-            channels: "positive" keeps what speaks for the target, "absolute" the strength whatever its sign; both
-                are means over the channels.
+            channels: "positive" keeps positive values, "absolute" takes absolute values; both are means over the
+                channels.
         """
         flat = CHANNEL_RULES[channels](self.values)
         return np.stack([to_image(maps, self.shown.placement) for maps in flat])
 
     def save(self, path: Path | str) -> Path:
-        """Write a file of the kind its ending names, whole or not at all, and return its path.
+        """Write a complete file of the format that its ending names, and return its path.
 
-        .npz: everything, without pickles (`settings` is JSON). .nii and .nii.gz: the map of one image on that image's
-        grid and affine; several targets become the fourth axis, in the order of `targets`. .png: the pictures.
+        .npz: all data, without pickles (`settings` is JSON). .nii and .nii.gz: the map of one image with the grid and
+        affine of that image; several targets form the fourth axis, in the order of `targets`. .png: the pictures.
         """
         path = Path(path)
         name = path.name.lower()
@@ -125,12 +125,12 @@ class Explanation:
             as_picture(self._sheet()).save(buffer, "png", optimize=True)
             content = buffer.getvalue()
         else:
-            raise InputError(f"{path.name}: the ending says what is saved; use .npz, .nii, .nii.gz or .png")
+            raise InputError(f"{path.name}: the ending selects the file format; use .npz, .nii, .nii.gz or .png")
         write_whole(path, content)
         return path
 
     def _as_npz(self) -> bytes:
-        chances = {} if self.probabilities is None else {"probabilities": self.probabilities.numpy()}
+        optional = {} if self.probabilities is None else {"probabilities": self.probabilities.numpy()}
         return npz_bytes(
             values=self.values.numpy(),
             on_image=self.on_image(),
@@ -144,12 +144,12 @@ class Explanation:
             model=self.model,
             note=self.note,
             seed=self.seed,
-            **chances,
+            **optional,
         )
 
     def _as_nifti(self, *, compressed: bool) -> bytes:
         if len(self) != 1:
-            raise InputError(f"NIfTI holds one image, this is {len(self)}; save them one by one: explanation[0].save")
+            raise InputError(f"NIfTI holds one image, got {len(self)}; save them one by one: explanation[0].save")
         maps = np.moveaxis(self.on_image()[0], 0, -1)
         if maps.ndim == 3:
             maps = maps[:, :, None]
@@ -163,7 +163,7 @@ class Explanation:
         maps = self.on_image()
         remarks = [self.note, _ERROR_MEANING if self.errors.isfinite().any() else ""]
         if most is not None and len(self) > most:
-            remarks.append(f"The first {most} of {len(self)} images are shown; take others by number.")
+            remarks.append(f"The first {most} of {len(self)} images are shown; select others by number.")
         remarks = [remark for remark in remarks if remark]
         strips = [self._strip(number, maps[number]) for number in range(len(self))[:most]]
         return Sheet(METHODS[self.method].label, self.model, tuple(strips), tuple(remarks))
@@ -195,15 +195,15 @@ class Explanations(Mapping[str, Explanation]):
     by_method: Mapping[str, Explanation]
 
     def __getitem__(self, method: str) -> Explanation:
-        """One method's explanation."""
+        """The explanation by one method."""
         return self.by_method[method]
 
     def __iter__(self) -> Iterator[str]:
-        """The methods, in the order they were asked for."""
+        """The names of the methods, in the order requested."""
         return iter(self.by_method)
 
     def __len__(self) -> int:
-        """How many methods there are."""
+        """The number of methods."""
         return len(self.by_method)
 
     def _repr_html_(self) -> str:
@@ -211,5 +211,5 @@ class Explanations(Mapping[str, Explanation]):
 
 
 def stacked(parts: list[Tensor]) -> Tensor:
-    """The batches as one, in main memory."""
+    """The batches joined into one, in main memory."""
     return torch.cat([part.detach().cpu() for part in parts])

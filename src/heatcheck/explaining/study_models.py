@@ -1,4 +1,4 @@
-"""The models of a study, each with the methods to be judged on it; one of them at a time is in memory."""
+"""The models of a study, each with the methods that explain it; one model at a time is in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,11 +31,11 @@ from heatcheck.runs.store import RunFolder
 class StudyModel(ModelSettings):
     """One of a study's models: a network, or an ensemble of checkpoints."""
 
-    label: str = ""  # what tables call it, where its name is not enough
+    label: str = ""  # its name in tables, if two models have the same `name`
 
     @property
     def key(self) -> str:
-        """What scores call the model."""
+        """The model's name in the table of scores."""
         return self.label or self.name
 
     @model_validator(mode="before")
@@ -55,15 +55,15 @@ class CaseExplainer(ModelWithMethods, Protocol):
 
     @property
     def extra_inputs(self) -> tuple[ExtraInput, ...]:
-        """What the study knows beyond an image."""
+        """What the study provides beyond an image."""
 
     def __call__(self, cases: Sequence[Case]) -> tuple[list[Explained], dict[str, float]]:
-        """Every case explained, and the seconds each method took for the batch."""
+        """The explanation of every case, and the seconds that each method took for the batch."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study asks of each of its models."""
+    """What a study explains with each of its models, and how they are opened."""
 
     findings: tuple[str, ...]
     methods: Mapping[str, Method]
@@ -76,24 +76,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Split:
-    """The cases of one part of the study: those that are scored, or those that thresholds are tuned on."""
+    """The cases of one part of the study: those to be scored, or those for tuning thresholds."""
 
     name: str
     source: Source
     keys: Sequence[CaseKey]
 
 
-def explainer_for(settings: StudyModel, asked: Asked) -> CaseExplainer:
+def explainer_for(settings: StudyModel, wanted: Asked) -> CaseExplainer:
     """The model that a spec names, with the study's methods."""
-    model = open_model(settings, asked.folder, asked.device, trust_code=asked.trust_code)
-    common = (asked.findings, asked.methods, asked.channels, asked.seed)
+    model = open_model(settings, wanted.folder, wanted.device, trust_code=wanted.trust_code)
+    common = (wanted.findings, wanted.methods, wanted.channels, wanted.seed)
     if isinstance(model, Ensemble):
         return EnsembleExplainer(replace(model, name=settings.key), *common)
     return Explainer(replace(model, name=settings.key), *common)
 
 
 def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelRecord:
-    """What the run records of a model."""
+    """The model as the run records it."""
     classifier = explainer.classifier
     if not isinstance(classifier, NetworkClassifier):
         raise TypeError("a localization study explains a NetworkClassifier")
@@ -112,7 +112,7 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelRecord:
 
 
 def _described(settings: StudyModel, architecture: str, members: int) -> str:
-    """What the network is and where its weights come from."""
+    """The network and the origin of its weights."""
     if members:
         return f"{architecture_label(architecture)}, an ensemble of {count(members, 'checkpoint')}"
     if settings.weights is None and architecture in MODELS:
@@ -121,29 +121,29 @@ def _described(settings: StudyModel, architecture: str, members: int) -> str:
 
 
 class StudyModels:
-    """The study's models; loading one makes room by letting go of the one before."""
+    """The study's models; the previous one is released before the next is loaded."""
 
-    def __init__(self, models: Sequence[StudyModel], asked: Asked) -> None:
+    def __init__(self, models: Sequence[StudyModel], wanted: Asked) -> None:
         self._models = {model.key: model for model in models}
-        self._asked = asked
+        self._wanted = wanted
         self._loaded: dict[str, CaseExplainer] = {}  # at most one, and so below
         self._ready: dict[tuple[str, str], CaseExplainer] = {}
-        self._priors: dict[str, LocationPriors] = {}  # by split: they do not depend on a model
+        self._priors: dict[str, LocationPriors] = {}  # by split; independent of the model
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What scores call the models, in their order."""
+        """The models' names in the table of scores, in order."""
         return tuple(self._models)
 
     def checked(self, *key_lists: Sequence[CaseKey]) -> tuple[ModelRecord, ...]:
-        """What is known of each model, after each was tried with every method."""
-        # backwards, so that the first, whose turn comes first, stays in memory
-        found = [self._checked(name, key_lists) for name in reversed(self.names)]
-        return tuple(reversed(found))
+        """The record of each model, after every method was tried on it."""
+        # backwards, so that the first model, which is needed first, stays in memory
+        records = [self._checked(name, key_lists) for name in reversed(self.names)]
+        return tuple(reversed(records))
 
     def _checked(self, name: str, key_lists: Sequence[Sequence[CaseKey]]) -> ModelRecord:
         explainer = self._explainer(name)
-        _require_outputs(explainer.classifier, self._asked.findings)
+        _require_outputs(explainer.classifier, self._wanted.findings)
         for keys in key_lists:
             require_other_patients(explainer, keys)
         try_out(explainer)
@@ -153,15 +153,15 @@ class StudyModels:
         if name not in self._loaded:
             self._ready.clear()
             self._loaded.clear()
-            self._loaded[name] = explainer_for(self._models[name], self._asked)
+            self._loaded[name] = explainer_for(self._models[name], self._wanted)
         return self._loaded[name]
 
     def ready(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
-        """The model with what its methods ask of the study: usual places, other patients' images, the best batch."""
+        """The model with what its methods need from the study: location priors, donors, the fastest batch."""
         if (split.name, name) not in self._ready:
             explainer = self._explainer(name)
-            known = self._priors.get(split.name)
-            extra_inputs = extra_inputs_for(explainer, split.source, split.keys, watcher, known)
+            priors = self._priors.get(split.name)
+            extra_inputs = extra_inputs_for(explainer, split.source, split.keys, watcher, priors)
             for extra_input in extra_inputs:
                 if isinstance(extra_input, LocationPriors):
                     self._priors[split.name] = extra_input

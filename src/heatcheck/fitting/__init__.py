@@ -1,1 +1,1 @@
-"""Training: from a spec to networks, checkpoints and results."""
+"""Training: a spec becomes networks, checkpoints and results."""

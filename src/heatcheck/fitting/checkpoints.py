@@ -1,4 +1,4 @@
-"""The checkpoints of a training: kept while it runs, listed when it is done, and put together as an ensemble."""
+"""The checkpoints of a training: kept while it runs, listed when it is finished, and joined into an ensemble."""
 
 import csv
 import hashlib
@@ -24,7 +24,7 @@ FOLDER = "checkpoints"
 
 @dataclass(frozen=True)
 class CheckpointKeeper:
-    """Judges the network of one run and keeps its best checkpoints as files."""
+    """Evaluates the network of one run, and keeps its best checkpoints as files."""
 
     folder: Path
     model: str
@@ -37,14 +37,14 @@ class CheckpointKeeper:
     views: Views = "each"
 
     def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:
-        """The AUROC of each finding on the validation data; none where the network's answers are no numbers."""
+        """The AUROC of each finding on the validation data; NaN if the network's answers are not finite."""
         if not answers.isfinite().all():
             return dict.fromkeys(self.contract.outputs, math.nan)
         probabilities = activated(log_odds(answers, self.contract), self.contract).double().numpy()
         return judged(self.keys, labels.double().numpy(), probabilities, self.contract.outputs, self.views).by_finding()
 
     def keep(self, history: Sequence[Check], module: nn.Module) -> None:
-        """Store the newest weights if they are among the run's best, and remove those that are no longer."""
+        """Store the newest weights if they are among the best of the run, and remove those that no longer are."""
         best = {file_name(self.strategy, self.run, check.step) for check in best_checks(history, self.by, self.most)}
         newest = file_name(self.strategy, self.run, history[-1].step)
         if newest in best:
@@ -57,8 +57,8 @@ class CheckpointKeeper:
 
 
 def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate], findings: Sequence[str]) -> None:
-    """Write checkpoints.csv: every check, how well it did, and whether its checkpoint is still there."""
-    there = {candidate.name for candidate in kept}
+    """Write checkpoints.csv: every check, its losses and AUROCs, and whether its checkpoint was kept."""
+    kept_names = {candidate.name for candidate in kept}
     with replaced(out / "checkpoints.csv") as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         facts = ("strategy", "run", "step", "epoch", "training_loss", "validation_loss", "mean_auroc")
@@ -66,15 +66,15 @@ def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate]
         for one in every:
             check = one.check
             numbers = (check.training_loss, check.validation_loss, check.mean_auroc)
-            row = (one.name, int(one.name in there), one.strategy, one.run, check.step, check.epoch + 1)
-            told = (check.auroc.get(finding, math.nan) for finding in findings)
-            writer.writerow((*row, *("" if math.isnan(value) else f"{value:.6g}" for value in (*numbers, *told))))
+            row = (one.name, int(one.name in kept_names), one.strategy, one.run, check.step, check.epoch + 1)
+            aurocs = (check.auroc.get(finding, math.nan) for finding in findings)
+            writer.writerow((*row, *("" if math.isnan(value) else f"{value:.6g}" for value in (*numbers, *aurocs))))
 
 
 def write_ensemble(
     out: Path, model: str, kept: Sequence[Candidate], findings: Sequence[str], by: Sequence[str], most: int
 ) -> Path:
-    """Write ensemble.json: for each finding its best checkpoints, at most so many, ranked by the findings `by`."""
+    """Write ensemble.json: the best checkpoints of each finding, at most `most`, ranked by the findings `by`."""
     digests = {one.name: file_digest(out / FOLDER / one.name) for one in kept}
     listed = {
         finding: tuple(
@@ -99,7 +99,7 @@ def copy_best(out: Path, best: Candidate) -> Path:
 
 
 def file_digest(path: Path) -> str:
-    """The hash of a file."""
+    """The SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the networks of a training expect of images and classes."""
+"""The contract of the networks of a training: channels, size, scaling and outputs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from heatcheck.runs.tables import replaced
 
 
 def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher) -> Preprocessing:
-    """How images are prepared: said by the spec, or measured on the training images once and then remembered."""
+    """How images are prepared: as the spec says, or as measured once on the training images and stored."""
     file = out / "contract.json"
     if file.exists():
         return read_contract(file.read_text(), file.name)
@@ -27,39 +27,40 @@ def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher) -> Preprocessin
 
 
 def _pixels(plan: TrainingPlan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
-    """Channels, and what the contract says of scaling."""
-    said = plan.body.pixels
-    if said.mean is not None or said.scaling == "nonzero":
-        return channels_of(said, plan.training), said.scale()
+    """The number of channels, and the scaling in the contract."""
+    pixels = plan.body.pixels
+    if pixels.mean is not None or pixels.scaling == "nonzero":
+        return _channels(pixels, plan.training), pixels.scale()
     mean, std = intensity(plan.training, plan.training.index(), plan.seed, watcher)
-    if said.channels and len(mean) not in (1, said.channels):
+    if pixels.channels and len(mean) not in (1, pixels.channels):
         raise InputError(
-            f"the training images have {len(mean)} channels, `pixels.channels` is {said.channels}; only grey images "
-            "can fill other channels than their own"
+            f"the training images have {len(mean)} channels, `pixels.channels` is {pixels.channels}; only grey images "
+            "can be repeated over channels, so make the numbers equal"
         )
-    return said.channels or len(mean), {"mean": tuple(mean), "std": tuple(std)}
+    return pixels.channels or len(mean), {"mean": tuple(mean), "std": tuple(std)}
 
 
-def channels_of(said: PixelsPart, source: Source) -> int:
-    """The channels that the spec names or counts values for, else those of the first image that can be read."""
-    if said.said_channels:
-        return said.said_channels
+def _channels(pixels: PixelsPart, source: Source) -> int:
+    """The channels that the spec names or has values for, otherwise those of the first readable image."""
+    if pixels.said_channels:
+        return pixels.said_channels
     for key in source.index():
         try:
             return len(source.load(key).image)
         except InputError:
             raise
-        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
+        except Exception:  # noqa: BLE001, S112 - counted during the training
             continue
     raise InputError("none of the training images can be read; check the training source")
 
 
 def require_classes(given: NetworkClassifier, classes: Sequence[str], remedy: str, where: str) -> None:
-    """Refuse a given network that does not tell the classes of the data apart; `remedy` says what to do."""
+    """Refuse a given network whose outputs are not the classes of the data; `remedy` says what to do."""
     wanted = given.preprocessing
     if set(wanted.outputs) != set(classes):
         raise SpecError(
-            f"{where}: the model tells {', '.join(wanted.outputs)}, the data have {', '.join(classes)}; they must agree"
+            f"{where}: the model's outputs are {', '.join(wanted.outputs)}, the classes of the data "
+            f"{', '.join(classes)}; make them equal"
         )
     if wanted.activation != "softmax":
         raise SpecError(

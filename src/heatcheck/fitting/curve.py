@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 from heatcheck.training.selection import Candidate, Check, mean_of
 
 Style = TypeVar("Style", bound=str)
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by colour-blind readers too
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # distinguishable for colour-blind readers too
 _DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 
 
 def draw_curve(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate], by: Sequence[str]) -> None:
-    """Write learning-curve.svg and .png: losses and mean AUROC over the steps, a colour a strategy, a dash a run."""
+    """Write learning-curve.svg and .png: losses and mean AUROC over the steps; strategies by colour, runs by dash."""
     strategies = list(dict.fromkeys(one.strategy for one in every))
     runs = sorted({one.run for one in every})
     with rc_context(
@@ -30,11 +30,11 @@ def draw_curve(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate],
             for dash, run in zip(_repeated(_DASHES), runs, strict=False):
                 mine = [one for one in every if (one.strategy, one.run) == (strategy, run)]
                 steps = [one.check.step for one in mine]
-                marks = [place for place, one in enumerate(mine) if one.name in names]
+                marks = [index for index, one in enumerate(mine) if one.name in names]
                 style = {"color": colour, "linestyle": dash, "marker": "o", "markevery": marks, "markersize": 4.5}
                 left.plot(steps, [one.check.validation_loss for one in mine], **style)
                 left.plot(steps, [one.check.training_loss for one in mine], color=colour, linestyle=dash, alpha=0.35)
-                right.plot(steps, [_told(one.check, by) for one in mine], **style)
+                right.plot(steps, [_mean_auroc(one.check, by) for one in mine], **style)
         _label(left, "Loss", "pale: training, full: validation")
         over = f"over {len(by)} findings" if by else "over all findings"
         _label(right, "Mean AUROC on the validation data", over)
@@ -45,7 +45,7 @@ def draw_curve(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate],
             )
 
 
-def _told(check: Check, by: Sequence[str]) -> float:
+def _mean_auroc(check: Check, by: Sequence[str]) -> float:
     return mean_of([check.auroc[finding] for finding in by]) if by else check.mean_auroc
 
 
@@ -71,4 +71,4 @@ def _legend(strategies: Sequence[str], runs: Sequence[int]) -> list[Line2D]:
 
 
 def _repeated(styles: tuple[Style, ...]) -> tuple[Style, ...]:
-    return styles * 25  # of more runs some look alike
+    return styles * 25  # enough for any number of runs in practice

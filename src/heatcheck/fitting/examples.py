@@ -1,4 +1,4 @@
-"""The cases of a source as examples: read when asked for, or once and then kept on disk."""
+"""The cases of a source as examples: read each time, or read once and kept on disk."""
 
 import json
 import math
@@ -28,19 +28,21 @@ _AT_ONCE = 16
 
 
 class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
-    """The cases of a source on the model's grid, with their labels; read anew each time.
+    """The cases of a source on the model's grid, with their labels; read again each time.
 
-    An image that cannot be read is NaN: it teaches nothing, and is counted. A grey image fills every channel,
-    unless the source's channels are modalities.
+    An image that cannot be read is NaN: it is skipped in training and counted. A grey image fills every channel,
+    unless the source's channels are modalities. `missing` says what a missing label means.
     """
 
-    def __init__(self, source: Source, contract: Preprocessing, blank: Literal["unknown", "zero"] = "unknown") -> None:
+    def __init__(
+        self, source: Source, contract: Preprocessing, missing: Literal["unknown", "zero"] = "unknown"
+    ) -> None:
         self.source, self.contract = source, contract
         self.modalities: tuple[str, ...] = getattr(source, "modalities", ())
         self.keys = list(source.index())
         every = (key.labels.get(finding, math.nan) for key in self.keys for finding in contract.outputs)
         labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(self.keys), -1))
-        self.labels = labels.nan_to_num(0.0) if blank == "zero" else labels
+        self.labels = labels.nan_to_num(0.0) if missing == "zero" else labels
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -50,7 +52,7 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
         return image if isinstance(image, Tensor) else torch.full(self.shape, math.nan), self.labels[index]
 
     def problem(self, index: int) -> Exception | None:
-        """Why a case teaches nothing; None where it can be read."""
+        """Why a case cannot be read; None if it can."""
         image = self._read(index)
         return None if isinstance(image, Tensor) else image
 
@@ -60,14 +62,14 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
             self._require_channels(len(image))
             return prepared(image, self.contract)
         except InputError:
-            raise  # what the user must mend concerns every image
+            raise  # what the user must fix concerns every image
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
             return error
 
-    def _require_channels(self, found: int) -> None:
-        if len(self.modalities) > 1 and found != self.contract.channels:
-            named = ", ".join(self.modalities)
-            raise CaseError(f"image has {found} channels, the model expects {self.contract.channels} ({named})")
+    def _require_channels(self, channels: int) -> None:
+        if len(self.modalities) > 1 and channels != self.contract.channels:
+            names = ", ".join(self.modalities)
+            raise CaseError(f"image has {channels} channels, the model expects {self.contract.channels} ({names})")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,14 +78,14 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
 
 
 def classes_of(keys: Sequence[CaseKey], classes: Sequence[str]) -> Int[np.ndarray, " cases"]:
-    """The place of each case's class among the classes, of which it has one."""
+    """The index of each case's class; every case must have one of the classes."""
     return np.array([[key.labels.get(name) for name in classes].index(1.0) for key in keys])
 
 
 class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
-    """Examples kept on disk after their first preparation, in half precision, and read through a memory map.
+    """Examples prepared once, kept on disk in half precision, and read through a memory map.
 
-    A small file beside the images says of which data they were made; images of other data are prepared anew.
+    A small file next to the images records their origin; images of another origin are prepared again.
     """
 
     def __init__(
@@ -93,15 +95,15 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
         watcher: Watcher,
         workers: int,
         *,
-        remedy: str = "set `cache: false` to read them anew each time",
+        remedy: str = "set `cache: false` to read them again each time",
     ) -> None:
         self.labels, self.path = examples.labels, path
-        origin, told = _origin_of(examples), path.with_name(f"{path.name}.json")
-        if not path.exists() or not told.exists() or told.read_text() != origin:
-            told.unlink(missing_ok=True)  # before the images change: it must never speak of others
+        origin, record = _origin_of(examples), path.with_name(f"{path.name}.json")
+        if not path.exists() or not record.exists() or record.read_text() != origin:
+            record.unlink(missing_ok=True)  # before the images change, so that it never describes others
             _announce(2 * len(examples) * math.prod(examples.shape), path, watcher, remedy)
             _prepare_all(examples, path, watcher, workers)
-            with replaced(told) as temporary:
+            with replaced(record) as temporary:
                 temporary.write_text(origin)
         self._images: np.ndarray | None = None
 
@@ -109,7 +111,7 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
         return len(self.labels)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the memory map: sent to another process, it would be all of the images."""
+        """Leave out the memory map: sent to another process, it would contain all images."""
         return self.__dict__ | {"_images": None}
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
@@ -119,7 +121,7 @@ class StoredExamples(Dataset[tuple[Tensor, Tensor]]):
 
 
 def _origin_of(examples: CaseExamples) -> str:
-    """What the prepared images depend on: the data, which cases in which order, and how they are prepared."""
+    """What the prepared images depend on: the data, the cases in order, and the contract."""
     facts = {
         "data": examples.source.stamp(),
         "cases": digest_of(examples.keys),
@@ -142,42 +144,44 @@ def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: 
 
 
 def _announce(size: int, path: Path, watcher: Watcher, remedy: str) -> None:
-    """Say how much disk the prepared images take, or refuse where there is not as much."""
+    """Say how much disk space the prepared images need, or refuse if there is less."""
     free = shutil.disk_usage(path.parent).free
     if size > free:
         raise RunFolderError(
-            f"the prepared {path.stem} images take {size / 1e9:.1f} GB and {path.parent} has {free / 1e9:.1f} GB free; "
+            f"the prepared {path.stem} images need {size / 1e9:.1f} GB; {path.parent} has {free / 1e9:.1f} GB free: "
             f"{remedy + ', or ' if remedy else ''}choose another --out"
         )
     if size > 1e9:
         watcher.say(
-            f"The prepared {path.stem} images take {size / 1e9:.1f} GB of disk{'; ' if remedy else ''}{remedy}."
+            f"The prepared {path.stem} images need {size / 1e9:.1f} GB of disk space{'; ' if remedy else ''}{remedy}."
         )
 
 
 def intensity(source: Source, keys: Sequence[CaseKey], seed: int, watcher: Watcher) -> tuple[list[float], list[float]]:
-    """The mean and the standard deviation of each channel, over the pixels of a sample of the images, one at a time."""
+    """The mean and the standard deviation of each channel, over the pixels of a random sample of the images."""
     chosen = generator_for(seed, "intensity").permutation(len(keys))[:SAMPLE]
-    watcher.start("mean and spread", len(chosen))
+    watcher.start("intensities", len(chosen))
     count, total, squares = 0, np.zeros(0), np.zeros(0)
-    for place in sorted(chosen):
+    for index in sorted(chosen):
         watcher.advance()
         try:
-            image = source.load(keys[place]).image
+            image = source.load(keys[index]).image
         except InputError:
             raise
-        except Exception:  # noqa: BLE001, S112 - counted when its turn in the training comes
+        except Exception:  # noqa: BLE001, S112 - counted during the training
             continue
         pixels = image.reshape(len(image), -1).astype(np.float64)
         if count and len(pixels) != len(total):
-            raise InputError(f"training images have {len(total)} and {len(pixels)} channels; make them alike")
+            raise InputError(
+                f"training images have {len(total)} and {len(pixels)} channels; all must have the same number"
+            )
         count += pixels.shape[1]
         total = pixels.sum(1) + (total if total.size else 0)
         squares = (pixels**2).sum(1) + (squares if squares.size else 0)
     if not count:
         raise InputError(f"none of {len(chosen)} training images can be read; check the training source")
     mean = total / count
-    spread = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    if not spread.all():
-        raise InputError("the training images are of one grey; check the training source")
-    return [float(f"{value:.4g}") for value in mean], [float(f"{value:.4g}") for value in spread]
+    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    if not deviation.all():
+        raise InputError("all pixels of the training images are equal; check the training source")
+    return [float(f"{value:.4g}") for value in mean], [float(f"{value:.4g}") for value in deviation]

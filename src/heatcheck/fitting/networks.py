@@ -1,6 +1,6 @@
-"""Networks of a study: given ones opened, others trained from their first weights, kept as files and loaded again.
+"""Networks of a study: given ones are opened, others are trained, kept as files and loaded again.
 
-A fit that was stopped continues where it was; its state lies beside the network until that is finished.
+An interrupted fit continues where it stopped; its state is a file next to the network until the fit is finished.
 """
 
 import math
@@ -28,9 +28,9 @@ FOLDER = "networks"  # within a run
 
 
 def new_network(model: str, contract: Preprocessing, seed: int = 0, start: Path | None = None) -> nn.Module:
-    """A network before its first step: random weights of that seed, or those of the file `start` as far as they fit.
+    """A network before its first step: random weights from the seed, or those of the file `start` as far as they fit.
 
-    Torch's global random state stays as it was.
+    The global random state of torch does not change.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -41,7 +41,7 @@ def new_network(model: str, contract: Preprocessing, seed: int = 0, start: Path 
 
 
 def open_network(settings: ModelSettings, spec: Spec, options: RunOptions, why: str) -> NetworkClassifier:
-    """The network that a spec names with its weights; `why` says for what an ensemble will not do."""
+    """The network that a spec names, with its weights; `why` explains why an ensemble is refused."""
     model = open_model(settings, spec.folder, options.device, trust_code=options.trust_code)
     if isinstance(model, Ensemble):
         raise SpecError(f"{spec.name}: {why}; name `weights` instead of an ensemble")
@@ -49,7 +49,7 @@ def open_network(settings: ModelSettings, spec: Spec, options: RunOptions, why: 
 
 
 def fit_network(job: Job, label: str, machine: Machine, watcher: Watcher) -> list[Check]:
-    """The history of a fit, which continues where an earlier call stopped; the watcher sees each step."""
+    """The checks of a fit, which continues where an earlier call stopped; the watcher receives each step."""
     job.state_file.parent.mkdir(exist_ok=True)
     watcher.start(label, job.steps, steps_done(job.state_file))
 
@@ -70,7 +70,7 @@ class BestNetwork:
     by: tuple[str, ...] = ()
 
     def judged(self, answers: Tensor, labels: Tensor) -> Mapping[str, float]:  # noqa: ARG002 - the loss says enough
-        """Nothing: the loss ranks."""
+        """Nothing: checks are ranked by the loss."""
         return {}
 
     def keep(self, history: Sequence[Check], module: nn.Module) -> None:
@@ -85,7 +85,7 @@ class NetworkStore:
     """Networks as files in one folder; the one loaded last stays in memory."""
 
     folder: Path
-    build: Callable[[str], NetworkClassifier]  # by name: the classifier on its device, with whatever weights
+    build: Callable[[str], NetworkClassifier]  # by name: the classifier on its device, with any weights
     _last: dict[str, NetworkClassifier] = field(default_factory=dict)
 
     def path(self, name: str) -> Path:
@@ -93,19 +93,19 @@ class NetworkStore:
         return self.folder / f"{name}.safetensors"
 
     def state(self, name: str) -> Path:
-        """The file in which its fit keeps how far it is."""
+        """The file with the state of its fit."""
         return self.path(name).with_suffix(".ckpt")
 
     def load(self, name: str, given: Callable[[], NetworkClassifier] | None = None) -> NetworkClassifier:
-        """A network that was trained before, or what `given` opens in its stead, ready to be asked."""
+        """A network that was trained before, or the one that `given` opens, in evaluation mode."""
         if name not in self._last:
-            self._last.clear()  # before the next is read: two need not fit into memory
+            self._last.clear()  # before the next is read: two may not fit into memory
             self._last[name] = given() if given else with_weights(self.build(name), self.path(name))
         return self._last[name]
 
 
 def with_weights(classifier: NetworkClassifier, path: Path) -> NetworkClassifier:
-    """The classifier, ready to be asked, after its module took the weights of a file."""
+    """The classifier with the weights of a file, in evaluation mode."""
     classifier.module.load_state_dict(read_weights(path).state)
     classifier.module.eval()
     return classifier

@@ -1,8 +1,8 @@
-"""How well a classifier or an ensemble tells the findings of a source."""
+"""How well a classifier or an ensemble recognises the findings of a source."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ _DRAWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """How well one finding is told on unseen cases."""
+    """The AUROC of one finding on unseen cases."""
 
     finding: str
     auroc: float
@@ -41,7 +41,7 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better the ensemble tells one finding than the best single checkpoint."""
+    """How much better the ensemble recognises one finding than the best single checkpoint."""
 
     finding: str
     difference: float  # of the AUROCs
@@ -52,7 +52,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class CasePredictions:
-    """Labels and probabilities, a row a case or study and a column a finding; the patient of each row."""
+    """Labels and probabilities with one row per case or examination and one column per finding, and the patients."""
 
     findings: tuple[str, ...]
     labels: Table
@@ -60,14 +60,14 @@ class CasePredictions:
     patients: Shaped[np.ndarray, " case"]
 
     def by_finding(self) -> dict[str, float]:
-        """The AUROC of each finding; NaN where it is not defined."""
+        """The AUROC of each finding; NaN if undefined."""
         return {
             finding: auroc(self.labels[:, i], self.probabilities[:, i]).value for i, finding in enumerate(self.findings)
         }
 
     @property
     def accuracy(self) -> float:
-        """The share of the rows whose most probable class is their one class; NaN where no row has exactly one."""
+        """The share of rows whose most probable class is their class; NaN if no row has exactly one class."""
         return accuracy(self.labels, self.probabilities).value
 
     def results(self) -> tuple[TestResult, ...]:
@@ -79,26 +79,26 @@ class CasePredictions:
         )
 
 
-def study_of(case: str) -> str:
-    """The study of an image: its id up to the last `_view`, as in patient00001_study1_view1_frontal; else the id."""
+def _examination(case: str) -> str:
+    """The examination of an image: its id up to the last `_view`, as in patient00001_study1_view1_frontal."""
     return case.rpartition("_view")[0] or case
 
 
 def judged(
     keys: Sequence[CaseKey], labels: Table, probabilities: Table, findings: Sequence[str], views: Views
 ) -> CasePredictions:
-    """Labels and probabilities of cases, or of studies by the view in which a finding is most probable.
+    """Labels and probabilities of cases, or of examinations by the view in which a finding is most probable.
 
-    An uncertain label counts as unknown. A study has a finding if one of its views is known to have it.
+    An uncertain label counts as unknown. An examination has a finding if one of its views is known to have it.
     """
     truth = np.vectorize(known, otypes=[float])(labels)
     patients = np.array([key.patient for key in keys])
     if views == "each":
         return CasePredictions(tuple(findings), truth, probabilities, patients)
-    studies: dict[str, list[int]] = {}
-    for place, key in enumerate(keys):
-        studies.setdefault(study_of(key.case), []).append(place)
-    groups = list(studies.values())
+    examinations: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        examinations.setdefault(_examination(key.case), []).append(row)
+    groups = list(examinations.values())
     return CasePredictions(
         tuple(findings),
         np.stack([_highest(truth[group]) for group in groups]),
@@ -108,7 +108,7 @@ def judged(
 
 
 def _highest(rows: Table) -> Float[np.ndarray, " finding"]:
-    """The highest known value of each column; NaN where there is none."""
+    """The highest known value of each column; NaN if there is none."""
     values = np.where(np.isnan(rows), -np.inf, rows).max(0)
     return np.where(np.isinf(values), math.nan, values)
 
@@ -117,22 +117,21 @@ def _highest(rows: Table) -> Float[np.ndarray, " finding"]:
 def predicted(
     classifier: NetworkClassifier, examples: Examples, workers: int, watcher: Watcher
 ) -> tuple[Float[Tensor, "case finding"], Float[Tensor, "case finding"]]:
-    """The probability of each finding in each example, and what is known of it; nothing of an unreadable image."""
+    """The probabilities and labels of the examples, without those of unreadable images."""
     probabilities, labels, lost = [], [], 0
     for batch in DataLoader(examples, _AT_ONCE, num_workers=workers):
         lost += int(unreadable(batch[0]).sum())
         images, truth = readable(*batch)
-        said = classifier.probabilities(classifier.logits(images.to(classifier.device)))
-        probabilities.append(said.cpu())
+        probabilities.append(classifier.probabilities(classifier.logits(images.to(classifier.device))).cpu())
         labels.append(truth)
         watcher.advance(len(images), f"{lost} could not be read" if lost else "")
     return torch.cat(probabilities), torch.cat(labels)
 
 
-def told_by(
+def probabilities_of(
     model: NetworkClassifier | Ensemble, examples: Examples, workers: int, watcher: Watcher
 ) -> tuple[Table, Table]:
-    """Probabilities and labels of the examples; an ensemble's members are asked one after the other."""
+    """The probabilities and labels of the examples; of an ensemble, one member after the other is loaded."""
     length = len(examples)  # type: ignore[arg-type]
     if isinstance(model, NetworkClassifier):
         watcher.start("testing", length)
@@ -141,8 +140,8 @@ def told_by(
     watcher.start("testing ensemble", length * len(model.members))
     total = torch.zeros(length, len(model.outputs), dtype=torch.float64)
     for member in model.members:
-        said, labels = predicted(model.loaded(member), examples, workers, watcher)
-        total[:, model.columns(member)] += said[:, model.columns(member)]
+        probabilities, labels = predicted(model.loaded(member), examples, workers, watcher)
+        total[:, model.columns(member)] += probabilities[:, model.columns(member)]
     return (total / torch.tensor(model.counts)).numpy(), labels.double().numpy()
 
 
@@ -151,27 +150,27 @@ def evaluate(
 ) -> tuple[TestResult, ...]:
     """The AUROC of each finding on a source."""
     examples = CaseExamples(source, model.preprocessing)
-    probabilities, labels = told_by(model, examples, workers, watcher)
+    probabilities, labels = probabilities_of(model, examples, workers, watcher)
     return judged(examples.keys, labels, probabilities, model.outputs, views).results()
 
 
 def gains(ensemble: CasePredictions, single: CasePredictions, seed: int) -> tuple[Gain, ...]:
-    """The ensemble's AUROC less the single checkpoint's on the same cases, with patients drawn again."""
+    """The AUROC of the ensemble minus that of the single checkpoint on the same cases, with patients resampled."""
     return tuple(_gain(ensemble, single, column, seed) for column in range(len(ensemble.findings)))
 
 
 def _gain(ensemble: CasePredictions, single: CasePredictions, column: int, seed: int) -> Gain:
     finding, truth = ensemble.findings[column], ensemble.labels[:, column]
     rows = ~np.isnan(truth)
-    blank = Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")
+    undefined = Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")
     if len(set(truth[rows])) < 2:
-        return blank
+        return undefined
     pair = [one.probabilities[rows, column] for one in (ensemble, single)]
 
     def statistic(weights: np.ndarray) -> np.ndarray:
-        more, less = (weighted_auroc(truth[rows], said, weights) for said in pair)
-        return np.asarray(more - less)
+        of_ensemble, of_single = (weighted_auroc(truth[rows], probabilities, weights) for probabilities in pair)
+        return np.asarray(of_ensemble - of_single)
 
     generator = generator_for(seed, "gain", finding)
-    found = bca_from_case_weights(statistic, ensemble.patients[rows], _DRAWS, generator)[0]
-    return replace(blank, difference=found.value, low=found.low, high=found.high, reason=found.reason)
+    interval = bca_from_case_weights(statistic, ensemble.patients[rows], _DRAWS, generator)[0]
+    return Gain(finding, interval.value, interval.low, interval.high, interval.reason)

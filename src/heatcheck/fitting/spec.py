@@ -1,4 +1,4 @@
-"""What a training spec says, checked before anything is read or written."""
+"""The training spec, checked before anything is read or written."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,18 @@ from heatcheck.training import STRATEGIES, FitSettings
 
 
 class FitPart(BaseModel):
-    """How long and how fast to learn."""
+    """How the network is fitted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     epochs: int = Field(12, ge=1)
     batch_size: int = Field(32, ge=1)
-    learning_rate: PositiveFloat | tuple[PositiveFloat, ...] = 1e-3  # of several the best is found first
+    learning_rate: PositiveFloat | tuple[PositiveFloat, ...] = 1e-3  # of several, the best is chosen first
     weight_decay: float = Field(0.01, ge=0)
     optimizer: Literal["adam", "adamw"] = "adamw"
     schedule: Literal["cosine", "constant"] = "cosine"
-    warm_up: float = Field(0.15, ge=0, lt=1)  # share of the steps in which a cosine schedule rises
-    warm_up_steps: int | None = Field(None, ge=1)  # or how many steps
-    rotate: float = Field(0.0, ge=0, le=180)  # training images are turned by up to so many degrees, either way
+    warm_up: float = Field(0.15, ge=0, lt=1)  # share of the steps in which a cosine schedule rises, or
+    warm_up_steps: int | None = Field(None, ge=1)  # the number of these steps
+    rotate: float = Field(0.0, ge=0, le=180)  # training images are rotated by up to this angle in degrees, either way
     hide: float = Field(0.0, ge=0, lt=1)  # probability with which each channel of a training image is hidden
     clip: PositiveFloat | None = 2.0  # longest norm of the gradients
     balanced: bool = False  # classes that exclude one another are drawn equally often
@@ -44,7 +44,7 @@ class FitPart(BaseModel):
     @classmethod
     def _some_rate(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
         if isinstance(value, tuple) and (not value or len(set(value)) < len(value)):
-            raise ValueError("name at least one rate, and each once")
+            raise ValueError("name at least one rate, and none twice")
         return value
 
     @model_validator(mode="after")
@@ -59,16 +59,16 @@ class FitPart(BaseModel):
         return self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
 
     def settings(self, seed: int, rate: float | None = None, check_every: int | None = None) -> FitSettings:
-        """How a network is fitted; at the first of the learning rates where none is named."""
+        """The settings of a fit, with the first learning rate if none is named."""
         part = self.model_dump(exclude={"learning_rate"})
         return FitSettings(**part, learning_rate=rate or self.rates[0], check_every=check_every, seed=seed)
 
 
 class CheckpointsPart(BaseModel):
-    """When the network is judged, by what, and how many of a run's checkpoints are kept."""
+    """When the network is evaluated, by what, and how many checkpoints of a run are kept."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    every_steps: int | None = Field(None, ge=1)  # at the end of each epoch where nothing is said
+    every_steps: int | None = Field(None, ge=1)  # None: at the end of each epoch
     keep: int = Field(1, ge=1)
     by: Literal["loss", "all"] | tuple[str, ...] = "loss"  # or the mean AUROC over these findings
 
@@ -79,13 +79,13 @@ class CheckpointsPart(BaseModel):
 
 
 class PixelsPart(BaseModel):
-    """What the network is fed; whatever is not said is taken from the training images."""
+    """The input of the network; what is not named is measured on the training images."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     channels: int | None = Field(None, ge=1)  # a grey image fills them all
-    mean: tuple[float, ...] | None = Field(None, min_length=1)  # taken from each pixel, which lies between 0 and 1
+    mean: tuple[float, ...] | None = Field(None, min_length=1)  # subtracted from each pixel, which is between 0 and 1
     std: tuple[PositiveFloat, ...] | None = Field(None, min_length=1)  # then divides it
-    scaling: Literal["fixed", "nonzero"] = "fixed"  # nonzero: each channel by its own pixels that are not 0
+    scaling: Literal["fixed", "nonzero"] = "fixed"  # nonzero: each channel by its pixels that are not 0
 
     @field_validator("mean", "std", mode="before")
     @classmethod
@@ -95,7 +95,7 @@ class PixelsPart(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.mean is None) != (self.std is None):
-            raise ValueError("name `mean` and `std` together, or neither: they are then measured")
+            raise ValueError("name both `mean` and `std`, or neither: then they are measured")
         if self.scaling == "nonzero" and self.mean is not None:
             raise ValueError("with `scaling: nonzero` each image has its own `mean` and `std`; leave both out")
         counts = self._counts
@@ -105,41 +105,43 @@ class PixelsPart(BaseModel):
 
     @property
     def said_channels(self) -> int | None:
-        """The channels that are named, or for which there are values."""
+        """The number of channels that is named, or for which there are values."""
         return self.channels or max(self._counts, default=None)
 
     def scale(self, mean: float = 0.0, std: float = 1.0) -> dict[str, Any]:
-        """What the contract says of scaling; these values where images are scaled alike and none are named."""
+        """The scaling in the contract; `mean` and `std` are used if scaling is fixed and none are named."""
         if self.scaling == "nonzero":
             return {"scaling": self.scaling}
         return {"mean": self.mean or (mean,), "std": self.std or (std,)}
 
     @property
     def _counts(self) -> set[int]:
-        """How many values `mean` and `std` have, where it is not one for all channels."""
+        """The numbers of values of `mean` and `std` other than 1, which is for all channels."""
         return {len(values) for values in (self.mean, self.std) if values} - {1}
 
 
 class TrainingBody(BaseModel):
-    """What a training spec says beyond the common part."""
+    """The part of a training spec beyond the common one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     model: str
     findings: tuple[str, ...] | Literal["all"] = "all"
     size: tuple[int, ...] = (160, 160)
     pixels: PixelsPart = PixelsPart()
-    start: Path | None = None  # a file of weights to begin with, as far as they fit
+    start: Path | None = None  # a file of initial weights, used as far as they fit
     training: dict[str, Any]
     validation: dict[str, Any]
     test: dict[str, Any]
-    labels: Literal["multiple", "single"] = "multiple"  # findings occur together, or exclude one another as classes
+    labels: Literal["multiple", "single"] = (
+        "multiple"  # findings may occur together, or are classes that exclude one another
+    )
     uncertainty: tuple[str, ...] = Field(("ignore",), min_length=1)
-    blank: Literal["unknown", "zero"] = "unknown"  # what a label nobody gave means in the training data
+    blank: Literal["unknown", "zero"] = "unknown"  # what a missing label means in the training data
     runs: int = Field(1, ge=1)  # per strategy
     fit: FitPart = FitPart()
     checkpoints: CheckpointsPart = CheckpointsPart()
     ensemble: int | None = Field(None, ge=1)  # checkpoints per finding
-    views: Literal["each", "max"] = "each"  # judge images, or studies by the view with the highest probability
+    views: Literal["each", "max"] = "each"  # evaluate images, or examinations by the view with the highest probability
     cache: bool = True  # keep prepared images on disk
 
     @field_validator("uncertainty", mode="before")
@@ -153,20 +155,20 @@ class TrainingBody(BaseModel):
             raise ValueError("with `labels: single` no label is uncertain; leave `uncertainty` out")
         if self.labels == "single" and self.ensemble:
             raise ValueError(
-                "an ensemble has members of its own for each finding, and with `labels: single` one network tells all "
+                "an ensemble has members for each finding, but with `labels: single` one network recognises all "
                 "classes; leave `ensemble` out"
             )
         if self.fit.balanced and self.labels != "single":
             raise ValueError(
-                "`fit.balanced` draws classes equally often, and findings may occur together; set `labels: single`, or "
+                "`fit.balanced` draws classes equally often, but findings may occur together; set `labels: single`, or "
                 "leave it out"
             )
         if self.fit.hide and self.pixels.said_channels == 1:
-            raise ValueError("`fit.hide` hides channels, and the images have one; leave it out")
+            raise ValueError("`fit.hide` hides channels, but the images have only one; leave it out")
         if self.fit.rotate and len(self.size) != 2:
-            raise ValueError("`fit.rotate` turns pictures, and `size` is that of a volume; leave it out")
+            raise ValueError("`fit.rotate` rotates pictures, but `size` is that of a volume; leave it out")
         if len(set(self.uncertainty)) < len(self.uncertainty):
-            raise ValueError("`uncertainty` names a strategy twice; name it once")
+            raise ValueError("`uncertainty` names a strategy twice; remove one")
         if self.checkpoints.by == "loss" and len(self.uncertainty) > 1:
             raise ValueError("the losses of several strategies cannot be compared; set `checkpoints.by` to findings")
         if self.checkpoints.by == "loss" and self.ensemble:
@@ -188,22 +190,22 @@ class TrainingPlan:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The ways to learn from the labels, each with its own runs."""
+        """The ways to learn from the labels, each with `runs` runs."""
         return ("single_label",) if self.body.labels == "single" else self.body.uncertainty
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The findings whose mean AUROC ranks the checkpoints; none: the loss does."""
+        """The findings whose mean AUROC ranks the checkpoints; empty: the loss ranks them."""
         by = self.body.checkpoints.by
         return () if by == "loss" else self.outputs if by == "all" else tuple(by)
 
     def settings(self, run: int, rate: float) -> FitSettings:
-        """How one run is trained; the first run of each strategy has the spec's own seed."""
+        """The settings of one run; the first run of each strategy has the seed of the spec."""
         return self.body.fit.settings(self.seed + run - 1, rate, self.body.checkpoints.every_steps)
 
 
 def planned(spec: Spec) -> TrainingPlan:
-    """The training a spec describes, with everything checked that can be known without reading pixels."""
+    """The training that a spec describes, checked as far as possible without reading pixels."""
     body = spec.checked_body(TrainingBody)
     for strategy in body.uncertainty:
         if STRATEGIES[strategy].activation == "softmax":  # an unknown one raises with a suggestion
@@ -225,43 +227,43 @@ def planned(spec: Spec) -> TrainingPlan:
         _require_one_class(sources, outputs, body.blank, spec.name)
     start = None if body.start is None else spec.folder / body.start
     plan = TrainingPlan(body, spec.envelope.seed, training, validation, test, tuple(outputs), start)
-    if body.checkpoints.by != "all":  # of all findings those count that can be judged
+    if body.checkpoints.by != "all":  # with "all", findings without an AUROC are ignored
         _require_judgeable(plan.by, outputs, validation, spec.name)
-    if start is not None:  # refused here if it is another network's
+    if start is not None:  # raises if the weights are of another network
         facts = MODELS[body.model]
         module = facts.build(body.pixels.channels or facts.channels, len(outputs), body.size)
         start_from(start, module, body.model)
     return plan
 
 
-def _require_one_class(sources: Mapping[str, Source], classes: Sequence[str], blank: str, where: str) -> None:
-    """Refuse sources in which a case has no class, several, or one that nobody is sure of."""
+def _require_one_class(sources: Mapping[str, Source], classes: Sequence[str], missing: str, where: str) -> None:
+    """Refuse sources in which a case has no class, several, or an uncertain one."""
     if len(classes) < 2:
         raise SpecError(f"{where}: `labels: single` needs at least two classes, got {', '.join(classes)}")
     for name, source in sources.items():
-        unsaid = 0.0 if blank == "zero" and name == "training" else math.nan
-        lost = [key.case for key in source.index() if not has_one_class(key, classes, unsaid)]
-        if lost:
+        label = 0.0 if missing == "zero" and name == "training" else math.nan
+        unclear = [key.case for key in source.index() if not has_one_class(key, classes, label)]
+        if unclear:
             raise SpecError(
-                f"{where}: {len(lost)} of the {name} source's cases ({_few(lost)}) have not exactly one of the classes "
-                f"{', '.join(classes)}; give each case one 1 and else 0, or set `labels: multiple`"
+                f"{where}: {len(unclear)} of the {name} source's cases ({_few(unclear)}) do not have exactly one of "
+                f"the classes {', '.join(classes)}; label one class 1 and the others 0, or set `labels: multiple`"
             )
 
 
-def has_one_class(key: CaseKey, classes: Sequence[str], unsaid: float = math.nan) -> bool:
-    """Whether exactly one of the classes is present; a label that nobody gave counts as `unsaid`."""
+def has_one_class(key: CaseKey, classes: Sequence[str], missing: float = math.nan) -> bool:
+    """Whether exactly one of the classes is present; a missing label counts as `missing`."""
     labels = [key.labels.get(name, math.nan) for name in classes]
-    return sorted(unsaid if math.isnan(label) else label for label in labels) == [0.0] * (len(classes) - 1) + [1.0]
+    return sorted(missing if math.isnan(label) else label for label in labels) == [0.0] * (len(classes) - 1) + [1.0]
 
 
 def require_apart(sources: Mapping[str, Source], where: str) -> None:
-    """Refuse patients who are in two of the sources: a network that knows them looks better than it is."""
+    """Refuse patients who are in two of the sources: a network tested on them would look too good."""
     for (one, first), (other, second) in combinations(sources.items(), 2):
         shared = shared_patients(first.index(), second.index())
         if shared:
             raise SpecError(
-                f"{where}: `{one}` and `{other}` share {count(len(shared), 'patient')} ({_few(shared)}); take them out "
-                "of one of the two, or rename them where they are different people"
+                f"{where}: `{one}` and `{other}` share {count(len(shared), 'patient')} ({_few(shared)}); remove them "
+                "from one of the two, or rename them if they are different people"
             )
 
 
@@ -274,11 +276,11 @@ def _require_judgeable(by: Sequence[str], outputs: Sequence[str], validation: So
     keys = validation.index() if by else []
     for finding in by:
         if finding not in outputs:
-            raise SpecError(f"{where}: checkpoints.by: {finding!r} is no output; {suggest(finding, outputs)}")
+            raise SpecError(f"{where}: checkpoints.by: {finding!r} is not an output; {suggest(finding, outputs)}")
         labels = {key.labels[finding] for key in keys}
         for value, what in ((1.0, "positive"), (0.0, "negative")):
             if value not in labels:
                 raise SpecError(
                     f"{where}: checkpoints.by: the validation source has no {what} case of {finding!r}, "
-                    "so nobody can say how well it is told; leave it out"
+                    "so it has no AUROC; leave it out"
                 )

@@ -15,7 +15,7 @@ class FitTask:
 
     name: str  # in the table of timings
     model: str
-    state: Path  # how far its fit is
+    state: Path  # of its fit
     fit: Callable[[], Sequence[Check]]
     scores: Callable[[Sequence[Check]], Iterable[Score]] = lambda _: ()  # of the trained network
 
@@ -34,19 +34,19 @@ class FitStage:
         return len(self.tasks)
 
     def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
-        """One network."""
+        """1: a shard is a network."""
         return 1
 
     def work(self, shard: int) -> ShardTables:
-        """The time that the training took, and what the trained network scores."""
+        """The time of the training, and the scores of the trained network."""
         self.remove_states(shard)
         task = self.tasks[shard]
-        begun = time.perf_counter()
+        start = time.perf_counter()
         history = task.fit()
-        spent = Timing(shard, "training", task.name, 1, time.perf_counter() - begun, task.model)
+        spent = Timing(shard, "training", task.name, 1, time.perf_counter() - start, task.model)
         return ShardTables(scores=tuple(task.scores(history)), timings=(spent,))
 
     def remove_states(self, shards: int | None = None) -> None:
-        """Remove how far the first so many fits were, or all: once a shard is on disk, nobody continues its fit."""
+        """Remove the states of the first fits, or of all: once a shard is on disk, its fit is never continued."""
         for task in self.tasks[:shards]:
             task.state.unlink(missing_ok=True)

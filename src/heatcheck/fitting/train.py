@@ -1,4 +1,4 @@
-"""Train classifiers from a spec: sources → examples → runs of the fit → checkpoints, the best of them, an ensemble."""
+"""Train classifiers from a spec: sources → examples → runs of the fit → checkpoints → the best one, an ensemble."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from heatcheck.fitting.contract import contract_of
 from heatcheck.fitting.curve import draw_curve
 from heatcheck.fitting.examples import CaseExamples, StoredExamples, classes_of
 from heatcheck.fitting.networks import fit_network, new_network
-from heatcheck.fitting.results import CasePredictions, Gain, TestResult, gains, judged, told_by
+from heatcheck.fitting.results import CasePredictions, Gain, TestResult, gains, judged, probabilities_of
 from heatcheck.fitting.spec import TrainingPlan, planned
 from heatcheck.models import ModelSettings, Preprocessing, load_classifier, read_ensemble
 from heatcheck.models.renaming import some
@@ -42,36 +42,36 @@ HERE = Machine()
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training leaves behind."""
+    """The results of a training."""
 
     weights: Path
     results: tuple[TestResult, ...]  # of the best single checkpoint
     ensemble: Path | None = None
     ensemble_results: tuple[TestResult, ...] = ()
     gains: tuple[Gain, ...] = ()
-    accuracy: float = math.nan  # of the best single checkpoint, where classes exclude one another
+    accuracy: float = math.nan  # of the best single checkpoint, if classes exclude one another
 
     @property
     def macro_auroc(self) -> float:
-        """The mean over the findings that have an AUROC."""
+        """The mean AUROC of the best single checkpoint, over the findings that have one."""
         return mean_of(result.auroc for result in self.results)
 
     @property
     def macro_ensemble_auroc(self) -> float:
-        """The same of the ensemble."""
+        """The mean AUROC of the ensemble."""
         return mean_of(result.auroc for result in self.ensemble_results)
 
 
 def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> Trained:
-    """The trained classifiers as files in `out`, and how well they do on the test source; continues what was begun."""
+    """Train classifiers into the folder `out`, or continue a training there, and evaluate them on the test source."""
     machine.check()
     plan = planned(spec)
-    part = plan.body.fit  # refused here where it does not fit the data
+    part = plan.body.fit  # settings that do not fit the data are refused here
     batches = Batches(len(plan.training.index()), part.batch_size, 0, processes=machine.devices)
     plan.settings(1, part.rates[0]).pace(part.epochs * len(batches))
     _claim(out, _identity(plan, machine))
     with locked(out), repeatable(spec.envelope.threads):
-        for left_over in out.rglob("*.tmp-*"):  # a killed training leaves its unfinished file behind
+        for left_over in out.rglob("*.tmp-*"):  # unfinished files of a killed training
             left_over.unlink()
         for name in (FOLDER, "runs"):
             (out / name).mkdir(exist_ok=True)
@@ -79,7 +79,7 @@ def train(spec: Spec, out: Path, watcher: Watcher, machine: Machine = HERE) -> T
 
 
 def _identity(plan: TrainingPlan, machine: Machine) -> dict[str, Any]:
-    """What must be equal when a training is taken up again."""
+    """What must be the same when a training is continued."""
     return {
         "seed": plan.seed,
         **plan.body.model_dump(mode="json"),
@@ -102,7 +102,7 @@ class _FitRun:
 
 @dataclass(frozen=True)
 class _Training:
-    """One training under way in its folder."""
+    """One training in its folder."""
 
     plan: TrainingPlan
     out: Path
@@ -111,7 +111,7 @@ class _Training:
     contract: Preprocessing
 
     def carried_out(self) -> Trained:
-        """Every run that is not finished yet, then what is made of their checkpoints."""
+        """The results, after every unfinished run was fitted and its checkpoints were evaluated."""
         body = self.plan.body
         training, validation = self._examples("training"), self._examples("validation")
         rates = self._rates(training, validation)
@@ -131,7 +131,7 @@ class _Training:
         return trained
 
     def _examples(self, name: str) -> Examples:
-        """The examples of one of the three sources, as the spec wants them kept."""
+        """The examples of the training, validation or test source, kept on disk if the spec says so."""
         source = {"training": self.plan.training, "validation": self.plan.validation, "test": self.plan.test}[name]
         read = CaseExamples(source, self.contract, self.plan.body.blank if name == "training" else "unknown")
         if not self.plan.body.cache:
@@ -178,12 +178,12 @@ class _Training:
         return history
 
     def _first_network(self, contract: Preprocessing, seed: int) -> nn.Module:
-        """The network before its first step; the watcher hears what it took from the file that the spec names."""
+        """The network before its first step; the watcher receives how many weights come from the start file."""
         start, model = self.plan.start, self.plan.body.model
         module = new_network(model, contract, seed_for(seed, "initial weights"))
         if start is not None:
             started = start_from(start, module, model)
-            fresh = f"; new is {some(started.fresh)}" if started.fresh else ""
+            fresh = f"; {some(started.fresh)} start from random values" if started.fresh else ""
             self.watcher.say(f"{len(started.loaded)} weights come from {start.name}{fresh}.")
         return quick(module)
 
@@ -193,26 +193,26 @@ class _Training:
         weights = copy_best(self.out, best_candidate(kept, self.plan.by))
         examples = self._examples("test") if body.ensemble else CaseExamples(self.plan.test, self.contract)
         single = load_classifier(ModelSettings(name=body.model, weights=weights), Path(), self.machine.device)
-        alone = self._told(single, examples)
+        alone = self._predictions(single, examples)
         if not body.ensemble:
             accuracy = alone.accuracy if body.labels == "single" else math.nan
             return Trained(weights, alone.results(), accuracy=accuracy)
         file = write_ensemble(self.out, body.model, kept, self.plan.outputs, self.plan.by, body.ensemble)
-        together = self._told(read_ensemble(file, body.model, self.machine.device), examples)
+        together = self._predictions(read_ensemble(file, body.model, self.machine.device), examples)
         better = gains(together, alone, self.plan.seed)
         return Trained(weights, alone.results(), file, together.results(), better)
 
-    def _told(self, model: Any, examples: Examples) -> CasePredictions:  # noqa: ANN401 - a classifier or an ensemble
-        probabilities, labels = told_by(model, examples, self.machine.workers, self.watcher)
+    def _predictions(self, model: Any, examples: Examples) -> CasePredictions:  # noqa: ANN401 - a classifier or an ensemble
+        probabilities, labels = probabilities_of(model, examples, self.machine.workers, self.watcher)
         keys = self.plan.test.index()
         return judged(keys, labels, probabilities, self.plan.outputs, self.plan.body.views)
 
     def _record(self, trained: Trained, every: Sequence[Candidate], best: Candidate, rates: dict[float, float]) -> None:
-        """Write training.json, and say what could not be read."""
+        """Write training.json, and report images that could not be read."""
         first = [one.check for one in every if one.run == 1 and one.strategy == every[0].strategy]
         unreadable = sum(check.unreadable for check in first if check.epoch == 0)
         if unreadable:
-            self.watcher.say(f"{unreadable} training images could not be read; they taught nothing.")
+            self.watcher.say(f"{unreadable} training images could not be read and were skipped.")
         record = {
             "history": [{"strategy": one.strategy, "run": one.run, **asdict(one.check)} for one in every],
             "learning_rates": [{"rate": rate, "merit": value} for rate, value in rates.items()],
@@ -228,7 +228,7 @@ class _Training:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """The value with null in the place of what is no number: JSON has no NaN."""
+    """The value with null in place of NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _claim(out: Path, identity: dict[str, Any]) -> None:
-    """Take the folder for this training, or continue there if it holds the same one."""
+    """Claim the folder for this training, or continue if it holds the same one."""
     description = out / "training-spec.json"
     text = json.dumps(identity, indent=1, sort_keys=True) + "\n"
     if description.exists():

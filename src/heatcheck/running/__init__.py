@@ -1,1 +1,1 @@
-"""What every study's run shares: the registry, the run itself, its cases, progress and comparison."""
+"""Shared by the runs of all studies: the registry, the run itself, its cases, progress and comparison."""

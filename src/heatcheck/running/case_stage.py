@@ -1,4 +1,4 @@
-"""Stages that go through cases: cut into shards, scored batch by batch, their rows gathered into a shard's tables."""
+"""Stages that score cases: divided into shards, scored in batches, with the rows of each shard gathered in tables."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Item_contra = TypeVar("Item_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Group, Item]):
-    """The cases of one shard, and what they share: a model, a network or a fold."""
+    """The cases of one shard, with the model, network or fold that they share."""
 
     group: Group
     cases: Sequence[Item]
@@ -52,27 +52,27 @@ class CaseStage(ABC, Generic[Group, Item]):
 
     @property
     def shards(self) -> int:
-        """As many as there are parts."""
+        """The number of parts."""
         return len(self.parts)
 
     def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
+        """The number of cases of one shard."""
         return len(self.parts[shard].cases)
 
 
 def by_case(row: Score) -> tuple[str, ...]:
-    """The key that sorts scores case by case."""
+    """The key that sorts scores by case."""
     return row.case, row.finding, row.method, row.metric, row.condition, row.other_method
 
 
 def by_finding(row: Score) -> tuple[str, ...]:
-    """The key that sorts scores finding by finding, and case by case within."""
+    """The key that sorts scores by finding, then by case."""
     return row.finding, row.case, row.method, row.metric, row.condition, row.other_method
 
 
 @dataclass
 class ShardRows:
-    """The rows of one shard while it is worked on."""
+    """The rows of one shard while it is being scored."""
 
     scores: list[Score] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
@@ -105,7 +105,7 @@ class ShardRows:
         )
 
     def sorted_tables(self, order: Callable[[Score], tuple[str, ...]] = by_case) -> ShardTables:
-        """Everything in the order of the cases, whichever way they were batched; scores in an order of their own."""
+        """Everything sorted by case, so that the tables do not depend on the batches; scores are sorted by `order`."""
         self.scores.sort(key=order)
         self.predictions.sort(key=lambda row: (row.case, row.finding))
         self.cases.sort(key=lambda row: row.case)
@@ -117,14 +117,14 @@ class BatchScorer(Protocol[Item_contra]):
     """How a study scores its cases."""
 
     def score(self, batch: Sequence[Item_contra]) -> ShardTables:
-        """The rows of a batch; when it fails, its cases are scored again one by one."""
+        """The rows of a batch; if this fails, its cases are scored again one by one."""
 
     def failed(self, case: Item_contra, error: Exception) -> CaseRecord:
         """The record of a case that could not be scored."""
 
 
 def score_batches(parts: Iterable[Sequence[Item]], scorer: BatchScorer[Item], rows: ShardRows) -> None:
-    """Add the rows of every batch; a case that fails is recorded and costs no other case its scores."""
+    """Add the rows of every batch; a case that fails is recorded, and the others keep their scores."""
     for batch in parts:
         one_by_one_if_needed(
             batch,
@@ -144,5 +144,5 @@ def score_read_cases(
 
 
 def timings(shard: int, step: str, seconds: Mapping[str, float], maps: int, model: str) -> tuple[Timing, ...]:
-    """One row for each method or metric: how long it took for so many maps."""
+    """One row per method or metric: the seconds it took for this number of maps."""
     return tuple(Timing(shard, step, name, maps, spent, model) for name, spent in seconds.items())

@@ -1,4 +1,4 @@
-"""Cases read ahead of the work; one that cannot be read becomes a record, not the end of the run."""
+"""Cases read in advance; one that cannot be read is recorded and does not end the run."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ Other = TypeVar("Other")
 
 
 def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
-    """Each case in its order, or the record of why it could not be read; `workers` are read ahead."""
+    """Each case in order, or the record of why it could not be read; `workers` cases are read in advance."""
 
     def loaded(key: CaseKey) -> Case | CaseRecord:
         try:
@@ -31,7 +31,7 @@ def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterato
 
 
 def in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
-    """The results in the order of the items, `workers` of which are worked on at a time."""
+    """The results of `work` in the order of the items, computed for `workers` items at a time."""
     return _ahead(work, items, workers) if workers > 1 else map(work, items)
 
 
@@ -40,9 +40,9 @@ def _ahead(work: Callable[[One], Other], items: Sequence[One], workers: int) -> 
         to_come = iter(items)
         waiting = deque(pool.submit(work, item) for item in islice(to_come, workers))
         while waiting:
-            next_one = waiting.popleft()
+            first = waiting.popleft()
             waiting.extend(pool.submit(work, item) for item in islice(to_come, 1))
-            yield next_one.result()
+            yield first.result()
 
 
 def failure(key: CaseKey, error: Exception) -> CaseRecord:
@@ -54,7 +54,7 @@ def failure(key: CaseKey, error: Exception) -> CaseRecord:
 
 
 def success(case: Case, *, annotated: bool) -> CaseRecord:
-    """The record of a case that was used; `annotated` where the experts' marks speak of it."""
+    """The record of a case that was used; `annotated` if experts marked it, even as empty."""
     shape = "×".join(map(str, case.image.shape[1:]))
     return CaseRecord(case.key.case, case.key.patient, "ok", shape=shape, annotated=int(annotated))
 
@@ -71,14 +71,14 @@ def readable(read: Iterable[Case | CaseRecord], failed: list[CaseRecord]) -> Ite
 def one_by_one_if_needed(
     items: Sequence[One], work: Callable[[Sequence[One]], None], blame: Callable[[One, Exception], None]
 ) -> None:
-    """Work on all items together; when that fails, on each alone, and blame those that fail again.
+    """Call `work` with all items; if it fails, call it with each item alone, and `blame` with those that fail again.
 
-    What `work` leaves behind it must leave at its end: a batch that fails is worked on a second time.
+    `work` must have no effect before it succeeds: the items of a failed batch are passed to it again.
     """
     try:
         work(items)
     except InputError:
-        raise  # what the user must mend concerns every case
+        raise  # what the user must fix concerns every case
     except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
         if len(items) == 1:
             blame(items[0], error)
@@ -103,6 +103,6 @@ def digest_of(keys: Sequence[CaseKey]) -> str:
 
 
 def shared_patients(some: Sequence[CaseKey], others: Sequence[CaseKey]) -> list[str]:
-    """The patients that are in both lists; without any, the cases that are."""
+    """The patients in both lists, or, if there are none, the cases in both."""
     cases = {key.case for key in some} & {key.case for key in others}
     return sorted({key.patient for key in some} & {key.patient for key in others}) or sorted(cases)

@@ -1,4 +1,4 @@
-"""Two runs of one study: what they have in common, and by how much their scores differ there."""
+"""Two runs of one study: the cases they share, and how much their scores differ on them."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -19,10 +19,15 @@ def compare_runs(first: Path, second: Path, draws: int = 2000) -> Compared:
     runs = [_finished(path) for path in (first, second)]
     one, other = (run.manifest_as(Manifest) for run in runs)
     if one.study != other.study:
-        raise InputError(f"{first} and {second} are a {one.study} and a {other.study} study; compare runs of one kind")
+        raise InputError(
+            f"{first} and {second} are a {one.study} and a {other.study} study; compare runs of the same study"
+        )
     shared = _shared_cases(runs)
     if not shared:
-        raise InputError(f"{first} and {second} have no case in common (pseudonyms differ from run to run)")
+        raise InputError(
+            f"{first} and {second} have no case in common; compare runs on the same cases "
+            "(pseudonyms differ between runs)"
+        )
     compared = study_of(runs[0]).compare_runs(runs, draws)
     sentences = [*_sentences(runs, shared), *compared.sentences]
     if not compared.rows:
@@ -38,14 +43,14 @@ def _finished(path: Path) -> Run:
 
 
 def _shared_cases(runs: list[Run]) -> int:
-    """How many cases both runs have; cases of one name must be the same, or pairing them would mean nothing."""
+    """The number of cases in both runs; cases with the same name must have the same labels."""
     one, other = (_labels(run) for run in runs)
     both = one.merge(other, on=["case", "finding"], suffixes=("_first", "_second"))
     differ = (both["label_first"] != both["label_second"]) & both["label_first"].notna() & both["label_second"].notna()
     if differ.any():
         raise InputError(
-            f"case {both['case'][differ].iloc[0]!r} has other labels in the second run: the runs name different images "
-            "alike and cannot be compared"
+            f"case {both['case'][differ].iloc[0]!r} has other labels in the second run: different images have the same "
+            "name, so the runs cannot be compared"
         )
     return int(both["case"].nunique())
 
@@ -71,7 +76,7 @@ def _sentences(runs: list[Run], shared: int) -> Iterator[str]:
 
 
 def _no_shared_method(one: Manifest, other: Manifest) -> Iterator[str]:
-    """That no method has the same name in both runs, and how stored maps are given one; floors do not count."""
+    """A sentence if the runs share no method, floors aside, and how to name stored maps alike."""
     first, second = ([entry.name for entry in run.methods if entry.kind != "floor"] for run in (one, other))
     if set(first) & set(second):
         return

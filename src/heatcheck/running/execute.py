@@ -1,4 +1,4 @@
-"""Carry out what was planned: claim the folder, work off the shards, estimate, illustrate, report."""
+"""Carry out a plan: claim the folder, work through the shards, estimate, illustrate, report."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ _PACKAGES = ("heatcheck", "torch", "monai", "numpy", "scipy", "opencv-python-hea
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to."""
+    """The report of a run, and how many of its cases failed."""
 
     report: Path
     n_cases: int
@@ -30,9 +30,9 @@ class Outcome:
 
 
 def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Watcher) -> Outcome:
-    """The finished run with its report; what an earlier call finished is not done again.
+    """Finish the run and build its report; shards that an earlier call finished are kept.
 
-    `circumstances` are recorded when the run begins: study, title, threads and whatever else the report should tell.
+    `circumstances` are recorded when the run begins: study, title, threads and other facts for the report.
     """
     start = Manifest(machine=platform.machine(), started=_now())
     facts = {**start.facts(), **plan.facts, **circumstances}
@@ -40,11 +40,11 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
     with RunFolder.locked(out, identity, facts) as folder:
         manifest = _manifest(folder)
         if manifest.status == "complete":
-            watcher.say("This run is finished already; its report is built again.")
+            watcher.say("This run is already finished; its report is built again.")
         else:
             use_threads(manifest.threads or cores())
             for stage in plan.stages(folder, watcher):
-                _work_off(stage, folder.within(stage.name), watcher)
+                _run_stage(stage, folder.within(stage.name), watcher)
             _conclude(plan, folder, watcher)
             manifest = _manifest(folder)
     return Outcome(build_report(out), manifest.n_cases or 0, manifest.n_failed or 0)
@@ -55,7 +55,7 @@ def _manifest(folder: RunFolder) -> Manifest:
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """The number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -69,7 +69,7 @@ def _versions() -> dict[str, str]:
     return {**versions, "python": platform.python_version()}
 
 
-def _work_off(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:
+def _run_stage(stage: Stage, folder: RunFolder, watcher: Watcher) -> None:
     finished = sum(stage.cases_in(shard) for shard in range(stage.shards) if folder.has_shard(shard))
     total = sum(map(stage.cases_in, range(stage.shards)))
     watcher.start(stage.what, total, finished)

@@ -1,4 +1,4 @@
-"""What a run says in run.json of its models, methods, metrics and source, for the report."""
+"""The models, methods, metrics and source of a run as run.json describes them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,7 +16,7 @@ RESIZED = "A map is resized once, straight from the method's own grid to the ima
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """What is known of one of the run's models."""
+    """One of the run's models."""
 
     name: str  # in the tables
     label: str
@@ -26,13 +26,13 @@ class ModelRecord:
     contract: Preprocessing
     kind: Literal["single", "ensemble"] = "single"
     members: int = 1
-    details: Mapping[str, Any] = field(default_factory=dict)  # what only this study says of its models
+    details: Mapping[str, Any] = field(default_factory=dict)  # facts that only this study records
 
 
 def study_facts(
     findings: Iterable[str], methods: Mapping[str, Method], metrics: Iterable[str], source: str, notes: Iterable[str]
 ) -> dict[str, Any]:
-    """What is graded, by which metrics and on which data, and what a reader must know; empty notes are left out."""
+    """The findings, methods, metrics, data and notes of a study; empty notes are left out."""
     return {
         "findings": list(findings),
         "methods": [method_facts(*each) for each in methods.items()],
@@ -68,12 +68,12 @@ def model_facts(model: ModelRecord, *, primary: bool) -> dict[str, Any]:
 
 
 def architecture_label(name: str) -> str:
-    """What the architecture is called; one that heatcheck does not have is the user's."""
+    """The name of the architecture for people; one that is not registered is the user's."""
     return MODELS[name].label if name in MODELS else "A model of your own"
 
 
 def describe_model(settings: ModelSettings, origin: str = "") -> str:
-    """The architecture and the origin of its weights; of a file only the name, since a report is passed on."""
+    """The architecture and the origin of its weights; without folders, since reports are shared."""
     file = f"weights {settings.weights.name}" if settings.weights else ""
     return ", ".join(filter(None, (architecture_label(settings.name), origin or file)))
 
@@ -94,7 +94,7 @@ def method_facts(name: str, method: Method) -> dict[str, Any]:
 
 
 def stored_method_facts(name: str) -> dict[str, Any]:
-    """What is known of a method whose maps were made elsewhere: what heatcheck knows of a method of that name."""
+    """A method whose maps were made elsewhere, described as the registered method of the same name if there is one."""
     if name in METHODS:
         entry = MethodEntry(
             name=name, label=METHODS[name].label, family=METHODS[name].family, summary=METHODS[name].summary

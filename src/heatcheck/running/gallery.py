@@ -1,4 +1,4 @@
-"""Pictures for a report: the loop that stores a gallery, images and maps as grey files, masks as outlines."""
+"""Pictures for a report: the gallery of a run, images and maps as grey files, masks as outlines."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ IMAGE_SIDE, MAP_SIDE = 640, 224  # pixels at most
 
 @dataclass(frozen=True, slots=True)
 class DrawnCase:
-    """A case whose pictures are written: its entry of the index, and the maps to keep, by name."""
+    """A case whose pictures are written: its entry in the index, and the maps to keep, by name."""
 
     entry: object  # the study's record
     maps: Mapping[str, Map] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class DrawnCase:
 def store_gallery(folder: RunFolder, drawn: Iterable[DrawnCase | None], planned: int, watcher: Watcher) -> None:
     """Draw the planned cases one by one, and store their index and maps in the run's folder.
 
-    A case that turns out to have nothing to show is None.
+    None stands for a case that has nothing to show.
     """
     watcher.start("gallery", planned)
     entries: list[object] = []
@@ -43,25 +43,25 @@ def store_gallery(folder: RunFolder, drawn: Iterable[DrawnCase | None], planned:
 
 
 def outlines(mask: Mask) -> Outlines:
-    """The outer and inner outlines of a mask as [x, y] points, small steps merged."""
+    """The outer and inner outlines of a mask as [x, y] points, simplified."""
     every, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     tolerance = 0.0015 * max(mask.shape)
     return [cv2.approxPolyDP(outline, tolerance, closed=True)[:, 0].tolist() for outline in every]
 
 
 def film(case: Case, view: View | None = None) -> Map:
-    """The image as it is shown: grey values in [0, 1], its darkest and brightest half per cent cut off.
+    """The image as it is shown: grey values in [0, 1], clipped at the lowest and highest half per cent.
 
     All slices of a volume share one scale, so that one with little tissue does not look like noise.
     """
-    whole = case.image.mean(0) if len(case.image) > 1 else case.image[0]
-    small = smaller(whole if view is None else view.picture(whole), IMAGE_SIDE)
-    low, high = np.percentile(small if whole.ndim == 2 else whole, [0.5, 99.5])
+    image = case.image.mean(0) if len(case.image) > 1 else case.image[0]
+    small = smaller(image if view is None else view.picture(image), IMAGE_SIDE)
+    low, high = np.percentile(small if image.ndim == 2 else image, [0.5, 99.5])
     return np.clip((small - low) / max(high - low, 1e-6), 0, 1).astype(np.float32)
 
 
 def write_grey(folder: RunFolder, name: str, values: Map, side: int) -> None:
-    """Store values between 0 and 1 as a grey picture in the gallery, its longer side no longer than that."""
+    """Store values between 0 and 1 as a grey picture in the gallery, its longer side at most `side` pixels."""
     folder.write_picture(name, grey(smaller(values, side)))
 
 
@@ -71,7 +71,7 @@ def grey(values: Float[np.ndarray, "row column"]) -> UInt8[np.ndarray, "row colu
 
 
 def smaller(values: Map, side: int) -> Map:
-    """The picture with its longer side no longer than that."""
+    """The picture, shrunk if its longer side exceeds `side` pixels."""
     scale = min(1.0, side / max(values.shape))
     if scale == 1:
         return values

@@ -1,4 +1,4 @@
-"""What run.json names a run by: spec, weights, cases and options must be the same when it is taken up again."""
+"""The identity of a run in run.json: spec, weights, cases and options, which must not change when it is continued."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ class DataIdentity:
     """The cases of a run, and the stamp of the data they are read from."""
 
     cases: Sequence[CaseKey]
-    stamp: str | list[str]  # one for each source, where there are several
+    stamp: str | list[str]  # one per source if there are several
 
     @classmethod
     def of_sources(cls, sources: Iterable[Source]) -> Self:
@@ -54,7 +54,7 @@ def study_identity(
     contract: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     data: DataIdentity,
 ) -> dict[str, Any]:
-    """The identity of a study's run: its spec, what its models expect, its cases and the options that matter."""
+    """The identity of a study's run: its spec, weights, model contracts, cases, and the options that change results."""
     spec = {**envelope.model_dump(mode="json"), **body.model_dump(mode="json")}
     return {
         **run_identity(spec, envelope.seed, weights_hash, data),
@@ -66,5 +66,5 @@ def study_identity(
 
 
 def weights_hash_of(classifier: NetworkClassifier) -> str:
-    """The hash of the file that the weights came from; without one, of the weights themselves."""
+    """The hash of the weights file, or of the weights themselves if there is no file."""
     return classifier.weights_hash or weights_digest(classifier.module)

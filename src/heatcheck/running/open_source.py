@@ -11,9 +11,9 @@ from heatcheck.sources import SOURCES
 
 
 def open_source(part: Mapping[str, Any], folder: Path, where: str) -> Source:
-    """The source described by a mapping with its `name` and its settings; relative paths start at `folder`."""
+    """The source described by a mapping of `name` and settings; relative paths start at `folder`."""
     if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
-        raise SpecError(f"{where}: a source needs a `name`; known: {', '.join(SOURCES)}")
+        raise SpecError(f"{where}: a source needs a `name`; choose one of {', '.join(SOURCES)}")
     facts = SOURCES[part["name"]]
     settings = checked(facts.settings, {k: v for k, v in part.items() if k != "name"}, f"{where}, source {facts.name}")
     try:

@@ -1,4 +1,4 @@
-"""How far the work is, for whoever watches: a bar on a terminal, now and then a line in a log, or nothing."""
+"""Progress output: a bar on a terminal, a line from time to time in a log, or nothing."""
 
 import sys
 import time
@@ -16,119 +16,119 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class Watcher(Protocol):
-    """Whoever wants to know how far the work is."""
+    """Receives the progress of the work."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """A step with so many parts begins, some of them done before."""
+        """Begin a step of `total` parts, `done` of which are finished."""
 
     def advance(self, parts: int = 1, note: str = "") -> None:
-        """More parts of the step are done."""
+        """Count more parts of the step as finished."""
 
     def say(self, sentence: str) -> None:
-        """Something worth a line."""
+        """Show a sentence."""
 
 
 class Silent:
-    """Nobody watches."""
+    """Shows nothing."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def advance(self, parts: int = 1, note: str = "") -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def say(self, sentence: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass
 class Bars:
-    """A bar with the time left for each step; a step may begin within another, which goes on when it is done."""
+    """One bar per step with the time left; a step may begin within another, which then continues."""
 
     progress: Progress
-    under_way: list[TaskID] = field(default_factory=list)
+    open_tasks: list[TaskID] = field(default_factory=list)
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """A new bar below the others."""
+        """Add a bar below the others."""
         self.progress.start()  # only now, so that an error before any work is a single line
         self._forget_finished()
-        self.under_way.append(self.progress.add_task(what, total=total, completed=done, note=""))
+        self.open_tasks.append(self.progress.add_task(what, total=total, completed=done, note=""))
 
     def advance(self, parts: int = 1, note: str = "") -> None:
-        """Move the newest bar that is not full."""
+        """Move the newest unfinished bar."""
         self._forget_finished()
-        if self.under_way:
-            self.progress.update(self.under_way[-1], advance=parts, note=note)
+        if self.open_tasks:
+            self.progress.update(self.open_tasks[-1], advance=parts, note=note)
 
     def _forget_finished(self) -> None:
-        while self.under_way and self.progress.tasks[self.progress.task_ids.index(self.under_way[-1])].finished:
-            self.under_way.pop()
+        while self.open_tasks and self.progress.tasks[self.progress.task_ids.index(self.open_tasks[-1])].finished:
+            self.open_tasks.pop()
 
     def say(self, sentence: str) -> None:
-        """A line above the bars."""
-        self.progress.console.print(sentence, highlight=False, markup=False, soft_wrap=True)  # a path stays whole
+        """Print a line above the bars."""
+        self.progress.console.print(sentence, highlight=False, markup=False, soft_wrap=True)  # paths are not broken
 
 
 @dataclass
 class _Step:
-    """A step under way."""
+    """A step that is not finished."""
 
     what: str
     total: int
     done: int
-    begun_with: int  # parts done before, which say nothing about the speed
+    done_before: int  # parts finished by an earlier call, which say nothing about the speed
     begun_at: float
-    told_at: float
+    shown_at: float
 
     def left(self, now: float) -> str:
-        """How long the rest takes at the speed so far, once there is a speed."""
-        fresh = self.done - self.begun_with
-        if fresh < 1 or self.done >= self.total:
+        """The time left at the speed so far; empty before the first part is finished."""
+        done_now = self.done - self.done_before
+        if done_now < 1 or self.done >= self.total:
             return ""
-        return f"{duration((now - self.begun_at) / fresh * (self.total - self.done))} left"
+        return f"{duration((now - self.begun_at) / done_now * (self.total - self.done))} left"
 
 
 @dataclass
 class Lines:
-    """A line when a step begins and ends, and at most every half minute between: for a log, where no bar can move."""
+    """A line when a step begins and ends, and at most every half minute in between: for logs."""
 
     stream: TextIO
     clock: Callable[[], float] = time.monotonic
-    under_way: list[_Step] = field(default_factory=list)
+    open_steps: list[_Step] = field(default_factory=list)
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """A line that says what begins."""
+        """Write what begins."""
         now = self.clock()
         step = _Step(what, total, done, done, now, now)
-        self._tell(step)
+        self._show(step)
         if done < total:
-            self.under_way.append(step)
+            self.open_steps.append(step)
 
     def advance(self, parts: int = 1, note: str = "") -> None:
-        """A line when the newest step is done, or when none was written for a while."""
-        if not self.under_way:
+        """Write a line if the newest step is finished, or if none was written for half a minute."""
+        if not self.open_steps:
             return
-        step, now = self.under_way[-1], self.clock()
+        step, now = self.open_steps[-1], self.clock()
         step.done += parts
         finished = step.done >= step.total
-        if finished or now - step.told_at >= SECONDS_BETWEEN_LINES:
-            step.told_at = now
-            self._tell(step, note, step.left(now))
+        if finished or now - step.shown_at >= SECONDS_BETWEEN_LINES:
+            step.shown_at = now
+            self._show(step, note, step.left(now))
         if finished:
-            self.under_way.pop()
+            self.open_steps.pop()
 
     def say(self, sentence: str) -> None:
-        """A line of its own."""
+        """Write a line."""
         self.stream.write(f"{sentence}\n")
-        self.stream.flush()  # a log is read while the work goes on
+        self.stream.flush()  # logs are read during the work
 
-    def _tell(self, step: _Step, *more: str) -> None:
+    def _show(self, step: _Step, *more: str) -> None:
         self.say("  ".join(part for part in (step.what, f"{step.done}/{step.total}", *more) if part))
 
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Watcher]:
-    """A watcher that shows bars on stderr, lines where stderr is no terminal, or nothing when quiet."""
+    """A watcher that shows bars on stderr, lines if stderr is not a terminal, or nothing if quiet."""
     if quiet:
         yield Silent()
         return

@@ -1,4 +1,4 @@
-"""Case and patient ids replaced by salted hashes, everywhere they would be written."""
+"""Case and patient ids replaced by salted hashes wherever they are written."""
 
 import hashlib
 import secrets
@@ -11,12 +11,12 @@ from heatcheck.core.errors import CaseError, RunFolderError
 from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
 from heatcheck.runs.tables import replaced
 
-SALT_FILE = "{name}.salt"  # beside the run's folder, so that the folder can be shared without it
+SALT_FILE = "{name}.salt"  # next to the run's folder, so that the folder can be shared without it
 
 
 @dataclass(frozen=True)
 class PseudonymousSource:
-    """A source whose cases answer to other names."""
+    """A source whose cases have pseudonyms."""
 
     source: Source
     originals: dict[str, CaseKey]  # by pseudonym
@@ -28,14 +28,14 @@ class PseudonymousSource:
 
     @property
     def truth_kind(self) -> TruthKind:
-        """How the marks are stored in the source."""
+        """How the source stores its truth."""
         return self.source.truth_kind
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """What the channels of the source's images are; none where the source does not say."""
-        said: tuple[str, ...] = getattr(self.source, "modalities", ())
-        return said
+        """The modalities of the source's channels; empty if it names none."""
+        modalities: tuple[str, ...] = getattr(self.source, "modalities", ())
+        return modalities
 
     def index(self) -> Sequence[CaseKey]:
         """Every case, under its pseudonym."""
@@ -46,7 +46,7 @@ class PseudonymousSource:
         return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels)
 
     def load(self, key: CaseKey) -> Case:
-        """The case under its pseudonym; its errors do not name the file."""
+        """The case under its pseudonym; errors do not name the file."""
         try:
             case = self.source.load(self.originals[key.case])
         except Exception as error:  # noqa: BLE001 - any text may name the file
@@ -54,7 +54,7 @@ class PseudonymousSource:
         return replace(case, key=key)
 
     def truth(self, key: CaseKey) -> dict[str, Mask]:
-        """The truth masks of the case."""
+        """The truth masks of the case; errors do not name the file."""
         try:
             return self.source.truth(self.originals[key.case])
         except Exception as error:  # noqa: BLE001 - any text may name the file
@@ -73,10 +73,10 @@ class PseudonymousSource:
 
 
 def pseudonymous(source: Source, keys: Sequence[CaseKey], out: Path) -> PseudonymousSource:
-    """These cases of the source under pseudonyms; the salt lies beside the run's folder and is reused there."""
+    """The source with these cases under pseudonyms; the salt is a file next to the run's folder and is reused."""
     path = out.absolute().parent / SALT_FILE.format(name=out.absolute().name)
     if (out / "run.json").exists() and not path.exists():
-        raise RunFolderError(f"{out} was begun without pseudonyms, or {path} is lost; choose another --out")
+        raise RunFolderError(f"{out} was begun without pseudonyms, or {path} is missing; choose another --out")
     salt = _salt(path)
     originals = {}
     for key in keys:
@@ -90,7 +90,7 @@ def _hash(salt: str, kind: str, name: str) -> str:
 
 
 def _salt(path: Path) -> str:
-    """The salt in the file, made when there is none; without a whole salt the pseudonyms could be turned back."""
+    """The salt in the file, which is created if missing; a shorter salt would make the pseudonyms guessable."""
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,5 +101,5 @@ def _salt(path: Path) -> str:
     except OSError as error:
         raise RunFolderError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
     if len(salt) < 32:
-        raise RunFolderError(f"{path} is damaged; remove it and the run's folder, and begin again")
+        raise RunFolderError(f"{path} is damaged; remove it and the run's folder, and run again")
     return salt

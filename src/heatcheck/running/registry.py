@@ -1,4 +1,4 @@
-"""The studies a spec can name: heatcheck's own, and those that other distributions bring."""
+"""The studies a spec can name: those of heatcheck, and those of other installed packages."""
 
 import warnings
 from importlib import import_module
@@ -14,11 +14,11 @@ STUDIES: Registry[Study] = Registry("study")
 
 
 def _register(package: str) -> None:
-    """Add the study of one package; one that somebody else made and that does not load must not stop the others."""
+    """Add the study of one package; a study of another distribution that does not load is left out with a warning."""
     try:
         study = import_module(f"{package}.study").STUDY
         if not isinstance(study, Study):
-            raise TypeError("its STUDY is no heatcheck.running.study.Study")  # noqa: TRY301 - as any other fault of it
+            raise TypeError("its STUDY is not a heatcheck.running.study.Study")  # noqa: TRY301 - handled like any other fault
         STUDIES.add(study.name, study)
     except (Exception, SystemExit) as error:
         if package.startswith("heatcheck."):

@@ -1,4 +1,4 @@
-"""The report of a run, and the page that leads to the reports of several; each study draws its own."""
+"""The report of a run, and the page that links to the reports of several runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +11,15 @@ from heatcheck.running.registry import study_of
 
 
 def build_report(run_dir: Path) -> Path:
-    """The report's path, after it was written into the run folder from what lies there."""
+    """Write the report of the run in this folder, and return its path."""
     return write_report(run_dir, page_of)
 
 
 def build_contents(folder: Path, runs: Sequence[str], title: str) -> Path:
-    """The page's path, after it was written into the folder whose subfolders hold the runs."""
+    """Write the page that links to the reports of the runs in this folder, and return its path."""
     return write_contents(folder, runs, title, page_of)
 
 
 def page_of(evidence: Evidence) -> StudyPage:
-    """The page that the run's study makes of the evidence."""
+    """The page of the report, made by the run's study."""
     return study_of(evidence.run).make_page(evidence)

@@ -1,4 +1,4 @@
-"""Run any study that a spec describes."""
+"""Run the study that a spec describes."""
 
 from pathlib import Path
 
@@ -15,16 +15,16 @@ from heatcheck.runs.store import require_usable
 def run_study(
     spec: Spec | str | Path, out: Path | str, options: RunOptions = RunOptions(), watcher: Watcher | None = None
 ) -> Outcome:
-    """Run a study into the folder `out`, or take up what an earlier call left there.
+    """Run a study into the folder `out`, or continue the run that is there.
 
     Args:
         spec: a parsed spec, the path of a YAML file, or the name of a shipped spec.
         out: the run's folder; made if it does not exist.
         options: what differs from call to call.
-        watcher: hears of the progress.
+        watcher: receives the progress.
 
     Raises:
-        InputError: what can be known before work starts; nothing is written then.
+        InputError: the spec or the folder cannot be used; nothing is written.
     """
     watcher = watcher or Silent()
     parsed = spec if isinstance(spec, Spec) else read_spec(str(spec), options.seed)
@@ -38,7 +38,7 @@ def _plan(spec: Spec, options: RunOptions, out: Path) -> Plan:
         raise SpecError(f"{spec.name} describes a training; use `heatcheck train`")
     plan = STUDIES[spec.envelope.study].make_plan(spec, options, out)
     if options.pseudonymise and not plan.identity.get("pseudonymised"):
-        raise SpecError(f"the study {spec.envelope.study} cannot hide the names of cases; leave out --pseudonymise")
+        raise SpecError(f"the study {spec.envelope.study} has no pseudonyms; leave out --pseudonymise")
     return plan
 
 

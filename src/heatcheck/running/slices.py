@@ -1,4 +1,4 @@
-"""The one slice by which a picture shows a case: of a volume the fullest, turned as radiologists look at it."""
+"""The slice that a picture shows of a case: of a volume the fullest one, in radiological orientation."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from heatcheck.core.records import Case, Map, Mask
 
 @dataclass(frozen=True)
 class View:
-    """A slice of the image's grid as a picture; a picture that does not say how it lies is shown as it is stored."""
+    """A slice of the image's grid as a picture; an image without an affine is shown as it is stored."""
 
     display: Display
     place: int  # of the slice, as the display counts them
@@ -23,15 +23,15 @@ class View:
 
     @property
     def slices(self) -> int:
-        """How many slices the image has."""
+        """The number of slices."""
         return self._length(0)
 
-    def _length(self, way: int) -> int:
-        """How long the image is along slices (0), rows (1) or columns (2)."""
-        return (*self.shape, 1)[self.display.axes[way]]
+    def _length(self, axis: int) -> int:
+        """The length of the image along slices (0), rows (1) or columns (2)."""
+        return (*self.shape, 1)[self.display.axes[axis]]
 
     def cut(self, values: Shaped[np.ndarray, "*space"]) -> Shaped[np.ndarray, "row column"]:
-        """The slice, on the image's own pixels."""
+        """The slice on the pixels of the image."""
         return np.ascontiguousarray(self.display.turned(values)[self.place])
 
     def picture(self, values: Map) -> Map:
@@ -42,17 +42,19 @@ class View:
         """The slice of a mask as a picture."""
         return np.asarray(self._resized(self.cut(mask).view(np.uint8), cv2.INTER_NEAREST).view(bool))
 
-    def _resized(self, one: np.ndarray, way: int) -> np.ndarray:
+    def _resized(self, picture: np.ndarray, interpolation: int) -> np.ndarray:
         rows, columns = self.size
-        return one if one.shape == self.size else np.asarray(cv2.resize(one, (columns, rows), interpolation=way))
+        if picture.shape == self.size:
+            return picture
+        return np.asarray(cv2.resize(picture, (columns, rows), interpolation=interpolation))
 
     def at(self, row: float, column: float) -> list[float]:
-        """A position on the slice, the first pixel reaching from 0 to 1, as [x, y] of the picture's pixel centres."""
-        tall, wide = (length / self._length(way) for way, length in zip((1, 2), self.size, strict=True))
+        """A position on the slice, whose first pixel reaches from 0 to 1, as [x, y] of the picture's pixel centres."""
+        tall, wide = (length / self._length(axis) for axis, length in zip((1, 2), self.size, strict=True))
         return [column * wide - 0.5, row * tall - 0.5]
 
     def spot(self, position: Sequence[float]) -> list[float] | None:
-        """A position on the image's grid as [x, y] of the picture; None where it lies in another slice."""
+        """A position on the image's grid as [x, y] of the picture; None if it is in another slice."""
         lengths = (*self.shape, 1)[:3]
         stored = [(*position, 0.5)[axis] for axis in self.display.axes]
         flips = zip(stored, self.display.axes, self.display.flips, strict=True)
@@ -64,12 +66,12 @@ class View:
 
 
 def view_of(case: Case, shown: Float[np.ndarray, "*space"] | Mask) -> View:
-    """The slice that holds most of what is to be shown: the truth, or a map."""
+    """The slice with the largest sum of `shown`, which is the truth or a map."""
     shape = case.image.shape[1:]
     display = radiological(case.affine, shape)
     turned = display.turned(shown)
-    place = int(turned.sum((1, 2)).argmax())
+    fullest = int(turned.sum((1, 2)).argmax())
     tall, wide = display.voxel[1:]
     rows, columns = turned.shape[1:]
     thin = min(tall, wide)
-    return View(display, place, shape, (round(rows * tall / thin), round(columns * wide / thin)))
+    return View(display, fullest, shape, (round(rows * tall / thin), round(columns * wide / thin)))

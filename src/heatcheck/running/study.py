@@ -1,4 +1,4 @@
-"""What a study offers, and what can be asked of it: its plan, its stages, its page."""
+"""The parts of a study: its plan, its stages and its page."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,33 +19,33 @@ from heatcheck.runs.store import Run, RunFolder
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What differs from call to call without changing what is studied."""
+    """Options of one call that do not change what is studied."""
 
     device: str = "cpu"
-    limit: int | None = None  # the first so many cases only
-    workers: int = 2  # cases read ahead
+    limit: int | None = None  # use only the first cases, this many
+    workers: int = 2  # cases read in advance
     seed: int | None = None  # instead of the spec's
     trust_code: bool = False  # allow python:package.module:factory
     pseudonymise: bool = False  # replace case and patient ids by salted hashes
 
 
 class Stage(Protocol):
-    """Shards that do not depend on one another; what comes of them may decide on the next stage's."""
+    """Shards that do not depend on one another; the next stage may depend on their results."""
 
     @property
     def name(self) -> str:
-        """The folder within the run's that holds the stage's tables; empty for the run's own."""
+        """The subfolder of the run that holds the stage's tables; empty for the run folder itself."""
 
     @property
     def what(self) -> str:
-        """What is done, for whoever watches."""
+        """Label in the progress output."""
 
     @property
     def shards(self) -> int:
-        """Into how many parts the work is cut."""
+        """The number of shards."""
 
     def cases_in(self, shard: int) -> int:
-        """How many cases that part has."""
+        """The number of cases of one shard."""
 
     def work(self, shard: int) -> ShardTables:
         """The tables of one shard."""
@@ -56,28 +56,28 @@ class Plan(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What must be the same when the run is taken up again."""
+        """What must be the same when the run is continued."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the report says about the run."""
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
-        """The stages in their order; each is asked for when the tables of the one before are joined."""
+        """The stages in order; each is requested after the tables of the previous one are joined."""
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """The estimates, from the run's joined tables."""
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Pictures for the report."""
+        """Write the pictures of the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A kind of study: what it asks, and where its parts are.
+    """A kind of study: its question, and where its parts are.
 
-    Parts are written "package.module:function" and imported when they are first needed, so that listing studies and
-    building a report load neither torch nor another study.
+    Parts are written "package.module:function" and imported when first needed, so that listing studies or building a
+    report imports neither torch nor another study.
     """
 
     name: str
@@ -87,11 +87,11 @@ class Study:
     plan: str  # spec, options and folder → Plan
     page: str  # Evidence → StudyPage; its module loads without torch
     compare: str = ""  # two finished runs and the number of draws → Compared; empty: scores are paired case by case
-    demo: int = 0  # its place in the demonstration, where its spec NAME-demo is run; 0: it has none
+    demo: int = 0  # position in the demonstration, which runs the spec NAME-demo; 0: no demo
 
     def make_plan(self, spec: Spec, options: RunOptions, out: Path) -> Plan:
         """The study that a spec describes, checked and ready to run."""
-        _part(self.page)  # a report that cannot be built is known before the work
+        _part(self.page)  # an error in the page is raised before any work
         plan: Plan = _part(self.plan)(spec, options, out)
         return plan
 
@@ -101,7 +101,7 @@ class Study:
         return page
 
     def compare_runs(self, runs: Sequence[Run], draws: int) -> Compared:
-        """What differs between two finished runs of this study, beside their specs."""
+        """The differences in the scores of two finished runs of this study."""
         if not self.compare:
             return compared_by_case(runs, seed_conditions(runs[0].manifest_as(Manifest).seeds), draws)
         compared: Compared = _part(self.compare)(runs, draws)
@@ -115,6 +115,6 @@ def _part(address: str) -> Callable[..., Any]:
         part: Callable[..., Any] = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"a part of the study, {address}, cannot be loaded ({briefly(error)}); update its package"
+            f"{address}, a part of the study, cannot be loaded ({briefly(error)}); update its package"
         ) from error
     return part

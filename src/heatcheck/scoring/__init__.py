@@ -1,1 +1,1 @@
-"""Maps and marks of one case become rows of scores."""
+"""Rows of scores from the maps and marks of one case."""

@@ -1,6 +1,6 @@
-"""Two ways to judge the same maps: without the benchmark's flaws, and exactly as the benchmark does.
+"""Two ways to score the same maps: without the flaws of the benchmark, and exactly as the benchmark does.
 
-Every rule in which they differ is one named switch, with a plain sentence on why it matters.
+Each rule in which they differ is a named switch, with a sentence on why it matters.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class Switch:
     recommended: str
     chexlocalize: str
     why: str
-    alone: str = ""  # what taking over this rule alone does, where that is less than the preset does
-    files_only: bool = False  # whether it is about maps that were made elsewhere
-    scored_twice: bool = False  # whether a run holds both presets' results
+    alone: str = ""  # what this rule alone does, if that is less than the preset does
+    files_only: bool = False  # only for maps that were made elsewhere
+    scored_twice: bool = False  # a run holds the results of both presets
 
     def used(self, preset: PresetName, switches: Mapping[str, PresetName]) -> str:
-        """What a run does whose own tables follow the recommended preset, but for its switches."""
+        """What a run does: its tables follow the recommended preset, except for its switches."""
         if switches.get(self.name) == "chexlocalize":
             return self.alone or self.chexlocalize
         return self.value(switches.get(self.name, "recommended" if self.scored_twice else preset))
@@ -141,7 +141,7 @@ for _switch in (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The switches in the form that code asks for."""
+    """The switches as values for the code."""
 
     empty_region: Literal["zero", "left_out"]
     ties: Literal["share", "first"]
@@ -189,7 +189,7 @@ PRESETS: dict[PresetName, Rules] = {"recommended": RECOMMENDED, "chexlocalize": 
 
 
 def rules_with(preset: PresetName, switches: Mapping[str, PresetName]) -> Rules:
-    """The preset's rules, but for the switches that are set to either preset's."""
+    """The rules of the preset, except for the switches, each of which names the preset it follows."""
     for name in switches:
         SWITCHES[name]  # raises with a suggestion
     chosen = {name: getattr(PRESETS[to], name) for name, to in switches.items()}
@@ -199,8 +199,8 @@ def rules_with(preset: PresetName, switches: Mapping[str, PresetName]) -> Rules:
 def switch_facts(preset: PresetName, switches: Mapping[str, PresetName]) -> list[dict[str, str]]:
     """Every switch for the report: what this run does, what each preset does, and why it matters.
 
-    A run scores its maps under both presets and its own tables follow the recommended one; maps are made and tuned
-    under the preset it was asked for.
+    A run scores its maps under both presets, and its tables follow the recommended one; maps are made and tuned under
+    the preset of the spec.
     """
     return [
         {

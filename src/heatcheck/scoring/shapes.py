@@ -1,4 +1,4 @@
-"""The geometry of what was annotated on a case."""
+"""The geometry of the annotations of a case."""
 
 from heatcheck.core.records import Case, TruthShape
 from heatcheck.regions.shape import shape_of

@@ -140,7 +140,7 @@ def test_a_given_network_is_tested_on_all_cases(tmp_path):
 @pytest.mark.parametrize(
     ("contract", "told"),
     [
-        ({"outputs": ("a", "b")}, "the model tells a, b, the data have LGG, HGG"),
+        ({"outputs": ("a", "b")}, "the model's outputs are a, b, the classes of the data LGG, HGG"),
         ({"activation": "sigmoid"}, "do not exclude each other"),
         ({"channels": 1}, "the model has 1 channels, and there are 4 modalities"),
     ],

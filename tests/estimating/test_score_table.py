@@ -88,7 +88,7 @@ def test_two_values_for_one_cell_are_refused():
         pivoted(table, ["case"], "method")
 
 
-def test_the_commonest_reason_is_the_last():
+def test_the_most_common_reason_is_the_last():
     rows = [("cam", "dark"), ("cam", "flat"), ("cam", "flat"), ("lime", "dark"), ("lime", "")]
     table = pd.DataFrame(rows, columns=["method", "reason"]).assign(value=math.nan)
     table.loc[len(table)] = ["lime", "a reason of a value that is defined", 0.5]

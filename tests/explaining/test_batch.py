@@ -82,13 +82,13 @@ def test_what_a_study_hands_over_is_filled_into_the_method():
 
 def test_a_batch_is_handed_on_case_by_case(classifier):
     grids = torch.arange(4.0).reshape(2, 2, 1, 1).expand(-1, -1, *SIZE)
-    made = BatchMaps(
+    maps = BatchMaps(
         torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
         torch.full((2, 2), 0.5),
         {"signs": grids},
         {"signs": [{}, {1: "no prior"}]},
     )
-    first, second = made.by_case(cases("x", "y"), classifier.placement)
+    first, second = maps.by_case(cases("x", "y"), classifier.placement)
     assert (first.logits, second.logits) == ((1.0, 2.0), (3.0, 4.0))
     assert second.probabilities == (0.5, 0.5)
     assert first.missing == {}
@@ -97,7 +97,7 @@ def test_a_batch_is_handed_on_case_by_case(classifier):
     assert (second.map_of("signs", 0) == 2).all()
 
 
-def test_an_explainer_joins_the_channels_of_the_asked_findings(classifier):
+def test_an_explainer_joins_the_channels_of_its_findings(classifier):
     explainer = Explainer(classifier, ("c", "a"), {"random": Signs()}, "positive", 7)
     (one,), seconds = explainer(cases("x"))
     drawn = seed_for(7, "x", "random") % 1000 / 1000

@@ -1,4 +1,4 @@
-"""A case's donors are drawn by the seed and never show its own patient."""
+"""A case's donors are drawn with the seed and never show its own patient."""
 
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ def test_a_case_without_a_donor_has_no_map_and_says_why():
     extra_values = donors.for_batch(cases, CLASSIFIER)
     assert extra_values.missing == [{0: NO_DONOR, 1: NO_DONOR}, {}]
     assert torch.equal(extra_values.settings["donors"][1], torch.zeros(1, 1, 4, 4))
-    assert all(len(own) for own in extra_values.settings["donors"])
+    assert all(len(images) for images in extra_values.settings["donors"])
 
 
 def test_where_nothing_can_be_read_the_method_is_refused():

@@ -76,12 +76,12 @@ def test_predictions_and_maps_are_means_over_the_members_of_each_finding(folder,
 
 
 def test_each_member_explains_only_the_findings_it_was_chosen_for(folder, source, monkeypatch):
-    """And what does not look at the model is made once."""
-    asked = []
+    """Maps that do not depend on the model are made once."""
+    calls = []
     grids = Explainer.grids
 
     def watched(self, name, *rest):
-        asked.append((name, self.findings))
+        calls.append((name, self.findings))
         return grids(self, name, *rest)
 
     monkeypatch.setattr(Explainer, "grids", watched)
@@ -89,7 +89,7 @@ def test_each_member_explains_only_the_findings_it_was_chosen_for(folder, source
     explainer = EnsembleExplainer(read_ensemble(folder), ("Edema", "Cardiomegaly"), both, "positive", 3)
     explainer([source.load(source.index()[0])])
     one_each = [("grad_cam", (finding,)) for finding in ("Cardiomegaly", "Cardiomegaly", "Edema", "Edema")]
-    assert sorted(asked) == [*one_each, ("random", ("Edema", "Cardiomegaly"))]
+    assert sorted(calls) == [*one_each, ("random", ("Edema", "Cardiomegaly"))]
 
 
 def test_member_that_no_studied_finding_chose_is_not_loaded(folder, source):

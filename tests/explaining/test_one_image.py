@@ -97,7 +97,7 @@ def test_it_says_what_the_method_says():
         (None, [[0, 1], [0, 1]]),
     ],
 )
-def test_targets_may_be_numbers_names_or_one_row_an_image(targets, expected):
+def test_targets_may_be_numbers_names_or_one_row_per_image(targets, expected):
     explained = heatcheck.explain(Blob(), IMAGES, targets=targets, outputs=["bright", "dark"])
     assert explained.targets.tolist() == expected
 
@@ -130,15 +130,15 @@ def test_more_images_than_go_through_together_give_the_same_maps():
 
 
 def test_a_plain_function_is_explained_by_its_predictions():
-    seen = []
+    kinds = []
 
     def predict(images):
-        seen.append(type(images))
+        kinds.append(type(images))
         return np.stack([images.sum((1, 2, 3)), -images.sum((1, 2, 3))], 1)
 
     explained = heatcheck.explain(predict, IMAGES, "occlusion", settings={"window": 6, "stride": 6})
     assert explained.model == "predict"
-    assert set(seen) == {np.ndarray}
+    assert set(kinds) == {np.ndarray}
     assert np.unravel_index(explained.on_image()[0, 0].argmax(), (24, 36))[1] >= 24
     with pytest.raises(
         ModelError, match="grad_cam looks inside the model, but only predictions of predict are available"
@@ -203,7 +203,7 @@ class Pictures(HTMLParser):
             self.images.append(dict(attrs))
 
 
-def test_a_notebook_shows_an_image_a_row_and_a_target_a_column():
+def test_a_notebook_shows_one_row_per_image_and_one_column_per_target():
     explained = heatcheck.explain(Blob(), IMAGES, "integrated_gradients", outputs=["bright", "<dark>"])
     html = explained._repr_html_()
     assert html.count("<tr>") == 2
@@ -243,7 +243,7 @@ def test_npz_holds_everything_without_pickles(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
-def test_nifti_lies_on_the_images_grid(tmp_path, ending):
+def test_nifti_is_on_the_grid_of_the_image(tmp_path, ending):
     affine = np.array([[0, -2.0, 0, 5], [1.5, 0, 0, 6], [0, 0, 3, 7], [0, 0, 0, 1]])
     volume = torch.rand(1, 1, 8, 9, 10, generator=torch.Generator().manual_seed(2))
     explained = heatcheck.explain(Blob(axes=3), volume, "gradient", affine=affine)
@@ -273,7 +273,7 @@ def test_png_is_a_picture_of_all_of_it(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
 
 
-def test_one_image_can_be_taken_out():
+def test_one_image_can_be_selected():
     explained = heatcheck.explain(Blob(), IMAGES)
     assert [len(each) for each in explained] == [1, 1]
     assert torch.equal(explained[-1].values, explained.values[1:])

@@ -12,7 +12,7 @@ from heatcheck.running.progress import Silent
 
 
 class Rows:
-    """Patient n's finding fills one row of the grid, so that each mask is told apart in the mean."""
+    """Patient n's finding fills one row of the grid, so that each mask can be recognised in the mean."""
 
     findings = ("f", "rare", "never")
 
@@ -70,14 +70,14 @@ class Slabs:
         return {"f": mask}
 
 
-def test_in_volumes_the_usual_place_is_a_volume():
+def test_the_prior_of_volumes_is_a_volume():
     priors = gather_priors(Slabs(), keys(4), Slabs.findings, Silent())
     for n in range(4):
-        found, never = priors.for_patient(f"p{n}")
+        prior, missing = priors.for_patient(f"p{n}")
         expected = np.zeros((GRID, GRID, GRID))
         expected[[m for m in range(4) if m != n]] = 1 / 3
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-        assert never is None
+        np.testing.assert_allclose(prior, expected, atol=1e-6)
+        assert missing is None
 
 
 @pytest.mark.parametrize("fit", ["stretch", "pad"])

@@ -50,7 +50,7 @@ def write_classes(folder, name, count):
         image = rng.random((24, 24), dtype=np.float32) / 2
         image[8 * (number % 3) : 8 * (number % 3) + 6, 4:20] += 0.5
         np.save(folder / name / f"{name}{number:02d}.npy", image)
-        lines.append(f"{name}{number:02d},{','.join(str(int(place == number % 3)) for place in range(3))}")
+        lines.append(f"{name}{number:02d},{','.join(str(int(index == number % 3)) for index in range(3))}")
     (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     return {"name": "folder", "images": name, "labels": f"{name}.csv"}
 

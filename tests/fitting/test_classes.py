@@ -90,7 +90,7 @@ def test_case_without_exactly_one_class_is_refused(tmp_path, name, values):
         planned(spec)
 
 
-def test_blank_labels_of_the_training_data_may_mean_absent(tmp_path):
+def test_missing_labels_of_the_training_data_may_mean_absent(tmp_path):
     spec = class_spec(tmp_path, blank="zero")
     rewritten(tmp_path, "training", 2, ",1,")
     assert planned(spec).strategies == ("single_label",)
@@ -160,16 +160,16 @@ def test_colour_images_are_not_put_into_other_channels(tmp_path):
 
 def test_training_starts_from_the_weights_of_another(trained, tmp_path):
     """One step of next to nothing leaves them as they were."""
-    said = []
+    sentences = []
 
     class Hearing(Silent):
         def say(self, sentence):
-            said.append(sentence)
+            sentences.append(sentence)
 
     start = {"start": str(trained[0].weights), "fit": {"epochs": 1, "batch_size": 24, "learning_rate": 1e-12}}
     spec = class_spec(tmp_path, **start)
     result = train(spec, tmp_path / "a", Hearing())
-    assert said == ["221 weights come from weights.safetensors."]
+    assert sentences == ["221 weights come from weights.safetensors."]
     before, after = loaded(trained[0].weights).module.state_dict(), loaded(result.weights).module.state_dict()
     moved = [key for key in before if "running" not in key and "num_batches" not in key]
     assert all(torch.allclose(before[key], after[key], atol=1e-8) for key in moved)
@@ -211,14 +211,14 @@ def test_balanced_training_sees_each_class_equally_often(tmp_path):
     table = tmp_path / "training.csv"
     rows = table.read_text().splitlines()
     table.write_text("\n".join([*rows[:4], *(f"{row.split(',')[0]},1,0,0" for row in rows[4:])]) + "\n")
-    seen = []
+    labels = []
 
     class Watching(CaseExamples):
         def __getitem__(self, index):
-            seen.append(self.keys[index].labels["high"])
+            labels.append(self.keys[index].labels["high"])
             return super().__getitem__(index)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("heatcheck.fitting.train.CaseExamples", Watching)
         train(spec, tmp_path / "out", Silent())
-    assert 0.1 < np.mean(seen[:24]) < 0.6  # of the cases themselves 22 of 24
+    assert 0.1 < np.mean(labels[:24]) < 0.6  # of the cases themselves 22 of 24

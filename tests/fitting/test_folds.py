@@ -10,7 +10,7 @@ CLASSES = ("LGG", "HGG")
 
 
 def cases(low=76, high=293, views=1):
-    """Cases as in BraTS 2020, or with several time points a patient."""
+    """Cases as in BraTS 2020, or with several time points per patient."""
     grades = ["LGG"] * low + ["HGG"] * high
     return [
         CaseKey(f"case{number:03d}-{view}", f"patient{number:03d}", {name: float(name == grade) for name in CLASSES})
@@ -19,18 +19,18 @@ def cases(low=76, high=293, views=1):
     ]
 
 
-def grades_of(keys, places):
-    return Counter("LGG" if keys[place].labels["LGG"] else "HGG" for place in places)
+def grades_of(keys, positions):
+    return Counter("LGG" if keys[position].labels["LGG"] else "HGG" for position in positions)
 
 
 @pytest.mark.parametrize("views", [1, 3])
-def test_every_case_is_tested_once_and_never_beside_its_own_patient(views):
+def test_every_case_is_tested_once_and_never_with_its_own_patient_in_training(views):
     keys = cases(views=views)
     folds = stratified_folds(keys, CLASSES, 5, seed=1)
     assert [fold.number for fold in folds] == [1, 2, 3, 4, 5]
-    assert sorted(place for fold in folds for place in fold.test) == list(range(len(keys)))
+    assert sorted(position for fold in folds for position in fold.test) == list(range(len(keys)))
     for fold in folds:
-        parts = [{keys[place].patient for place in part} for part in (fold.training, fold.validation, fold.test)]
+        parts = [{keys[position].patient for position in part} for part in (fold.training, fold.validation, fold.test)]
         assert sum(map(len, parts)) == len(set.union(*parts)) == 369
         assert len(fold.training) + len(fold.validation) + len(fold.test) == len(keys)
 
@@ -89,7 +89,7 @@ def test_folds_of_a_file_are_as_it_says(tmp_path):
     path = written(tmp_path, [*rows_of(keys), "another,2"])
     folds = read_folds(path, keys, CLASSES, seed=1)
     for fold in folds:
-        assert {int(keys[place].patient[7:]) % 3 + 1 for place in fold.test} == {fold.number}
+        assert {int(keys[position].patient[7:]) % 3 + 1 for position in fold.test} == {fold.number}
         assert len(fold.training) + len(fold.validation) + len(fold.test) == 30
         assert grades_of(keys, fold.validation) == {"LGG": 2, "HGG": 2}
 

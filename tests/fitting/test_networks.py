@@ -22,8 +22,8 @@ COMPACT = Preprocessing(outputs=("one", "other"), size=(32, 32), channels=1)
 STEPS = 6  # of each fit, two an epoch
 
 
-class Heard(Silent):
-    """A watcher that remembers what it hears, and stops the work after so many steps."""
+class RecordingWatcher(Silent):
+    """A watcher that records what it receives, and stops the work after some steps."""
 
     def __init__(self, stop: int | None = None) -> None:
         self.stop, self.started, self.notes = stop, [], []
@@ -49,8 +49,8 @@ def classifier(value=0.0, name="tiny"):
     return NetworkClassifier(name, linear(value), CONTRACT)
 
 
-def value_of(found):
-    return float(next(found.module.parameters()).flatten()[0].detach())
+def value_of(classifier):
+    return float(next(classifier.module.parameters()).flatten()[0].detach())
 
 
 class AuROC:
@@ -109,30 +109,30 @@ def test_a_network_with_weights_is_opened_and_an_ensemble_refused(tmp_path):
 
 
 def test_a_watcher_sees_every_step_of_a_fit(tmp_path):
-    heard = Heard()
-    history = fit_network(job(tmp_path / "networks"), "training tiny", Machine(), heard)
-    assert heard.started == [("training tiny", STEPS, 0)]
-    assert len(heard.notes) == STEPS
-    assert all(note.startswith("loss 0.") and "AUROC" not in note for note in heard.notes)
+    watcher = RecordingWatcher()
+    history = fit_network(job(tmp_path / "networks"), "training tiny", Machine(), watcher)
+    assert watcher.started == [("training tiny", STEPS, 0)]
+    assert len(watcher.notes) == STEPS
+    assert all(note.startswith("loss 0.") and "AUROC" not in note for note in watcher.notes)
     assert [check.step for check in history] == [2, 4, 6]
 
 
 def test_a_watcher_hears_the_auroc_where_there_is_one(tmp_path):
-    heard = Heard()
-    fit_network(job(tmp_path, AuROC()), "training", Machine(), heard)
-    assert "AUROC" not in heard.notes[0]  # nothing is judged before the end of the first epoch
-    assert heard.notes[-1].endswith(", AUROC 0.750")
+    watcher = RecordingWatcher()
+    fit_network(job(tmp_path, AuROC()), "training", Machine(), watcher)
+    assert "AUROC" not in watcher.notes[0]  # nothing is judged before the end of the first epoch
+    assert watcher.notes[-1].endswith(", AUROC 0.750")
 
 
 def test_a_fit_runs_with_repeatable_settings_and_restores_them(tmp_path):
-    seen = []
+    deterministic = []
 
-    class Watches(Heard):
+    class Watches(RecordingWatcher):
         def advance(self, *_):
-            seen.append(torch.are_deterministic_algorithms_enabled())
+            deterministic.append(torch.are_deterministic_algorithms_enabled())
 
     fit_network(job(tmp_path), "training", Machine(), Watches())
-    assert all(seen)
+    assert all(deterministic)
     assert not torch.are_deterministic_algorithms_enabled()
 
 
@@ -140,12 +140,12 @@ def test_a_fit_runs_with_repeatable_settings_and_restores_them(tmp_path):
 def test_a_stopped_fit_continues_and_ends_with_the_same_file(tmp_path, stop):
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
-    fit_network(job(tmp_path / "whole"), "training", Machine(), Heard())
+    fit_network(job(tmp_path / "whole"), "training", Machine(), RecordingWatcher())
     with pytest.raises(KeyboardInterrupt):
-        fit_network(job(tmp_path / "stopped"), "training", Machine(), Heard(stop))
-    heard = Heard()
-    fit_network(job(tmp_path / "stopped"), "training", Machine(), heard)
-    assert heard.started == [("training", STEPS, stop // 2 * 2)]
+        fit_network(job(tmp_path / "stopped"), "training", Machine(), RecordingWatcher(stop))
+    watcher = RecordingWatcher()
+    fit_network(job(tmp_path / "stopped"), "training", Machine(), watcher)
+    assert watcher.started == [("training", STEPS, stop // 2 * 2)]
     one, other = (tmp_path / name / "tiny.safetensors" for name in ("whole", "stopped"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -178,7 +178,7 @@ def test_a_store_gives_out_a_network_with_its_weights_and_keeps_the_last_one(tmp
     assert built == ["a", "b", "a"]
 
 
-def test_a_given_network_needs_no_file_and_takes_the_place_of_the_last_one(tmp_path):
+def test_a_given_network_needs_no_file_and_replaces_the_last_one(tmp_path):
     store = NetworkStore(tmp_path, lambda name: classifier(name=name))
     save_classifier(classifier(1.0), store.path("a"))
     first = store.load("a")
@@ -188,7 +188,7 @@ def test_a_given_network_needs_no_file_and_takes_the_place_of_the_last_one(tmp_p
     assert store.load("a") is not first
 
 
-def test_the_state_of_a_fit_lies_beside_its_network(tmp_path):
+def test_the_state_of_a_fit_is_a_file_next_to_its_network(tmp_path):
     store = NetworkStore(tmp_path, lambda _: classifier())
     assert store.path("dots-0.5").name == "dots-0.5.safetensors"
     assert store.state("dots-0.5") == tmp_path / "dots-0.5.ckpt"

@@ -33,7 +33,7 @@ def spec_of(folder, **changes):
 
 
 class Stopping(Silent):
-    """A watcher that interrupts after so many steps of training."""
+    """A watcher that interrupts after some steps of training."""
 
     def __init__(self, steps):
         self.left, self.training = steps, False
@@ -106,7 +106,7 @@ def test_protocol_keeps_the_best_checkpoints_of_each_run_and_lists_them_all(prot
     assert protocol.weights.read_bytes() == (out / "checkpoints" / best["checkpoint"]).read_bytes()
 
 
-def test_ensemble_of_a_finding_is_made_of_the_checkpoints_that_tell_it_best(protocol):
+def test_ensemble_of_a_finding_is_made_of_the_checkpoints_that_recognise_it_best(protocol):
     out = protocol.weights.parent
     header, *lines = ((line.split(",")) for line in (out / "checkpoints.csv").read_text().splitlines())
     kept = [row for row in (dict(zip(header, line, strict=True)) for line in lines) if row["kept"] == "1"]
@@ -114,12 +114,12 @@ def test_ensemble_of_a_finding_is_made_of_the_checkpoints_that_tell_it_best(prot
     assert list(listed) == list(PhantomChest().findings)
     for finding, entries in listed.items():
         assert len(entries) == 3
-        told = sorted((float(row[finding]) for row in kept if row[finding]), reverse=True)
-        assert [entry["auroc"] for entry in entries] == pytest.approx(told[:3] or [None] * 3, abs=1e-5)
+        aurocs = sorted((float(row[finding]) for row in kept if row[finding]), reverse=True)
+        assert [entry["auroc"] for entry in entries] == pytest.approx(aurocs[:3] or [None] * 3, abs=1e-5)
 
 
-def test_ensembles_test_is_that_of_the_mean_probability_over_studies(protocol):
-    """By hand: every member on every view of the test source, the mean, and the highest view of each study."""
+def test_ensembles_test_is_that_of_the_mean_probability_over_examinations(protocol):
+    """By hand: every member on every view of the test source, the mean, and the highest view of each examination."""
     out = protocol.weights.parent
     ensemble = read_ensemble(out, "densenet_compact")
     assert {load_head(member.path) for member in ensemble.members} == {"binary", "three_class"}
@@ -128,11 +128,13 @@ def test_ensembles_test_is_that_of_the_mean_probability_over_studies(protocol):
     keys = source.index()
     images = ensemble.prepare([source.load(key).image for key in keys])
     with torch.no_grad():
-        said = ensemble.probabilities(ensemble.logits(images)).numpy()
+        probabilities = ensemble.probabilities(ensemble.logits(images)).numpy()
     column = ensemble.outputs.index("Cardiomegaly")
     patients = sorted({key.patient for key in keys})
     assert len(patients) < len(keys)
-    highest = [max(said[i, column] for i, key in enumerate(keys) if key.patient == patient) for patient in patients]
+    highest = [
+        max(probabilities[i, column] for i, key in enumerate(keys) if key.patient == patient) for patient in patients
+    ]
     truth = [next(key.labels["Cardiomegaly"] for key in keys if key.patient == patient) for patient in patients]
     every = list(zip(highest, truth, strict=True))
     pairs = [(a > b) + 0.5 * (a == b) for a, x in every for b, y in every if x > y]
@@ -172,8 +174,8 @@ def test_learning_curve_is_drawn(tmp_path):
 
 def test_learning_curve_shows_every_checkpoint_and_those_kept(protocol):
     out = protocol.weights.parent
-    told = (out / "learning-curve.svg").read_text()
-    every, kept, by = told.partition("], [")[0], told.partition("], [")[2], told.rpartition("]")[2]
+    svg = (out / "learning-curve.svg").read_text()
+    every, kept, by = svg.partition("], [")[0], svg.partition("], [")[2], svg.rpartition("]")[2]
     assert every.count("Candidate(") == len((out / "checkpoints.csv").read_text().splitlines()) - 1
     assert kept.count("Candidate(") == len(list((out / "checkpoints").iterdir()))
     assert by == ", ('Edema', 'Atelectasis'))"
@@ -208,7 +210,7 @@ def test_best_learning_rate_is_found_and_used(tmp_path):
     assert len(list((tmp_path / "a" / "checkpoints").iterdir())) == 1
 
 
-def test_blank_labels_may_count_as_absent_in_the_training_data_only():
+def test_missing_labels_may_count_as_absent_in_the_training_data_only():
     contract = models.Preprocessing(outputs=("a", "b"), size=(8, 8))
 
     class Two:
@@ -294,7 +296,7 @@ def test_a_test_source_that_changed_after_the_training_gives_its_own_results(tmp
     assert again.ensemble_results[0].cases == 11
 
 
-def test_mean_and_spread_are_those_of_all_pixels():
+def test_mean_and_deviation_are_those_of_all_pixels():
     source = PhantomChest(PhantomChestSettings(patients=5, size=40))
     pixels = np.concatenate([source.load(key).image.ravel() for key in source.index()]).astype(float)
     mean, spread = intensity(source, source.index(), 0, Silent())
@@ -303,17 +305,17 @@ def test_mean_and_spread_are_those_of_all_pixels():
 
 
 def test_unreadable_training_images_are_counted_and_the_others_learned_from(tmp_path):
-    said = []
+    sentences = []
 
     class Hearing(Silent):
         def say(self, sentence):
-            said.append(sentence)
+            sentences.append(sentence)
 
     folder = write_films(tmp_path, 24, 0)
     max((tmp_path / folder["images"]).iterdir()).write_bytes(b"broken")
     changes = {"training": folder, "findings": ["Edema"], "cache": False}
     trained = train(spec_of(tmp_path, **changes), tmp_path / "out", Hearing())
-    assert said == ["1 training images could not be read and were skipped."]
+    assert sentences == ["1 training images could not be read and were skipped."]
     assert math.isfinite(trained.results[0].auroc)
 
 

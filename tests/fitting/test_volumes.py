@@ -34,8 +34,8 @@ def test_network_of_volumes_is_trained_on_four_modalities_scaled_by_themselves(t
     facts = SOURCES["brats"]
     source = facts.open(facts.settings(root=tmp_path / "test"))
     images = classifier.prepare([source.load(key).image for key in source.index()])
-    told = classifier.probabilities(classifier.logits(images)).argmax(1)
-    right = [source.index()[place].labels[wanted.outputs[int(said)]] for place, said in enumerate(told)]
+    classes = classifier.probabilities(classifier.logits(images)).argmax(1)
+    right = [source.index()[case].labels[wanted.outputs[int(label)]] for case, label in enumerate(classes)]
     assert torch.isfinite(images).all()
     assert result.accuracy == np.mean(right)
     assert json.loads((tmp_path / "out" / "training.json").read_text())["unreadable"] == 0

@@ -126,8 +126,8 @@ def test_rows_of_every_table_are_gathered():
         predictions=(Prediction("c1", "p1", "f", "net", 1.0, 0.0, 0.5),),
         cases=(CaseRecord("c1", "p1", "ok"),),
         timings=(Timing(0, "map", "m", 1, 0.1),),
-        shapes=(made(TruthShape, case="c1", finding="f"),),
-        regions=(made(RegionRecord, case="c1", finding="f"),),
+        shapes=(record_of(TruthShape, case="c1", finding="f"),),
+        regions=(record_of(RegionRecord, case="c1", finding="f"),),
         maps={"c1/m": np.zeros((2, 2), np.float32)},
     )
     other = ShardTables(**{
@@ -146,7 +146,7 @@ def test_rows_of_every_table_are_gathered():
         assert getattr(ordered, name) == (*getattr(one, name), *getattr(other, name)), name
 
 
-def made(record, **known):
+def record_of(record, **known):
     """A record whose other fields do not matter."""
     return record(**{name: known.get(name, 0) for name in record.__dataclass_fields__})
 

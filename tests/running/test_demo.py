@@ -26,50 +26,50 @@ def carried_out(monkeypatch):
 
 
 def test_every_study_with_a_demo_is_run_in_a_folder_of_its_own(carried_out, tmp_path):
-    found = demo.run_demo(tmp_path / "out", [], RunOptions(), Silent())
+    demonstration = demo.run_demo(tmp_path / "out", [], RunOptions(), Silent())
     studies = ("localization", "triggers", "alignment", "modality")
     assert carried_out == [(f"{name}-demo", name) for name in studies]
-    assert found.page[1] == studies
-    assert sum(outcome.n_failed for outcome in found.outcomes) == 4
+    assert demonstration.page[1] == studies
+    assert sum(outcome.n_failed for outcome in demonstration.outcomes) == 4
 
 
 class Listener(Silent):
-    """Keeps what is said."""
+    """A watcher that keeps the sentences."""
 
     def __init__(self):
-        self.said = []
+        self.sentences = []
 
     def say(self, sentence):
-        self.said.append(sentence)
+        self.sentences.append(sentence)
 
 
-def test_each_report_is_named_and_stands_on_the_page_as_soon_as_it_is_there(carried_out, tmp_path, monkeypatch):
-    heard = Listener()
-    monkeypatch.setattr(demo, "build_contents", lambda _, runs, __: heard.say(f"page of {', '.join(runs)}"))
-    demo.run_demo(tmp_path, ["localization", "triggers"], RunOptions(), heard)
-    after_first = heard.said.index(f"Report: {tmp_path / 'localization' / 'report.html'}")
-    assert heard.said[after_first + 1] == "page of localization"
-    assert heard.said[-2:] == [
+def test_each_report_is_named_and_linked_as_soon_as_it_is_written(carried_out, tmp_path, monkeypatch):
+    listener = Listener()
+    monkeypatch.setattr(demo, "build_contents", lambda _, runs, __: listener.say(f"page of {', '.join(runs)}"))
+    demo.run_demo(tmp_path, ["localization", "triggers"], RunOptions(), listener)
+    after_first = listener.sentences.index(f"Report: {tmp_path / 'localization' / 'report.html'}")
+    assert listener.sentences[after_first + 1] == "page of localization"
+    assert listener.sentences[-2:] == [
         f"Report: {tmp_path / 'triggers' / 'report.html'}",
         "page of localization, triggers",
     ]
 
 
 @pytest.mark.parametrize(
-    ("only", "said"),
+    ("only", "duration"),
     [([], "about 3 minutes"), (["triggers", "modality"], "about 2 minutes"), (["triggers"], "about a minute")],
 )
-def test_how_long_it_takes_is_said_first(carried_out, tmp_path, only, said):
-    heard = Listener()
-    demo.run_demo(tmp_path / "out", only, RunOptions(), heard)
-    assert said in heard.said[0]
+def test_the_first_sentence_is_how_long_it_takes(carried_out, tmp_path, only, duration):
+    listener = Listener()
+    demo.run_demo(tmp_path / "out", only, RunOptions(), listener)
+    assert duration in listener.sentences[0]
 
 
 def test_one_study_alone_leaves_the_others_reports_on_the_page(carried_out, tmp_path):
     demo.run_demo(tmp_path / "out", ["localization"], RunOptions(), Silent())
-    found = demo.run_demo(tmp_path / "out", ["triggers"], RunOptions(), Silent())
+    demonstration = demo.run_demo(tmp_path / "out", ["triggers"], RunOptions(), Silent())
     assert [name for _, name in carried_out] == ["localization", "triggers"]
-    assert found.page[1] == ("localization", "triggers")
+    assert demonstration.page[1] == ("localization", "triggers")
 
 
 def test_an_unknown_study_is_refused_with_a_suggestion(carried_out, tmp_path):
@@ -79,7 +79,7 @@ def test_an_unknown_study_is_refused_with_a_suggestion(carried_out, tmp_path):
 
 
 @pytest.mark.parametrize("there", ["run.json", "thesis.docx"])
-def test_a_folder_that_holds_other_things_is_left_alone(carried_out, tmp_path, there):
+def test_a_folder_that_holds_other_files_is_left_alone(carried_out, tmp_path, there):
     (tmp_path / there).write_text("mine")
     with pytest.raises(RunFolderError, match="choose another --out"):
         demo.run_demo(tmp_path, [], RunOptions(), Silent())

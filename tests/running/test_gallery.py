@@ -1,4 +1,4 @@
-"""The loop that stores a gallery, and how values become grey pictures."""
+"""How a gallery is stored, and how values become grey pictures."""
 
 import json
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ class Counting:
     """A watcher that remembers."""
 
     def __init__(self):
-        self.seen = []
+        self.events = []
 
     def start(self, name, total):
-        self.seen.append((name, total))
+        self.events.append((name, total))
 
     def advance(self):
-        self.seen.append("step")
+        self.events.append("step")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_cases_are_stored_in_their_order_and_those_with_nothing_to_show_left_out
     watcher = Counting()
     store_gallery(folder, iter([DrawnCase(OneCase("b")), None, DrawnCase(OneCase("a"))]), 3, watcher)
     assert items(folder) == [{"case": "b"}, {"case": "a"}]
-    assert watcher.seen == [("gallery", 3), "step", "step", "step"]
+    assert watcher.events == [("gallery", 3), "step", "step", "step"]
     assert not list((folder.path / "maps").iterdir())
 
 
@@ -53,7 +53,7 @@ def test_progress_begins_before_the_first_case_is_drawn(folder):
     watcher = Counting()
 
     def drawn():
-        assert watcher.seen == [("gallery", 1)]
+        assert watcher.events == [("gallery", 1)]
         yield DrawnCase(OneCase("a"))
 
     store_gallery(folder, drawn(), 1, watcher)

@@ -1,4 +1,4 @@
-"""What a run is named by: each part of it tells two runs apart, and nothing else does."""
+"""The identity of a run: each of its parts distinguishes two runs, and nothing else does."""
 
 import hashlib
 import json
@@ -36,19 +36,21 @@ def of_study(envelope=ENVELOPE, body=BODY, options=OPTIONS, data=DATA, weights="
 
 
 def test_spec_is_stored_as_json_reads_it_and_hashed_whatever_the_order_of_its_keys():
-    made = run_identity({"b": (1, 2), "a": None}, 0, "", DATA)
-    assert made["spec"] == {"a": None, "b": [1, 2]}
-    assert made["spec_hash"] == hashlib.sha256(b'{"a": null, "b": [1, 2]}').hexdigest()
-    assert made["spec_hash"] == run_identity({"a": None, "b": [1, 2]}, 0, "", DATA)["spec_hash"]
+    identity = run_identity({"b": (1, 2), "a": None}, 0, "", DATA)
+    assert identity["spec"] == {"a": None, "b": [1, 2]}
+    assert identity["spec_hash"] == hashlib.sha256(b'{"a": null, "b": [1, 2]}').hexdigest()
+    assert identity["spec_hash"] == run_identity({"a": None, "b": [1, 2]}, 0, "", DATA)["spec_hash"]
 
 
 def test_identity_of_a_study_holds_the_whole_spec_the_models_the_data_and_the_options():
-    made = of_study()
-    assert made["spec"] | {"study": "my", "seed": 7, "weights": "films/ward.pt", "sizes": [3, 4]} == made["spec"]
-    assert made["spec"].keys() == {*Envelope.model_fields, *Body.model_fields}
-    hashes = {key: made.pop(key) for key in ("spec", "spec_hash", "cases_hash")}
+    identity = of_study()
+    assert (
+        identity["spec"] | {"study": "my", "seed": 7, "weights": "films/ward.pt", "sizes": [3, 4]} == identity["spec"]
+    )
+    assert identity["spec"].keys() == {*Envelope.model_fields, *Body.model_fields}
+    hashes = {key: identity.pop(key) for key in ("spec", "spec_hash", "cases_hash")}
     assert hashes["spec_hash"] == hashlib.sha256(json.dumps(hashes["spec"], sort_keys=True).encode()).hexdigest()
-    assert made == {
+    assert identity == {
         "weights_hash": "w",
         "contract": {"size": [8, 8]},
         "data_hash": "stamp",
@@ -74,7 +76,7 @@ def test_identity_of_a_study_holds_the_whole_spec_the_models_the_data_and_the_op
         ({"options": replace(OPTIONS, workers=5, trust_code=True)}, set()),
     ],
 )
-def test_a_change_is_seen_in_what_it_concerns_and_nowhere_else(changes, named):
+def test_a_change_alters_the_part_it_concerns_and_no_other(changes, named):
     before, after = of_study(), of_study(**changes)
     assert {key for key in before if before[key] != after[key]} == named
 

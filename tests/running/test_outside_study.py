@@ -75,7 +75,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
-    """What the command answers where the folder is on the path, with the working folder."""
+    """The answers of the command with the folder on the path, and the working folder."""
     here = tmp_path_factory.mktemp("outside")
     path = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
@@ -103,7 +103,7 @@ def test_its_spec_is_copied(answers):
     assert (answers["here"] / "mine.yaml").read_text().startswith("# How much of some drawn chest films")
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(answers):
+def test_an_interrupted_run_continues_where_it_stopped(answers):
     assert answers["stopped"]["code"] == 130
     assert answers["resumed"]["code"] == 0, answers["resumed"]["err"]
     assert answers["worked"][0] == 1  # the first shard is not worked on again
@@ -117,25 +117,25 @@ def test_a_misspelt_spec_is_suggested(answers):
     assert "did you mean 'bright-small'?" in answers["misspelt"]["err"]
 
 
-def test_its_cases_are_hidden_where_that_is_asked_for(answers):
+def test_its_cases_can_have_pseudonyms(answers):
     assert answers["hidden"]["code"] == 0, answers["hidden"]["err"]
     assert len(answers["names"]) == 4
     assert not any("phantom" in name for name in answers["names"])
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("call", "message"),
     [
         ("pageless", "bright_pixels.page:nothing_there, a part of the study, cannot be loaded"),
         ("no pseudonyms", "the study bright has no pseudonyms; leave out --pseudonymise"),
         ("uninstalled", "first was made by the study 'bright', which is not installed; install its package"),
     ],
 )
-def test_what_cannot_work_is_one_line_before_anything_is_written(answers, asked, said):
-    assert answers[asked]["code"] == 2
-    assert said in answers[asked]["err"]
-    assert answers[asked]["err"].count("\n") == 1
-    assert not (answers["here"] / asked).exists()
+def test_what_cannot_work_is_one_line_before_anything_is_written(answers, call, message):
+    assert answers[call]["code"] == 2
+    assert message in answers[call]["err"]
+    assert answers[call]["err"].count("\n") == 1
+    assert not (answers["here"] / call).exists()
 
 
 def test_its_report_has_its_own_section_and_those_of_all_studies(answers):

@@ -1,4 +1,4 @@
-"""Bars and lines that stand for what they say."""
+"""Bars and lines show the progress that was reported."""
 
 import io
 

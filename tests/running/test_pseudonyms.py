@@ -44,7 +44,7 @@ def test_source_that_does_not_say_what_its_channels_are_has_no_modalities(tmp_pa
 
 
 def with_absolute_paths(value, folder):
-    """The same with every file and folder of this folder named from the root on."""
+    """The same with absolute paths for every file and folder of this folder."""
     if isinstance(value, dict):
         return {key: with_absolute_paths(inner, folder) for key, inner in value.items()}
     if isinstance(value, list):
@@ -112,7 +112,7 @@ def write_ward(folder, study):
 
 
 def begin(spec, study, out, options=HIDDEN):
-    """The text of run.json when the planned run begins, or is taken up again."""
+    """The text of run.json when the planned run begins, or is continued."""
     plan = STUDIES[study].make_plan(read_spec(str(spec)), options, out)
     with RunFolder.locked(out, plan.identity, plan.facts) as folder:
         return folder.manifest_path.read_text()
@@ -129,13 +129,13 @@ def test_run_under_pseudonyms_begins_without_absolute_paths(tmp_path, study):
     assert str(tmp_path / "ward" / "ward.safetensors") in begin(spec, study, tmp_path / "open", RunOptions(workers=0))
 
 
-def test_run_under_pseudonyms_refuses_data_of_another_place(tmp_path):
+def test_run_under_pseudonyms_refuses_data_of_another_folder(tmp_path):
     begin(write_ward(tmp_path / "ward", "localization"), "localization", tmp_path / "run")
     with pytest.raises(RunFolderError, match="spec_hash"):
         begin(write_ward(tmp_path / "other", "localization"), "localization", tmp_path / "run")
 
 
-def test_finished_run_under_pseudonyms_has_no_absolute_path_and_can_be_taken_up(tmp_path):
+def test_finished_run_under_pseudonyms_has_no_absolute_path_and_can_be_continued(tmp_path):
     spec = write_ward(tmp_path / "ward", "localization")
     run_study(spec, tmp_path / "run", HIDDEN)
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())

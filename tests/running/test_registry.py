@@ -31,7 +31,7 @@ def test_a_part_that_cannot_be_loaded_is_named(address):
         study.make_page(None)
 
 
-def test_every_demo_has_a_place_and_a_spec():
+def test_every_demo_has_a_position_and_a_spec():
     shown = [name for name in STUDIES if STUDIES[name].demo]
     assert sorted(STUDIES[name].demo for name in shown) == list(range(1, len(shown) + 1))
     for name in shown:
@@ -85,7 +85,7 @@ def test_an_entry_point_may_name_the_package_its_module_or_extras(tmp_path, monk
 
 
 def test_nobody_replaces_a_shipped_spec_and_a_broken_package_has_none(tmp_path, monkeypatch):
-    own = shipped_specs()
+    shipped = shipped_specs()
     brought_by(tmp_path, monkeypatch, taker="taker", broken="broken.inner")
     (tmp_path / "taker" / "specs").mkdir(parents=True)
     (tmp_path / "taker" / "__init__.py").touch()
@@ -93,9 +93,9 @@ def test_nobody_replaces_a_shipped_spec_and_a_broken_package_has_none(tmp_path, 
         (tmp_path / "taker" / "specs" / f"{name}.yaml").write_text("study: taker\n")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "__init__.py").write_text("this is no Python")
-    found = shipped_specs()
-    assert found.pop("taker-demo") == tmp_path / "taker" / "specs" / "taker-demo.yaml"
-    assert found == own
+    specs = shipped_specs()
+    assert specs.pop("taker-demo") == tmp_path / "taker" / "specs" / "taker-demo.yaml"
+    assert specs == shipped
 
 
 def test_a_spec_of_others_that_cannot_be_read_is_listed_with_its_fault(tmp_path, monkeypatch):

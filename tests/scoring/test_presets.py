@@ -15,12 +15,14 @@ def test_every_rule_is_a_switch_in_which_the_presets_differ():
     assert PRESETS == {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}
 
 
-def test_the_report_is_told_what_was_used_and_why_it_matters():
-    told = {facts["name"]: facts for facts in switch_facts("chexlocalize", {})}
-    assert told["missing_map"]["used"] == told["missing_map"]["chexlocalize"] == "counts as an empty region"
-    assert told["ties"]["used"] == told["ties"]["recommended"]  # the page's own tables; the paper's stand beside them
+def test_the_report_lists_what_was_used_and_why_it_matters():
+    switches = {facts["name"]: facts for facts in switch_facts("chexlocalize", {})}
+    assert switches["missing_map"]["used"] == switches["missing_map"]["chexlocalize"] == "counts as an empty region"
+    assert (
+        switches["ties"]["used"] == switches["ties"]["recommended"]
+    )  # the tables of the page; it shows those of the paper too
     assert switch_facts("recommended", {})[0]["used"] == switch_facts("recommended", {})[0]["recommended"]
-    assert all(facts["why"].endswith(".") for facts in told.values())
+    assert all(facts["why"].endswith(".") for facts in switches.values())
 
 
 def test_single_rules_can_be_set_to_the_other_presets():

@@ -30,9 +30,9 @@ TRUTH = np.zeros((4, 4), bool)
 TRUTH[1, 1:3] = True  # two pixels
 
 
-def hot(*places):
+def hot(*pixels):
     values = np.zeros((4, 4), np.float32)
-    for row, column, value in places:
+    for row, column, value in pixels:
         values[row, column] = value
     return values
 
@@ -100,7 +100,7 @@ def test_a_case_called_negative_leaves_the_true_positive_slice_and_counts_as_emp
     assert by_metric["iou"].reason == CALLED_NEGATIVE
     assert by_metric["iou_full"].value == 0
     assert by_metric["true_positive_pixels"].value == 0
-    assert by_metric["hit"].value == 1  # where the map points is asked of every positive case
+    assert by_metric["hit"].value == 1  # where the map points is scored on every positive case
 
 
 def test_the_human_score_is_the_mean_over_readers_who_have_one():
@@ -151,17 +151,17 @@ def test_a_finding_without_a_prior_is_undefined_for_the_location_prior():
     assert all(math.isnan(row.value) and row.reason == NO_PRIOR for row in rows)
 
 
-def rows_at(rows, at, method="grad_cam"):
-    return {row.metric: row.value for row in rows if row.method == method and row.condition == at}
+def rows_under(rows, condition, method="grad_cam"):
+    return {row.metric: row.value for row in rows if row.method == method and row.condition == condition}
 
 
 def test_the_benchmark_leaves_an_empty_region_out_and_takes_the_first_of_equal_peaks():
     flat = score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE)
-    assert rows_at(flat, REFERENCE) == {"hit": 0.0}
+    assert rows_under(flat, REFERENCE) == {"hit": 0.0}
     tied = hot((1, 2, 3.0), (3, 0, 3.0))
     rows = score_case(explained({"f": 1}, {"f": TRUTH}, (tied,)), ["f"], "model", RULE)
     assert values_of(rows)["hit"] == 0.5
-    assert rows_at(rows, REFERENCE) == {"iou": pytest.approx(1 / 3), "hit": 1.0}
+    assert rows_under(rows, REFERENCE) == {"iou": pytest.approx(1 / 3), "hit": 1.0}
 
 
 def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_without_one():
@@ -169,7 +169,7 @@ def test_under_the_benchmarks_rules_a_reader_hits_with_any_point_and_misses_with
     reader = Reading("one", {"f": TRUTH}, {"f": points})
     case = explained({"f": 1, "g": 1}, {"f": TRUTH, "g": TRUTH}, (hot(), hot()), (0.9, 0.9), (reader,))
     rows = score_case(case, ["f", "g"], "model", RULE)
-    by_finding = {f: rows_at([r for r in rows if r.finding == f], REFERENCE, "human") for f in ("f", "g")}
+    by_finding = {f: rows_under([r for r in rows if r.finding == f], REFERENCE, "human") for f in ("f", "g")}
     assert by_finding == {"f": {"iou": 1.0, "hit": 1.0}, "g": {"hit": 0.0}}  # g: nothing drawn, no point
     plain = {(r.finding, r.metric): r.value for r in rows if r.method == "human" and r.condition == "{}"}
     assert (plain["f", "hit"], plain["g", "iou"]) == (0.5, 0.0)

@@ -28,13 +28,15 @@ def draw_curve(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate],
         names = {one.name for one in kept}
         for colour, strategy in zip(_repeated(_COLOURS), strategies, strict=False):
             for dash, run in zip(_repeated(_DASHES), runs, strict=False):
-                mine = [one for one in every if (one.strategy, one.run) == (strategy, run)]
-                steps = [one.check.step for one in mine]
-                marks = [index for index, one in enumerate(mine) if one.name in names]
+                candidates = [one for one in every if (one.strategy, one.run) == (strategy, run)]
+                steps = [one.check.step for one in candidates]
+                marks = [index for index, one in enumerate(candidates) if one.name in names]
                 style = {"color": colour, "linestyle": dash, "marker": "o", "markevery": marks, "markersize": 4.5}
-                left.plot(steps, [one.check.validation_loss for one in mine], **style)
-                left.plot(steps, [one.check.training_loss for one in mine], color=colour, linestyle=dash, alpha=0.35)
-                right.plot(steps, [_mean_auroc(one.check, by) for one in mine], **style)
+                left.plot(steps, [one.check.validation_loss for one in candidates], **style)
+                left.plot(
+                    steps, [one.check.training_loss for one in candidates], color=colour, linestyle=dash, alpha=0.35
+                )
+                right.plot(steps, [_mean_auroc(one.check, by) for one in candidates], **style)
         _label(left, "Loss", "pale: training, full: validation")
         over = f"over {len(by)} findings" if by else "over all findings"
         _label(right, "Mean AUROC on the validation data", over)

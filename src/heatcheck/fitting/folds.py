@@ -11,7 +11,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.core.seeds import generator_for
 from heatcheck.sources.files.tables import read_csv
 
-TestFolds = Mapping[str, int]  # the fold in which each patient is tested
+_TestFolds = Mapping[str, int]  # the fold in which each patient is tested
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _strata(keys: Sequence[CaseKey], classes: Sequence[str]) -> dict[str, list[s
 
 
 def _folds(
-    keys: Sequence[CaseKey], strata: Mapping[str, Sequence[str]], test_folds: TestFolds, seed: int, validation: float
+    keys: Sequence[CaseKey], strata: Mapping[str, Sequence[str]], test_folds: _TestFolds, seed: int, validation: float
 ) -> tuple[Fold, ...]:
     numbers = sorted(set(test_folds.values()))
     if len(numbers) < 2 or numbers != list(range(1, len(numbers) + 1)):

@@ -162,9 +162,8 @@ def gains(ensemble: CasePredictions, single: CasePredictions, seed: int) -> tupl
 def _gain(ensemble: CasePredictions, single: CasePredictions, column: int, seed: int) -> Gain:
     finding, truth = ensemble.findings[column], ensemble.labels[:, column]
     rows = ~np.isnan(truth)
-    undefined = Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")
     if len(set(truth[rows])) < 2:
-        return undefined
+        return Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")
     pair = [one.probabilities[rows, column] for one in (ensemble, single)]
 
     def statistic(weights: np.ndarray) -> np.ndarray:

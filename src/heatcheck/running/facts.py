@@ -90,18 +90,15 @@ def method_facts(name: str, method: Method) -> dict[str, Any]:
         summary=facts.summary,
         changed=tuple(SettingEntry(**asdict(setting)) for setting in changed_settings(name, method)),
     )
-    return entry.model_dump(mode="json")  # with the settings that are null: `facts` would leave them out
+    return entry.model_dump(mode="json")  # `facts` would leave out settings that are null
 
 
 def stored_method_facts(name: str) -> dict[str, Any]:
     """A method whose maps were made elsewhere, described as the registered method of the same name if there is one."""
-    if name in METHODS:
-        entry = MethodEntry(
-            name=name, label=METHODS[name].label, family=METHODS[name].family, summary=METHODS[name].summary
-        )
-    else:
-        entry = MethodEntry(name=name, summary="Maps made elsewhere")
-    return entry.model_dump(mode="json")
+    if name not in METHODS:
+        return MethodEntry(name=name, summary="Maps made elsewhere").model_dump(mode="json")
+    facts = METHODS[name]
+    return MethodEntry(name=name, label=facts.label, family=facts.family, summary=facts.summary).model_dump(mode="json")
 
 
 def metric_facts(name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class View:
     """A slice of the image's grid as a picture; an image without an affine is shown as it is stored."""
 
     display: Display
-    place: int  # of the slice, as the display counts them
+    place: int  # index of the slice in the display
     shape: tuple[int, ...]  # of the image's grid
     size: tuple[int, int]  # rows and columns of the picture, in true proportions
 
@@ -43,10 +43,9 @@ class View:
         return np.asarray(self._resized(self.cut(mask).view(np.uint8), cv2.INTER_NEAREST).view(bool))
 
     def _resized(self, picture: np.ndarray, interpolation: int) -> np.ndarray:
-        rows, columns = self.size
         if picture.shape == self.size:
             return picture
-        return np.asarray(cv2.resize(picture, (columns, rows), interpolation=interpolation))
+        return np.asarray(cv2.resize(picture, self.size[::-1], interpolation=interpolation))
 
     def at(self, row: float, column: float) -> list[float]:
         """A position on the slice, whose first pixel reaches from 0 to 1, as [x, y] of the picture's pixel centres."""

@@ -19,6 +19,7 @@ from heatcheck.core.records import (
     TruthShape,
 )
 from heatcheck.running.cases import batches, one_by_one_if_needed, read_cases, readable
+from heatcheck.runs.store import SHARD_TABLES
 
 Group = TypeVar("Group")
 Item = TypeVar("Item")
@@ -84,25 +85,13 @@ class ShardRows:
 
     def add(self, rows: ShardTables) -> None:
         """Append the rows of some cases."""
-        self.scores += rows.scores
-        self.predictions += rows.predictions
-        self.cases += rows.cases
-        self.timings += rows.timings
-        self.shapes += rows.shapes
-        self.regions += rows.regions
+        for name in SHARD_TABLES:
+            getattr(self, name).extend(getattr(rows, name))
         self.maps |= rows.maps
 
     def tables(self) -> ShardTables:
         """Everything in the order in which it was added."""
-        return ShardTables(
-            tuple(self.scores),
-            tuple(self.predictions),
-            tuple(self.cases),
-            tuple(self.timings),
-            tuple(self.shapes),
-            tuple(self.regions),
-            self.maps,
-        )
+        return ShardTables(**{name: tuple(getattr(self, name)) for name in SHARD_TABLES}, maps=self.maps)
 
     def sorted_tables(self, order: Callable[[Score], tuple[str, ...]] = by_case) -> ShardTables:
         """Everything sorted by case, so that the tables do not depend on the batches; scores are sorted by `order`."""

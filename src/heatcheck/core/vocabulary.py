@@ -64,10 +64,8 @@ class Condition(TypedDict, total=False):
     predicted: float  # the mean probability in a bin
     before: str  # of blame: the verdict without fine-tuning
     under: str  # of blame: the verdict from fine-tuning
-    top: int  # 1 where a method is among the best
     with_metric: str  # what a rating is correlated with
     within: str  # all cases together, or case by case
-    blocks: int  # of a rank test
 
 
 def condition(**facts: Unpack[Condition]) -> str:

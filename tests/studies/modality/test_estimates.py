@@ -1,4 +1,3 @@
-import json
 import math
 import time
 from dataclasses import replace
@@ -8,6 +7,7 @@ import pytest
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from tests.studies.modality.made_tables import estimated, msfi_of, rule_of, scored
 
+from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, MEAN_RANK, RANK_PAIR
 from heatcheck.metrics.modality.shares import SAME_SUMS, UNINFORMATIVE, UNKNOWN_IMPORTANCE
 from heatcheck.metrics.undefined import NO_RELEVANCE
 
@@ -109,28 +109,29 @@ def test_ranks_and_pairs_equal_an_independent_computation(tmp_path):
     found = estimated(tmp_path, rule_of(), *rows)
     judge = friedmanchisquare(*values.T)
     mean_ranks = rankdata(-values, axis=1).mean(0)
+    test = found.one(FRIEDMAN, "msfi")
+    assert (test.value, test.p_value) == pytest.approx((judge.statistic, judge.pvalue))
     for method, expected in zip(METHODS, mean_ranks, strict=True):
-        (row,) = found.all(statistic="rank", metric="msfi", method=method)
+        row = found.one(MEAN_RANK, "msfi", method)
         assert row.value == pytest.approx(expected)
-        assert row.p_value == pytest.approx(judge.pvalue)
-        assert json.loads(row.condition)["chi_squared"] == pytest.approx(judge.statistic)
         assert row.n_cases == 25
     q = abs(mean_ranks[0] - mean_ranks[2]) / math.sqrt(3 * 4 / (12 * 25))
-    pair = found.one("pair", "msfi", "gradient", "grad_cam")
-    assert pair.p_adjusted == pytest.approx(studentized_range.sf(q, 3, np.inf))
+    pair = found.one(RANK_PAIR, "msfi", "gradient", "grad_cam")
+    assert pair.p_value == pytest.approx(studentized_range.sf(q, 3, np.inf))
     assert pair.value == pytest.approx(mean_ranks[0] - mean_ranks[2])
-    assert len(found.all(statistic="pair", metric="msfi")) == 3
+    assert len(found.all(statistic=RANK_PAIR, metric="msfi")) == 3
 
 
-def test_best_methods_are_marked(tmp_path):
+def test_best_methods_differ_from_the_others_by_more_than_the_critical_difference(tmp_path):
     methods = ("gradient", "lime", "grad_cam", "occlusion")
     generator = np.random.default_rng(2)
     values = generator.random((40, 4)) / 4 + np.array([0.7, 0.7, 0.2, 0.0])
     rows = [scored(c, "lesion_share", m) for m, c in zip(methods, values.T, strict=True)]
     found = estimated(tmp_path, rule_of(methods=methods), *rows)
-    top = {row.method: json.loads(row.condition)["top"] for row in found.all(statistic="rank")}
-    assert top == {"gradient": 1, "lime": 1, "grad_cam": 0, "occlusion": 0}
-    assert found.one("critical_difference", "lesion_share").value > 0
+    ranks = {row.method: row.value for row in found.all(statistic=MEAN_RANK)}
+    critical = found.one(CRITICAL_DIFFERENCE, "lesion_share").value
+    assert abs(ranks["gradient"] - ranks["lime"]) < critical
+    assert all(ranks[one] - ranks[other] > critical for one in methods[2:] for other in methods[:2])
 
 
 def test_uninformative_maps_rank_as_0_and_other_gaps_drop_the_case(tmp_path):
@@ -142,7 +143,7 @@ def test_uninformative_maps_rank_as_0_and_other_gaps_drop_the_case(tmp_path):
         scored([nothing] * 7, "mi_correlation", "grad_cam", reason=UNINFORMATIVE),
     ]
     found = estimated(tmp_path, rule_of(), *rows)
-    ranked = {row.method: row for row in found.all(statistic="rank", metric="mi_correlation")}
+    ranked = {row.method: row for row in found.all(statistic=MEAN_RANK, metric="mi_correlation")}
     assert {name: row.value for name, row in ranked.items()} == {"gradient": 1, "grad_cam": 2, "lime": 3}
     assert (ranked["gradient"].n_cases, ranked["gradient"].n_undefined) == (6, 1)
 
@@ -159,20 +160,20 @@ def test_cases_of_a_patient_are_one_block(tmp_path):
     found = estimated(tmp_path, rule_of(), rows)
     values[5] = math.nan
     means = np.nanmean(values.reshape(8, 4, 3), axis=1)
+    assert found.one(FRIEDMAN, "lesion_share").p_value == pytest.approx(friedmanchisquare(*means.T).pvalue)
     for method, expected in zip(METHODS, rankdata(-means, axis=1).mean(0), strict=True):
-        (row,) = found.all(statistic="rank", metric="lesion_share", method=method)
+        row = found.one(MEAN_RANK, "lesion_share", method)
         assert row.value == pytest.approx(expected)
-        assert row.p_value == pytest.approx(friedmanchisquare(*means.T).pvalue)
         assert (row.n_patients, row.n_cases, row.n_undefined) == (8, 31, 1)
 
 
 def test_rank_without_a_test_says_why(tmp_path):
     rows = [scored([0.5, 0.6], "median_iou", method) for method in METHODS[:2]]
     found = estimated(tmp_path, rule_of(methods=METHODS[:2]), *rows)
-    for row in found.all(statistic="rank"):
-        assert row.reason == "fewer than three methods"
-        assert json.loads(row.condition) == {"top": 0}
-    assert not found.all(statistic="pair")
+    for row in found.all(metric="median_iou"):
+        if row.statistic in {FRIEDMAN, CRITICAL_DIFFERENCE, RANK_PAIR}:
+            assert math.isnan(row.value) or math.isnan(row.p_value)
+            assert row.reason == "fewer than three methods"
 
 
 def test_seconds_are_those_of_a_map(tmp_path):

@@ -1,9 +1,6 @@
 """From a modality run's tables to the numbers of its report, the ranks of the methods among them."""
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +8,11 @@ import pyarrow.parquet as pq
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import FRIEDMAN
+from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
-from heatcheck.stats.ranks import RankComparison, compare_ranks, top_marks
+from heatcheck.stats.ranks import compare_ranks
 from heatcheck.studies.modality.importance import worth_rows
 from heatcheck.studies.modality.means import EMPTY, difference_rows, empty_rows, mean_rows, of_metric, read_scores, wide
 from heatcheck.studies.modality.ratings import FILE, opinion_rows, read_ratings
@@ -26,7 +24,7 @@ _DIGITS = 12  # sums in another order must not break a tie
 
 
 def rank_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
-    """The mean rank of every method by each metric, over the patients of all folds.
+    """The ranks of the methods by each metric, compared over the patients of all folds.
 
     Cases of one patient are not independent, so their scores are averaged first and patients are the blocks.
 
@@ -39,32 +37,14 @@ def rank_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Esti
             continue
         counted = rows["value"].mask(rows["reason"].isin(SAYS_NOTHING), 0.0)
         table = wide(rows.assign(value=counted), ["method"]).reindex(columns=list(settings.methods))
-        whole = table.dropna()
-        patients = whole.groupby(level="patient").mean().round(_DIGITS).to_numpy(float)
-        blank = Estimate(
-            "rank", metric, ALL, model=settings.model, n_cases=len(whole), n_undefined=len(table) - len(whole)
-        )
-        better = METRIC_FACTS[metric].higher_is_better
-        yield from _ranked(compare_ranks(patients, higher_is_better=better), blank, settings)
-
-
-def _ranked(found: RankComparison, blank: Estimate, settings: ModalitySettings) -> Iterator[Estimate]:
-    blank = replace(blank, n_patients=found.n_blocks)
-    tested = {} if math.isnan(found.chi_squared) else {"chi_squared": found.chi_squared}
-    for method, rank, top in zip(settings.methods, found.mean_ranks, top_marks(found), strict=True):
-        yield replace(
-            blank, method=method, value=float(rank), p_value=found.p_value, reason=found.reason,
-            condition=condition(top=int(top), **tested),
+        complete = table.dropna()
+        patients = complete.groupby(level="patient").mean().round(_DIGITS).to_numpy(float)
+        comparison = compare_ranks(patients, higher_is_better=METRIC_FACTS[metric].higher_is_better)
+        template = Estimate(
+            FRIEDMAN, metric, ALL, model=settings.model, n_cases=len(complete), n_patients=comparison.n_blocks,
+            n_undefined=len(table) - len(complete),
         )  # fmt: skip
-    if found.reason:
-        return
-    yield replace(blank, statistic="critical_difference", value=found.critical_difference)
-    for one, other in combinations(range(len(settings.methods)), 2):
-        yield replace(
-            blank, statistic="pair", method=settings.methods[one], other_method=settings.methods[other],
-            value=float(found.mean_ranks[one] - found.mean_ranks[other]),
-            p_adjusted=float(found.p_values[one, other]), family=f"{blank.metric}: methods in pairs",
-        )  # fmt: skip
+        yield from rank_estimates(comparison, settings.methods, template)
 
 
 def modality_estimates(folder: Path, settings: ModalitySettings) -> list[Estimate]:

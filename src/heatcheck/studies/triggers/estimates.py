@@ -10,8 +10,9 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition, facts_of
+from heatcheck.core.vocabulary import FRIEDMAN, condition, facts_of
 from heatcheck.estimating.estimates import fill
+from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.methods import METHODS
@@ -191,16 +192,8 @@ def rank_rows(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> It
         return
     means = plain.groupby(["finding", "seed", "method"])["value"].mean().reset_index()
     blocks = pivoted(means, ["finding", "seed"], "method")
-    found = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
-    blank = Estimate(
-        "friedman", metric, ALL, model=settings.model, n_cases=found.n_blocks, n_undefined=found.n_incomplete,
-        reason=found.reason,
-    )  # fmt: skip
-    yield replace(blank, value=found.chi_squared, p_value=found.p_value)
-    yield replace(blank, statistic="critical_difference", value=found.critical_difference)
-    for method, rank in zip(methods, found.mean_ranks, strict=True):
-        yield replace(blank, statistic="mean_rank", method=method, value=float(rank))
-    for i, j in combinations(range(len(methods)), 2):
-        less, p_value = float(found.mean_ranks[i] - found.mean_ranks[j]), float(found.p_values[i, j])
-        pair = replace(blank, statistic="nemenyi", method=methods[i], other_method=methods[j])
-        yield replace(pair, value=less, p_value=p_value)
+    comparison = compare_ranks(blocks.reindex(columns=methods).to_numpy(float), higher_is_better=True)
+    template = Estimate(
+        FRIEDMAN, metric, ALL, model=settings.model, n_cases=comparison.n_blocks, n_undefined=comparison.n_incomplete
+    )
+    yield from rank_estimates(comparison, methods, template)

@@ -1,12 +1,13 @@
 """The numbers of a made-up modality study: what the study would have scored and estimated, drawn from a fixed seed."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Score
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, MEAN_RANK, RANK_PAIR, condition
 
 MODEL = "phantom_brain_vgg"
 UNIFORM = 0.11  # the floor's MSFI
@@ -207,23 +208,21 @@ def differences(plan):
 
 
 def ranks(plan):
-    """Mean ranks with Friedman's test and the top marks, and Nemenyi's pairs."""
+    """Friedman's test, the critical difference, mean ranks, and Nemenyi's test of each pair."""
     if len(plan.methods) < 3:
         return []
     rows = []
     for i, metric in enumerate(METRICS):
         names = sorted(plan.methods, key=lambda name, i=i: -LEVELS[name][i])
         place = {name: 2.5 + (len(names) - 4) * k / len(names) for k, name in enumerate(names)}
-        for name in names:
-            top = int(place[name] - place[names[1]] < 2.2)
-            rows.append(Estimate("rank", metric, ALL_FINDINGS, name, MODEL, place[name], p_value=1e-12,
-                                 condition=condition(top=top, chi_squared=812.4), n_cases=plan.total - 3,
-                                 n_patients=plan.total - 3, n_undefined=3))  # fmt: skip
+        counts = {"n_cases": plan.total - 3, "n_patients": plan.total - 3, "n_undefined": 3}
+        template = Estimate(FRIEDMAN, metric, ALL_FINDINGS, "", MODEL, 812.4, p_value=1e-12, **counts)
+        rows += [template, replace(template, statistic=CRITICAL_DIFFERENCE, value=2.2, p_value=math.nan)]
+        rows += [Estimate(MEAN_RANK, metric, ALL_FINDINGS, name, MODEL, place[name], **counts) for name in names]
         for one, other in combinations(plan.methods, 2):
-            gap = abs(place[one] - place[other])
-            rows.append(Estimate("pair", metric, ALL_FINDINGS, one, MODEL, place[one] - place[other],
-                                 other_method=other, p_adjusted=0.001 if gap >= 2.2 else 0.3,
-                                 n_cases=plan.total))  # fmt: skip
+            gap = place[one] - place[other]
+            rows.append(Estimate(RANK_PAIR, metric, ALL_FINDINGS, one, MODEL, gap, other_method=other,
+                                 p_value=0.001 if abs(gap) >= 2.2 else 0.3, **counts))  # fmt: skip
     return rows
 
 

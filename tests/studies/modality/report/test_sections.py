@@ -11,15 +11,16 @@ from tests.studies.modality.report.made_estimates import LEVELS, all_estimates, 
 from tests.studies.modality.report.material import METHODS, ModalityPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition
 from heatcheck.report.charts.rank_diagram import beside
 from heatcheck.report.charts.swarm import stacked
+from heatcheck.report.ranking import ranking_of
 from heatcheck.running.reporting import build_report
 from heatcheck.studies.modality.report.scores import case_scores
 from heatcheck.studies.modality.report.sections.comparison import comparison, normalised, sorted_by_msfi
 from heatcheck.studies.modality.report.sections.distributions import distributions
 from heatcheck.studies.modality.report.sections.heat import heat
-from heatcheck.studies.modality.report.sections.ranking import ranking_of, ranks
+from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
 
 SMALL = {"folds": 2, "cases": 20}
@@ -84,7 +85,7 @@ def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
 
 def test_top_methods_have_a_star_and_a_row_without_sure_difference_says_so(modality_evidence):
     def open_test(row):
-        return replace(row, p_value=0.4) if row.statistic == "rank" and row.metric == "delta_aupc" else row
+        return replace(row, p_value=0.4) if row.statistic == FRIEDMAN and row.metric == "delta_aupc" else row
 
     rows = [open_test(row) for row in all_estimates(ModalityPlan(**SMALL))]
     matrix = comparison(modality_evidence(**SMALL, rows=rows))["matrix"]
@@ -92,7 +93,7 @@ def test_top_methods_have_a_star_and_a_row_without_sure_difference_says_so(modal
     tops = [
         entrant.name for entrant, square in zip(matrix.columns, by_name["MSFI"].squares, strict=True) if square.is_top
     ]
-    assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift", "integrated_gradients"}
+    assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift"}
     assert by_name["Faithfulness (ΔAUPC)"].aside == "no sure difference"
     assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
 
@@ -140,7 +141,7 @@ def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
     content = ranks(modality_evidence(**SMALL))
     msfi = content["rankings"][0]
     assert msfi.sentences[0] == "The methods differ (Friedman χ² = 812.4, p < 0.001)."
-    assert "Guided Grad-CAM, Guided backprop, DeepLIFT and Integrated gradients" in msfi.sentences[1]
+    assert msfi.sentences[1].endswith("the two best: Guided Grad-CAM, Guided backprop and DeepLIFT.")
     assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
     assert "Guided Grad-CAM *" in msfi.diagram
     assert len(content["more"]) == 3
@@ -148,7 +149,8 @@ def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
 
 def test_ranks_of_patients_with_several_cases_say_so(modality_evidence):
     rows = [
-        replace(row, n_patients=12) if row.statistic == "rank" else row for row in all_estimates(ModalityPlan(**SMALL))
+        replace(row, n_patients=12) if row.statistic == FRIEDMAN else row
+        for row in all_estimates(ModalityPlan(**SMALL))
     ]
     told = ranks(modality_evidence(**SMALL, rows=rows))["rankings"][0].sentences[2]
     assert told == "12 patients ranked by the mean of their 37 cases; 3 cases without all scores left out."
@@ -194,14 +196,14 @@ def test_bars_of_groups_that_do_not_overlap_share_a_column():
 
 def test_undefined_ranks_say_why(modality_evidence):
     def undefined(row):
-        if row.statistic != "rank":
+        if row.statistic not in {FRIEDMAN, CRITICAL_DIFFERENCE, RANK_PAIR}:
             return row
         return replace(row, value=math.nan, p_value=math.nan, reason="fewer than two complete blocks")
 
-    rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL)) if row.statistic != "pair"]
+    rows = [undefined(row) for row in all_estimates(ModalityPlan(**SMALL))]
     evidence = modality_evidence(**SMALL, rows=rows)
     assert ranks(evidence)["rankings"][0].sentences == ("The test is undefined: fewer than two complete blocks.",)
-    assert ranking_of(evidence, "msfi").tops == frozenset()
+    assert ranking_of(evidence, "msfi").best == frozenset()
 
 
 def test_ratings_show_correlation_agreement_and_comments_without_names(modality_text):

@@ -10,8 +10,8 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
+from heatcheck.report.ranking import ranking_of
 from heatcheck.studies.modality.report.facts import EVERY, Facts, estimate, shared_of, silent
-from heatcheck.studies.modality.report.sections.ranking import ranking_of
 from heatcheck.studies.modality.report.words import IMPORTANCES, msfi_views
 from heatcheck.studies.modality.vocabulary import UNIFORM
 
@@ -163,11 +163,11 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
             continue
         between = interval(row.low, row.high, unit)
         told = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
-        top = ranking is not None and entrant.name in ranking.tops
+        top = ranking is not None and entrant.name in ranking.best
         squares.append(
             MatrixSquare(places[entrant.name], number(row.value, Unit(unit.factor, unit.decimals)), told, top)
         )
-    aside = "no sure difference" if ranking and ranking.is_open else ""
+    aside = "no sure difference" if ranking and not ranking.differ else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
 

@@ -1,27 +1,13 @@
 """Which methods differ? Friedman's test over seeds and triggers, and Nemenyi's critical difference."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw
+from heatcheck.core.records import Estimate
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import count, few, listed, probability
-from heatcheck.report.verdict import LEVEL
+from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.ranking import RankingView, ranking_of
 
 METRICS = ("trigger_iou", "recovered")
-
-
-@dataclass(frozen=True, slots=True)
-class RankTest:
-    """One measure's test in a sentence, what it found, and the diagram where there is one."""
-
-    name: str
-    sentences: tuple[str, ...]
-    diagram: Markup | None
 
 
 def ranks(evidence: Evidence) -> Mapping[str, object] | None:
@@ -30,30 +16,16 @@ def ranks(evidence: Evidence) -> Mapping[str, object] | None:
     return {"rankings": made} if made else None
 
 
-def _ranking(evidence: Evidence, metric: str) -> RankTest | None:
-    test = evidence.find("friedman", metric, ALL_FINDINGS)
-    if test is None:
+def _ranking(evidence: Evidence, metric: str) -> RankingView | None:
+    ranking = ranking_of(evidence, metric)
+    if ranking is None:
         return None
     name = evidence.measures[metric].label
-    if math.isnan(test.value):
-        why = test.reason or "no reason recorded"
-        return RankTest(name, (f"The test is undefined: {why}.", *_blocks(test)), None)
-    places = {
-        method.label: row.value
-        for method in (*evidence.methods, *evidence.floors)
-        if (row := evidence.find("mean_rank", metric, ALL_FINDINGS, method.name)) and not math.isnan(row.value)
-    }
-    critical = evidence.value("critical_difference", metric, ALL_FINDINGS)
-    differ = test.p_value < LEVEL
-    outcome = "The methods differ" if differ else "No sure difference between the methods"
-    told = f"{outcome} (Friedman χ² = {test.value:.1f}, {probability(test.p_value)})."
-    drawable = len(places) > 1 and critical > 0
-    found = _leaders(places, critical) if differ and drawable else ()
-    title = f"{name}: mean ranks and critical difference"
-    diagram = (
-        draw(RankDiagram(title, tuple(Ranked(*place) for place in places.items()), critical)) if drawable else None
-    )
-    return RankTest(name, (told, *found, *_blocks(test)), diagram)
+    labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
+    diagram = ranking.diagram(f"{name}: mean ranks and critical difference", labels.__getitem__)
+    by_label = {labels[method]: rank for method, rank in ranking.mean_ranks.items()}
+    leaders = _leaders(by_label, ranking.critical) if ranking.differ and diagram else ()
+    return RankingView(name, (ranking.outcome, *leaders, *_blocks(ranking.test)), diagram)
 
 
 def _blocks(test: Estimate) -> tuple[str, ...]:

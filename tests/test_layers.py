@@ -84,8 +84,8 @@ def _study_violations(module: str, place: list[str], name: str) -> list[str]:
         return [f"{module} imports {name}: a study's report sees core, runs, report and its own vocabulary"]
     if role not in {"report", "study"} and inside and to[2:3] == ["report"]:
         return [f"{module} imports {name}: only the report builds the report"]
-    if role == "vocabulary" and to[0] != "core":
-        return [f"{module} imports {name}: a vocabulary sees core only"]
+    if role == "vocabulary" and to[0] not in {"core", "runs"}:
+        return [f"{module} imports {name}: a vocabulary sees core and runs only"]
     return []
 
 

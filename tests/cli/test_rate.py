@@ -24,15 +24,17 @@ def facts(**changed):
     methods = [{"name": name, "label": name, "family": "gradient", "kind": "method", "note": "", "summary": "Maps.",
                 "changed": [], "shares_modalities": name == "grad_cam", "access": "model internals",
                 "models": "neural networks", "speed": "fast"} for name in METHODS]  # fmt: skip
+    model = {"name": "net", "label": "Net", "description": "a net", "architecture": "vgg3d"}
     return {
         "study": "modality", "title": "Made up", "status": "complete", "seed": 3, "methods": methods,
-        "spec": {"study": "modality", "bootstrap_draws": 200}, "versions": {"heatcheck": "0.1.0", "python": "3.12"},
+        "spec": {"study": "modality", "bootstrap_draws": 200, "permutations": 200},
+        "versions": {"heatcheck": "0.1.0", "python": "3.12"},
         "modalities": ["T1C", "FLAIR"], "classes": ["LGG", "HGG"], "findings": ["LGG", "HGG"], "folds": 1,
         "fills": ["zero"], "known": [], "metrics": [], "ratings": None, "trained": False, "n_cases": 8, "n_failed": 0,
         "primary": {"measure": "balanced", "filled": "zero", "weights": "positive", "importance": "lesion",
                     "masks": "own", "boxes": False, "dilate": 0},
-        "model": {"name": "net", "label": "Net", "description": "a net", "architecture": "vgg3d"},
-        "source": {"name": "phantom_brain", "description": "Drawn brains"}, "space": 2, "notes": [],
+        "model": model, "models": [model],
+        "source": {"name": "phantom_brain", "description": "Drawn brains", "drawn": True}, "space": 2, "notes": [],
         "per_fold": [{"fold": 1, "training": 0, "validation": 0, "test": 8, "classes": {"LGG": 4, "HGG": 4},
                       "epoch": None}], **changed,
     }  # fmt: skip
@@ -131,7 +133,7 @@ def test_ratings_of_a_case_that_failed_are_left_out(heatcheck, run, tmp_path):
     table.write_text(f"reader,case,method,rating,comment\nanna,{FAILED},lime,50,\n")
     code, _, error = heatcheck("rate", run, table)
     assert code == 2
-    assert "speaks only of cases that failed" in error
+    assert "rates only cases that failed" in error
 
 
 def test_bad_line_is_one_sentence_and_changes_nothing(heatcheck, run, tmp_path):
@@ -170,7 +172,7 @@ def test_sheet_that_is_there_is_not_overwritten(heatcheck, run, tmp_path):
     before = sheet.read_bytes()
     code, _, error = heatcheck("rate", run, "--sheet", sheet)
     assert code == 2
-    assert "is there already" in error
+    assert "exists already" in error
     assert sheet.read_bytes() == before
 
 

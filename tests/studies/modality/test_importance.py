@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 from tests.studies.modality.made_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
-from heatcheck.core.records import ONE_VALUE
 from heatcheck.core.vocabulary import condition
-from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.shapley import coalitions, shapley
-from heatcheck.studies.modality.importance import importances, in_order
-from heatcheck.studies.modality.vocabulary import first_among
+from heatcheck.studies.modality.importance import importances
+from heatcheck.studies.modality.report.order import order_in_words
 
 
 def test_worth_of_subsets_and_modalities_worked_by_hand(tmp_path):
@@ -58,7 +56,6 @@ def test_class_without_a_test_case_leaves_balanced_worth_undefined(tmp_path):
         assert math.isnan(one.value)
         assert "no test case of LGG" in one.reason
     assert found.one("shapley", "phi_modality", measure="accuracy", modality="T1C", **at).value == 0.75
-    assert not [one for one in found.all(statistic="order") if "balanced" in one.condition]
     weights = importances(tmp_path, 1, rule)
     assert np.isnan(weights.modality).all()
     assert np.isnan(weights.lesion).all()
@@ -119,58 +116,8 @@ def test_modality_that_does_not_matter_has_an_interval_around_0_and_ties_with_it
         one = found.one("shapley", "phi_modality", modality=name, **at)
         assert one.low < 0 < one.high
     assert found.one("shapley", "phi_modality", modality="FLAIR", **at).low > 0
-    order = found.one("order", "phi_modality", **at)
-    assert order.reason in {"T1C > FLAIR > T1 = T2", "T1C > FLAIR > T2 = T1"}
-    assert math.isnan(order.value)
-
-
-def estimate(value, low=math.nan, high=math.nan, reason="", patients=10):
-    return MeanEstimate(value, low, high, patients, patients, 0, reason)
-
-
-def test_order_says_which_are_tied():
-    phi = [estimate(0.1, 0.0, 0.2), estimate(0.6, 0.5, 0.7), estimate(0.15, 0.05, 0.25), estimate(0.3, 0.26, 0.4)]
-    assert in_order(MODALITIES, phi) == "T1C > FLAIR > T2 = T1"
-
-
-@pytest.mark.parametrize(
-    ("intervals", "told", "first"),
-    [
-        ([(0.5, 0.6), (0.28, 0.35), (-0.1, 0.55)], "A > B; C is tied with A, B", ("A", "C")),
-        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3)], "A = B; C is below A and tied with B", ("A", "B")),
-        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3), (-0.1, 0.15)], "A = B > D; C is below A and tied with B, D", ("A", "B")),
-        ([(0.4, 0.8), (0.2, 0.5), (0.1, 0.3), (-0.1, 0.05)],
-         "A = B > D; C is below A and above D and tied with B", ("A", "B")),
-        ([(0.5, 0.8), (0.5, 0.6), (0.1, 0.55), (0.05, 0.52)], "A = B = C = D", ("A", "B", "C", "D")),
-        ([(0.1, 0.99), (0.6, 0.7), (0.3, 0.65), (0.2, 0.29)],
-         "A = B = C; D is below B, C and tied with A", ("A", "B", "C")),
-        ([(0.0, 0.99), (0.52, 0.6), (0.3, 0.5), (-0.3, 0.9)],
-         "A = B = D; C is below B and tied with A, D", ("A", "B", "D")),
-        ([(0.5, 0.6), (0.28, 0.35), (-0.1, 0.55), (-0.2, 0.52)],
-         "A > B; C is tied with A, B; D is tied with A, B, C", ("A", "C", "D")),
-    ],
-)  # fmt: skip
-def test_every_overlap_is_told_not_only_that_of_neighbours(intervals, told, first):
-    phi = [estimate(0.5 - 0.01 * place, *ends) for place, ends in enumerate(intervals)]  # in the order of the letters
-    assert in_order("ABCD"[: len(phi)], phi) == told
-    assert first_among(dict(zip("ABCD", phi, strict=False))) == first
-
-
-def test_name_that_reads_like_an_order_stands_in_quotation_marks():
-    phi = [estimate(0.6, 0.5, 0.7), estimate(0.3, 0.2, 0.4), estimate(0.25, 0.15, 0.35)]
-    assert in_order(("DWI b = 1000", "T1", "T2 > T1"), phi) == "“DWI b = 1000” > T1 = “T2 > T1”"
-
-
-def test_modality_without_an_interval_is_tied_with_every_other():
-    assert in_order(("a", "b", "c"), [estimate(0.0), estimate(1e-17), estimate(0.5)]) == "c = b = a"
-    assert in_order(("a", "b"), [estimate(0.5, 0.4, 0.6), estimate(0.1)]) == "a = b"
-
-
-def test_many_patients_that_all_say_the_same_are_sure_of_it():
-    nothing, few = (estimate(0.0, reason=ONE_VALUE, patients=n) for n in (10, 9))
-    sure = estimate(0.3, 0.1, 0.5)
-    assert in_order(("a", "b", "c"), [nothing, sure, nothing]) == "b > a = c"
-    assert in_order(("a", "b", "c"), [few, sure, few]) == "b = a = c"
+    phi = {name: found.one("shapley", "phi_modality", modality=name, **at) for name in MODALITIES}
+    assert order_in_words(phi) in {"T1C > FLAIR > T1 = T2", "T1C > FLAIR > T2 = T1"}
 
 
 def test_case_that_was_not_shown_with_every_subset_is_left_out(tmp_path):

@@ -22,7 +22,7 @@ def written(folder, text, header=HEADER):
 def test_ratings_are_read_counted_and_kept(tmp_path):
     path = written(tmp_path, 'anna,c0,gradient,80,"clear, but wide"\nanna,c1,lime,0,\nben,c0,gradient,62.5,\n')
     seen = read_ratings(path, CASES, METHODS)
-    assert seen.facts == {"readers": 2, "rows": 3, "comments": 1}
+    assert seen.facts == {"ratings": {"readers": 2, "rows": 3, "comments": 1}}
     assert seen.rows[0].comment == "clear, but wide"
     saved = seen.save(tmp_path)
     assert saved.name == "ratings.csv"
@@ -42,7 +42,7 @@ def test_maps_that_were_not_rated_and_a_missing_column_of_comments_are_no_fault(
         ("anna,c0,gradient,-1,", "line 2: the rating must be a number"),
         ("anna,c0,gradient,good,", "got 'good'"),
         ("anna,c0,gradient,nan,", "got 'nan'"),
-        (",c0,gradient,50,", "line 2: nobody is named as reader"),
+        (",c0,gradient,50,", "line 2: the reader is missing"),
         ("anna,c7,gradient,50,", "line 2: the run has no case 'c7'; did you mean"),
         ("anna,c0,gradients,50,", "line 2: the run has no method 'gradients'; did you mean 'gradient'"),
         ("anna,c0,gradient,50,\nanna,c0,gradient,60,", "line 3: anna rated gradient on c0 in line 2 already"),
@@ -56,7 +56,7 @@ def test_line_that_cannot_be_used_is_named_with_its_remedy(tmp_path, line, said)
 
 
 def test_lost_file_and_lost_columns_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"lost.csv is not there; .*--sheet"):
+    with pytest.raises(InputError, match=r"lost.csv does not exist; .*--sheet"):
         read_ratings(tmp_path / "lost.csv", CASES, METHODS)
     with pytest.raises(InputError, match="no column method, rating; its columns must be reader,case,method"):
         read_ratings(written(tmp_path, "", "reader,case\n"), CASES, METHODS)
@@ -82,11 +82,11 @@ def test_sheet_has_a_row_for_every_map_of_the_gallery(tmp_path):
     assert lines[0] + "\n" == HEADER
     assert lines[1] == ",c0,gradient,,"
     assert len(lines) == 10
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         write_sheet(target, ENTRIES, METHODS)
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         write_sheet(tmp_path / "nowhere" / "sheet.csv", ENTRIES, METHODS)
-    with pytest.raises(InputError, match="shows no map"):
+    with pytest.raises(InputError, match="has no map"):
         write_sheet(tmp_path / "other.csv", [], METHODS)
 
 
@@ -103,7 +103,7 @@ def rated(folder, ratings, *scores, **changed):
     return estimated(folder, rule_of(**changed), *scores)
 
 
-ALL, CASE = {"with": "msfi", "within": "all"}, {"with": "msfi", "within": "case"}
+ALL, CASE = {"with_metric": "msfi", "within": "all"}, {"with_metric": "msfi", "within": "case"}
 
 
 def drawn(seed, cases=20):

@@ -58,7 +58,7 @@ def rows_of(stage, folder):
 def worth(folder, measure="balanced", known=(), fills=("zero",)):
     """What the modalities are worth."""
     rule = ModalitySettings(
-        MODALITIES, CLASSES, ("gradient",), frozenset(), (1,), fills, measure, "positive", "lesion", known,
+        MODALITIES, CLASSES, ("gradient",), (1,), fills, measure, "positive", "lesion", known,
         "weighed", coalitions(4), draws=100, seed=0,
     )  # fmt: skip
     return importances(folder, 1, rule)

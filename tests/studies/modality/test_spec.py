@@ -71,7 +71,7 @@ def test_what_is_not_said_is_the_recommended_way(tmp_path):
         ({"methods": ["location_prior"]}, "told where lesions usually lie"),
         ({"folds": "folds.csv"}, "no such file of folds"),
         ({"folds": 7}, "fold"),
-        ({"ratings": "ratings.csv"}, "ratings.csv is not there"),
+        ({"ratings": "ratings.csv"}, "ratings.csv does not exist"),
         ({"fit": {"epochs": 1, "batch_size": 64}}, "do not fill a batch of 64"),
         ({"model": "vgg_bn_compakt"}, "did you mean 'vgg_bn_compact'"),
         ({"source": {"name": "phantom_chest", "patients": 4}}, "does not name its channels"),

@@ -1,22 +1,22 @@
-"""What a modality run says of itself in run.json, for the report."""
+"""What run.json says of a modality run."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from heatcheck.core.contracts import Method
+from heatcheck.core.vocabulary import facts_of
 from heatcheck.methods import METHODS
 from heatcheck.models import MODELS
-from heatcheck.running.facts import (
-    RESIZED,
-    ModelRecord,
-    architecture_label,
-    describe_model,
-    method_facts,
-    model_facts,
-    study_facts,
-)
+from heatcheck.running.facts import RESIZED, architecture_label, describe_model, method_facts, study_facts
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
+from heatcheck.studies.modality.vocabulary import (
+    RATING,
+    FoldEntry,
+    ModalityManifest,
+    ModalityMethod,
+    ModalityModel,
+    PrimarySettings,
+)
 
 if TYPE_CHECKING:
     from heatcheck.studies.modality.plan import ModalityPlan
@@ -36,46 +36,49 @@ NOTES = (
 
 
 def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
-    """Names and explanations."""
-    body = plan.body
-    metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()), "rating")
-    return {
-        **study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan)),
+    """The manifest of the run, as far as it is known before work starts."""
+    body, trained = plan.body, plan.given is None
+    metrics = (*METRICS_SHOWN, *(REMOVAL_METRICS if body.removal else ()), RATING)
+    shared = study_facts(plan.classes, plan.methods, metrics, str(body.source["name"]), _notes(plan))
+    model = _model(plan)
+    facts = {
+        **shared,
         "methods": [_method(name, method, plan) for name, method in plan.methods.items()],
-        **_model(plan),
-        "modalities": list(plan.modalities),
-        "classes": list(plan.classes),
-        "trained": plan.given is None,
+        "model": model,
+        "models": (model,),
+        "modalities": plan.modalities,
+        "classes": plan.classes,
+        "trained": trained,
         "folds": len(plan.folds),
-        "primary": {
-            "measure": body.measure,
-            "filled": body.fills[0],
-            "weights": body.weights,
-            "importance": body.importance,
-            "masks": body.masks,
-            "boxes": body.boxes,
-            "dilate": body.dilate,
-        },
-        "fills": list(body.fills),
-        "known": list(plan.known),
+        "primary": PrimarySettings(
+            measure=body.measure,
+            filled=body.fills[0],
+            weights=body.weights,
+            importance=body.importance,
+            masks=body.masks,
+            boxes=body.boxes,
+            dilate=body.dilate,
+        ),
+        "fills": body.fills,
+        "known": tuple(plan.known),
         "removal": body.removal.model_dump() if body.removal else None,
-        "fit": body.fit.model_dump(mode="json") if plan.given is None else None,
+        "fit": body.fit.model_dump(mode="json") if trained else None,
         "space": len(plan.contract.size),
         "exact": plan.coalitions.exact,
         "subsets": len(plan.coalitions.members),
-        "ratings": None,
     }
+    return ModalityManifest(**facts).facts()
 
 
-def _method(name: str, method: Method, plan: "ModalityPlan") -> dict[str, Any]:
-    facts = METHODS[name]
-    return {
+def _method(name: str, method: Method, plan: "ModalityPlan") -> ModalityMethod:
+    group = METHODS[name].group
+    return ModalityMethod(
         **method_facts(name, method),
-        "shares_modalities": name in plan.shared,
-        "access": facts.group.access,
-        "models": facts.group.models,
-        "speed": facts.group.speed,
-    }
+        shares_modalities=name in plan.shared,
+        access=group.access,
+        models=group.models,
+        speed=group.speed,
+    )
 
 
 def _notes(plan: "ModalityPlan") -> tuple[str, ...]:
@@ -97,41 +100,46 @@ def left_out(ratings: int) -> str:
     return f"{ratings} {are} that failed or were not tested, and {'is' if ratings == 1 else 'are'} left out."
 
 
-def _model(plan: "ModalityPlan") -> dict[str, Any]:
-    settings, wanted = plan.body.model, plan.contract
+def _model(plan: "ModalityPlan") -> ModalityModel:
+    settings, contract = plan.body.model, plan.contract
     name, trained = settings.name, plan.given is None
     shipped = not trained and name in MODELS and MODELS[name].weights
     origin = f"trained for this study in {len(plan.folds)} folds" if trained else ""
-    record = ModelRecord(
+    return ModalityModel(
         name=plan.model,
         label=settings.label or architecture_label(name),
         description=MODELS[name].summary if shipped else describe_model(settings, origin),
         architecture=name,
+        kind="single",
+        members=1,
         weights_hash=plan.given.weights_hash if plan.given else "",
-        contract=wanted,
-        details={"input": list(wanted.size), "channels": wanted.channels, "outputs": list(wanted.outputs)},
+        primary=True,
+        input=contract.size,
+        channels=contract.channels,
+        outputs=contract.outputs,
     )
-    shown = model_facts(record, primary=True)
-    return {"model": shown, "models": [shown]}
 
 
-def fold_facts(plan: "ModalityPlan", folder: RunFolder) -> list[dict[str, Any]]:
-    """How many cases each fold learned from, chose its epoch by and is tested on."""
+def fold_facts(plan: "ModalityPlan", folder: RunFolder) -> dict[str, Any]:
+    """The number of training, validation and test cases of each fold, and the epoch that was kept."""
     epochs = _epochs(folder) if plan.given is None else {}
-    return [
-        {
-            "fold": fold.number,
-            "training": len(fold.training),
-            "validation": len(fold.validation),
-            "test": len(keys),
-            "classes": {name: sum(key.labels[name] == 1 for key in keys) for name in plan.classes},
-            "epoch": epochs.get(fold.number),
-        }
+    per_fold = [
+        FoldEntry(
+            fold=fold.number,
+            training=len(fold.training),
+            validation=len(fold.validation),
+            test=len(keys),
+            classes={name: sum(key.labels[name] == 1 for key in keys) for name in plan.classes},
+            epoch=epochs.get(fold.number),
+        )
         for fold, keys in ((fold, plan.tested(fold).keys) for fold in plan.folds)
     ]
+    return ModalityManifest(per_fold=tuple(per_fold)).facts()
 
 
 def _epochs(folder: RunFolder) -> dict[int, int]:
     table = folder.within("training").read_table("scores")
     rows = table[table["metric"] == "epoch"]
-    return {json.loads(at)["fold"]: int(value) for at, value in zip(rows["condition"], rows["value"], strict=True)}
+    return {
+        int(facts_of(text)["fold"]): int(value) for text, value in zip(rows["condition"], rows["value"], strict=True)
+    }

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
 from heatcheck.core.records import Case, Map, Outlines
-from heatcheck.core.vocabulary import condition
 from heatcheck.maps.files import share_nifti_bytes, write_whole
 from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import Masks, ModalCase
 from heatcheck.studies.modality.explaining import ModalMap, on_image
-from heatcheck.studies.modality.means import read_scores
+from heatcheck.studies.modality.means import of_metric, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.stage import Judging
 from heatcheck.studies.modality.vocabulary import SHARED_MAP, UNIFORM, ModalityEntry, ModalityMapsEntry
@@ -52,8 +50,8 @@ def telling_cases(folder: RunFolder, rule: ModalitySettings, most: int) -> list[
     They are ordered by the mean MSFI over the methods, and taken at even steps from the best to the worst.
     """
     scores = read_scores(folder.path, ["msfi"], rule.model)
-    own = scores[(scores["method"] != UNIFORM) & (scores["at"] == condition(**rule.primary("msfi")))]
-    by_case = own.groupby(["finding", "case"])["value"].mean().reset_index()
+    rows = of_metric(scores[scores["method"] != UNIFORM], "msfi", rule)
+    by_case = rows.groupby(["finding", "case"])["value"].mean().reset_index()
     chosen: list[list[str]] = []
     classes = [name for name in rule.classes if name in set(by_case["finding"])]
     for number, name in enumerate(classes):
@@ -95,8 +93,7 @@ def _scores_shown(folder: RunFolder, rule: ModalitySettings, cases: Sequence[str
     scores = read_scores(folder.path, list(SHOWN), rule.model)
     shown: dict[tuple[str, str, str], float] = {}
     for metric in SHOWN:
-        at = condition(**rule.primary(metric))
-        rows: pd.DataFrame = scores[(scores["metric"] == metric) & (scores["at"] == at) & scores["case"].isin(cases)]
+        rows = of_metric(scores[scores["case"].isin(cases)], metric, rule)
         values = rows["value"].to_numpy(float)
         for case, method, value in zip(rows["case"], rows["method"], values, strict=True):
             shown[case, method, metric] = float(value)
@@ -273,7 +270,7 @@ def _case_with_maps(judging: Judging, fold: int, case: ModalCase) -> ModalCaseWi
     explainer = judging.explainer
     answered = explainer.answers([case.case])
     maps = {
-        made.method: on_image(explainer.classifier, case.case, made.values[0], case.head)  # noqa: PD011 - a tensor
+        made.method: on_image(explainer.classifier, case.case, made.values[0], case.head)
         for made in explainer.maps(answered)
         if not made.missing
     }

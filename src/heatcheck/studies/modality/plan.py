@@ -116,7 +116,6 @@ class ModalityPlan:
             modalities=self.modalities,
             classes=self.classes,
             methods=tuple(self.methods),
-            shared=self.shared,
             folds=tuple(fold.number for fold in self.folds),
             fills=self.body.fills,
             measure=self.body.measure,
@@ -127,7 +126,6 @@ class ModalityPlan:
             coalitions=self.coalitions,
             draws=self.body.bootstrap_draws,
             seed=self.envelope.seed,
-            removal=self.body.removal is not None,
         )
 
     @property
@@ -163,7 +161,7 @@ class ModalityPlan:
             yield training
             training.remove_states()
             shutil.rmtree(folder.path / IMAGES, ignore_errors=True)
-        folder.record(per_fold=fold_facts(self, folder))
+        folder.record(**fold_facts(self, folder))
         tested = [self.tested(fold) for fold in self.folds]
         known = [
             FoldCases(fold.number, source, limited(source.index(), self.classes, self.options.limit), modality)
@@ -201,7 +199,7 @@ class ModalityPlan:
         kept = every.only(rated_cases(folder.path, self.rule))
         if kept.rows:
             kept.save(folder.path)
-            folder.record(ratings=kept.facts)
+            folder.record(**kept.facts)
         if len(kept.rows) < len(every.rows):
             folder.record(notes=[left_out(len(every.rows) - len(kept.rows)), *self.facts["notes"]])
 

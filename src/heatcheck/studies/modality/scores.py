@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from heatcheck.core.geometry import mask_to_grid
 from heatcheck.core.records import Mask, Measured, Score
 from heatcheck.core.seeds import generator_for
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import Condition, condition, condition_of
 from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
 from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.metrics.modality.shares import (
@@ -28,10 +28,10 @@ from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.studies.modality.cases import ModalCase, told
 from heatcheck.studies.modality.explaining import Answered, MadeMaps, ModalMap, on_model
 from heatcheck.studies.modality.importance import Importances
-from heatcheck.studies.modality.vocabulary import UNIFORM
+from heatcheck.studies.modality.vocabulary import UNIFORM, Weights
 
-WEIGHTS = ("positive", "min_max")
-Named = tuple[str, dict[str, str], Measured]  # the metric, what else its condition says, and the value
+WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
+Named = tuple[str, Condition, Measured]  # the metric, what else its condition says, and the value
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class MapScorer:
     def scores(self, case: ModalCase, method: str, values: ModalMap, *, shared: bool) -> list[Score]:
         """Every score of a map; `shared` where the method makes one map for all modalities by its nature."""
         sums = sums_of(values, case.masks)
-        found = [
+        found: list[Named] = [
             ("mi_correlation", {}, self._correlation(sums.sums, shared=shared)),
             ("median_iou", {}, median_iou(values, case.masks)),
             *self._inside(sums),
@@ -79,11 +79,11 @@ class MapScorer:
         for more, weights in self._weighted():
             yield "msfi", more, msfi(*sums, weights)
 
-    def _weighted(self) -> Iterator[tuple[dict[str, str], ByModality]]:
+    def _weighted(self) -> Iterator[tuple[Condition, ByModality]]:
         """Each way to weigh the modalities."""
         for name, importance in self.importances.of_features.items():
             for rule in WEIGHTS:
-                yield {"importance": name, "weights": rule}, weights_of(importance, rule)  # type: ignore[arg-type]
+                yield {"importance": name, "weights": rule}, weights_of(importance, rule)
 
     def _by_modality(self, sums: ModalitySums) -> Iterator[Named]:
         shares = zip(self.modalities, modality_sum(sums.sums), inside_share(*sums), strict=True)
@@ -91,9 +91,9 @@ class MapScorer:
             yield "modality_sum", {"modality": name}, share
             yield "inside_share", {"modality": name}, inside
 
-    def _score(self, case: ModalCase, method: str, metric: str, more: dict[str, str], value: Measured) -> Score:
-        key, at = case.case.key, condition(fold=self.fold, **more)
-        return Score(key.case, key.patient, case.label, method, self.model, metric, value.value, at, "", value.reason)
+    def _score(self, case: ModalCase, method: str, metric: str, facts: Condition, value: Measured) -> Score:
+        key, text = case.case.key, condition_of({**facts, "fold": self.fold})
+        return Score(key.case, key.patient, case.label, method, self.model, metric, value.value, text, "", value.reason)
 
 
 Gone = Bool[np.ndarray, "channel *grid"]

@@ -1,15 +1,20 @@
 """What a modality run estimates, and under which of its settings methods are compared."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from heatcheck.core.vocabulary import Condition
 from heatcheck.estimating.settings import EstimateSettings
-from heatcheck.metrics.modality.msfi import WeightRule
 from heatcheck.stats.shapley import Coalitions, coalitions
-from heatcheck.studies.modality.vocabulary import EVERY_FOLD
+from heatcheck.studies.modality.vocabulary import (
+    EVERY_FOLD,
+    Fill,
+    Importance,
+    Measure,
+    ModalityManifest,
+    Weights,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,48 +24,43 @@ class ModalitySettings(EstimateSettings):
     modalities: tuple[str, ...]
     classes: tuple[str, ...]
     methods: tuple[str, ...]
-    shared: frozenset[str]  # methods that make one map for all modalities
     folds: tuple[int, ...]
-    fills: tuple[str, ...]  # the first counts, and so of the next three
-    measure: str  # balanced, or accuracy
-    weights: WeightRule
-    importance: str  # lesion, or known
+    fills: tuple[Fill, ...]  # the first one is primary
+    measure: Measure  # primary, as are the next two
+    weights: Weights
+    importance: Importance
     known: tuple[str, ...]  # modalities whose importance is known by construction
     model: str
     coalitions: Coalitions
-    removal: bool = True  # voxels were taken away
 
     @classmethod
-    def of_run(cls, manifest: Mapping[str, Any]) -> "ModalitySettings":
-        """The settings of a finished run, from its description."""
-        told, spec = manifest["primary"], manifest["spec"]
-        methods, names = manifest["methods"], tuple(manifest["modalities"])
+    def of_run(cls, manifest: ModalityManifest) -> "ModalitySettings":
+        """The settings of a finished run."""
+        seed = manifest.seed or 0
         return cls(
-            modalities=names,
-            classes=tuple(manifest["classes"]),
-            methods=tuple(facts["name"] for facts in methods),
-            shared=frozenset(facts["name"] for facts in methods if facts.get("shares_modalities")),
-            folds=tuple(range(1, int(manifest["folds"]) + 1)),
-            fills=tuple(manifest["fills"]),
-            measure=told["measure"],
-            weights=told["weights"],
-            importance=told["importance"],
-            known=tuple(manifest["known"]),
-            model=manifest["model"]["name"],
-            coalitions=coalitions(len(names), int(spec.get("permutations", 200)), int(manifest["seed"])),
-            draws=int(spec["bootstrap_draws"]),
-            seed=int(manifest["seed"]),
-            removal=bool(manifest.get("removal", True)),
+            modalities=manifest.modalities,
+            classes=manifest.classes,
+            methods=tuple(method.name for method in manifest.methods),
+            folds=manifest.fold_numbers,
+            fills=manifest.fills,
+            measure=manifest.primary.measure,
+            weights=manifest.primary.weights,
+            importance=manifest.primary.importance,
+            known=manifest.known,
+            model=manifest.models[0].name,
+            coalitions=coalitions(len(manifest.modalities), manifest.spec["permutations"], seed),
+            draws=manifest.spec["bootstrap_draws"],
+            seed=seed,
         )
 
-    def primary(self, metric: str) -> dict[str, str]:
-        """What the condition of a metric says where methods are compared, beside the fold."""
+    def primary(self, metric: str) -> Condition:
+        """The condition of a metric under which methods are compared, without the fold."""
         return {"importance": self.importance, "weights": self.weights} if metric == "msfi" else {}
 
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate: adding another estimate does not change it.
 
-        Where there is one fold, it and all folds are the same cases and have the same draws.
+        A single fold and all folds together are the same cases and get the same draws.
         """
         if len(self.folds) == 1:
             only = str(self.folds[0])

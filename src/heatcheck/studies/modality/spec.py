@@ -13,15 +13,12 @@ from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.methods import METHODS
+from heatcheck.studies.modality.vocabulary import Fill, Importance, MaskSource, Measure, Weights
 
 FOLD_FIT = {
     "epochs": 60, "batch_size": 4, "learning_rate": 5e-4, "weight_decay": 0.0, "optimizer": "adam",
     "schedule": "constant", "clip": None, "balanced": True,
 }  # fmt: skip
-Fill = Literal["zero", "tissue"]  # what takes the place of an ablated voxel: 0, or other tissue of that modality
-Measure = Literal["balanced", "accuracy"]
-Weights = Literal["positive", "min_max"]
-Importance = Literal["lesion", "known"]
 
 
 class KnownPart(BaseModel):
@@ -53,7 +50,7 @@ class ModalityBody(BaseModel):
     fit: FitPart = FitPart(**FOLD_FIT)
     cache: bool = True  # keep prepared images on disk while networks are trained
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)
-    masks: Literal["own", "shared"] = "own"  # each modality's own mask, or the union for all
+    masks: MaskSource = "own"  # each modality's own mask, or the union for all
     boxes: bool = False  # bounding boxes instead of outlines
     dilate: int = Field(0, ge=0, le=100)  # pixels by which masks grow in each slice before maps are scored
     fills: tuple[Fill, ...] = ("zero",)  # the first counts

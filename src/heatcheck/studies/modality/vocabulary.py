@@ -1,90 +1,137 @@
-"""The names under which a modality run keeps its scores and estimates; study and report both use them."""
+"""The names under which a modality run stores scores, estimates, gallery and manifest; shared by study and report."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal
 
-from heatcheck.core.records import ONE_VALUE, Outlines
+from pydantic import Field
 
-_NEAR = 1e-9  # sums in another order differ in the last bits
-MANY = 10  # patients: so many that all say the same are sure of it
+from heatcheck.core.records import Outlines
+from heatcheck.core.vocabulary import Statistic
+from heatcheck.runs.manifest import Entry, Manifest, MethodEntry, ModelEntry
 
+Fill = Literal["zero", "tissue"]  # what replaces an ablated voxel: 0, or other tissue of that modality
+Measure = Literal["balanced", "accuracy"]  # the performance that importances are a share of
+Weights = Literal["positive", "min_max"]  # how MSFI turns importances into weights
+Importance = Literal["lesion", "known"]  # the importances that MSFI weights modalities by
+MaskSource = Literal["own", "shared"]  # each modality's own mask, or the union of all
 
-class Ranged(Protocol):
-    """A value with its interval, NaN where there is none, and why."""
-
-    @property
-    def value(self) -> float:
-        """The value."""
-
-    @property
-    def low(self) -> float:
-        """The lower end."""
-
-    @property
-    def high(self) -> float:
-        """The upper end."""
-
-    @property
-    def n_patients(self) -> int:
-        """On how many patients it rests."""
-
-    @property
-    def reason(self) -> str:
-        """Why there is no interval."""
-
-
-def bounds(row: Ranged) -> tuple[float, float]:
-    """Between which values the truth may lie: anywhere, where there is no interval.
-
-    Where many patients all say the same, the value is its own interval.
-    """
-    if not math.isnan(row.low) and not math.isnan(row.high):
-        return row.low, row.high
-    if row.reason == ONE_VALUE and row.n_patients >= MANY:
-        return row.value, row.value
-    return -math.inf, math.inf
-
-
-def are_apart(one: Ranged, other: Ranged) -> bool:
-    """Whether the intervals do not overlap, so that the order of the two values is sure."""
-    (low, high), (other_low, other_high) = bounds(one), bounds(other)
-    return low > other_high + _NEAR or other_low > high + _NEAR
-
-
-def first_among(found: Mapping[str, Ranged]) -> tuple[str, ...]:
-    """Those that share the first place, the highest first: no other value is surely above theirs."""
-    order = sorted(found, key=lambda name: -found[name].value)
-    return tuple(
-        name
-        for place, name in enumerate(order)
-        if not any(are_apart(found[higher], found[name]) for higher in order[:place])
-    )
-
+VALUE = Statistic("value")  # the performance with a subset of the modalities shown
+SHAPLEY = Statistic("shapley")
+KNOWN = Statistic("known")  # the accuracy on cases in which only one modality is informative
+EMPTY = Statistic("empty")  # how many maps are empty and count 0
+SECONDS = Statistic("seconds")  # per map
+ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
-RIGHT = "right"  # the metric that says whether the class was told
-SHARED_MAP = "all"  # in the place of a modality, where one map stands for all
+ALL_MAPS, EACH_CASE = "all", "case"  # what a correlation is computed within
+RIGHT = "right"  # the metric that says whether the predicted class is correct
+RATING = "rating"  # the metric of the readers' ratings
+SHARED_MAP = "all"  # instead of a modality, where one map is for all modalities
 UNIFORM = "uniform"  # the method of the floor's rows
+PHI_MODALITY, PHI_LESION = "phi_modality", "phi_lesion"
+PHI = {"modality": PHI_MODALITY, "lesion": PHI_LESION}  # what is ablated, and the metric of its importance
+PERFORMANCE: dict[Measure, str] = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}  # the metric of a measure
 MAP_METRICS = (
     "mi_correlation", "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum", "inside_share",
 )  # fmt: skip
 RANKED = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
-FLOORED = ("msfi", "lesion_share")
+FLOORED = ("msfi", "lesion_share")  # metrics that the uniform map has a score of
+COUNTED = ("lesion_share", "mi_correlation")  # metrics by which an empty map counts 0
+RATINGS_FILE = "ratings.csv"  # in the folder of the run
+RATING_COLUMNS = ("reader", "case", "method", "rating", "comment")
 
 
 def shown_name(shown: Iterable[bool], modalities: Sequence[str]) -> str:
-    """What tables call a subset of the modalities."""
-    return "+".join(name for name, there in zip(modalities, shown, strict=True) if there)
+    """The name of a subset of the modalities in tables."""
+    return "+".join(name for name, is_shown in zip(modalities, shown, strict=True) if is_shown)
+
+
+class ModalityMethod(MethodEntry):
+    """A method, with what it needs."""
+
+    shares_modalities: bool = False  # it makes one map for all modalities
+    access: str = ""  # to the model
+    models: str = ""  # that it can explain
+    speed: str = ""
+
+
+class ModalityModel(ModelEntry):
+    """The network, with its input."""
+
+    input: tuple[int, ...] = ()
+    channels: int = 0
+
+
+class PrimarySettings(Entry):
+    """The settings that the sentences of the page are based on."""
+
+    measure: Measure = "balanced"
+    filled: Fill = "zero"
+    weights: Weights = "positive"
+    importance: Importance = "lesion"
+    masks: MaskSource = "own"
+    boxes: bool = False
+    dilate: int = 0
+
+
+class FoldEntry(Entry):
+    """One network and its cases."""
+
+    fold: int
+    training: int = 0
+    validation: int = 0
+    test: int = 0
+    classes: dict[str, int] = Field(default_factory=dict)  # test cases
+    epoch: int | None = None  # the one kept; None where the network was not trained here
+
+
+class RatingsEntry(Entry):
+    """How many ratings a run has."""
+
+    readers: int = 0
+    rows: int = 0
+    comments: int = 0
+
+
+class ModalityManifest(Manifest):
+    """What run.json says of a modality run."""
+
+    methods: tuple[ModalityMethod, ...] = ()
+    model: ModalityModel | None = None
+    models: tuple[ModalityModel, ...] = ()
+    modalities: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    trained: bool = False  # in this run
+    folds: int = 1
+    per_fold: tuple[FoldEntry, ...] = ()
+    primary: PrimarySettings = PrimarySettings()
+    fills: tuple[Fill, ...] = ("zero",)  # the primary one first
+    known: tuple[str, ...] = ()  # modalities whose importance is known by construction
+    removal: dict[str, int] = Field(default_factory=dict)  # how voxels are removed; empty where they are not
+    fit: dict[str, Any] = Field(default_factory=dict)  # how the networks were trained
+    space: int = 2  # axes of an image
+    exact: bool = True  # every subset of the modalities was shown
+    subsets: int = 0
+    ratings: RatingsEntry | None = None
+
+    @property
+    def fold_numbers(self) -> tuple[int, ...]:
+        """The numbers of the folds, from 1."""
+        return tuple(range(1, self.folds + 1))
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The methods that make one map for all modalities, without floors."""
+        return frozenset(each.name for each in self.methods if each.kind == "method" and each.shares_modalities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModalityMapsEntry:
-    """One method's maps of a gallery's case and their scores, None where undefined."""
+    """One method's maps of a case in the gallery, and their scores, None where undefined."""
 
     method: str
-    files: dict[str, str]  # by modality; each a strip of slices
+    files: dict[str, str]  # by modality; each is a strip of slices
     msfi: float | None
     mi_correlation: float | None
     lesion_share: float | None
@@ -98,14 +145,14 @@ class ModalityEntry:
     case: str
     patient: str = ""
     finding: str  # the true class
-    said: str = ""  # the class the network names
+    said: str = ""  # the predicted class
     probability: float | None = None
     fold: int = 0
     shape: tuple[int, int]  # of a slice
     slices: int = 1
     first: int = 0  # the number of the first slice shown
     step: int = 1  # from one slice to the next
-    start: int = 0  # which of those shown comes first
+    start: int = 0  # the index of the slice that is shown first
     plane: str = ""
     sides: str = ""
     images: dict[str, str]  # by modality

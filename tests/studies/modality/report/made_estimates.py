@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def seconds(method):
 
 
 def shapley(plan):
-    """Values of subsets, Shapley values and their order."""
+    """Values of subsets and Shapley values."""
     rows = []
     for filled in plan.fills:
         for measure, name in (("balanced", "balanced_accuracy"), ("accuracy", "accuracy")):
@@ -121,18 +121,7 @@ def of_game(plan, metric, facts, name):
             rows.append(Estimate("shapley", metric, ALL_FINDINGS, "", MODEL, value, value - width, value + width,
                                  condition=condition(**facts, fold=fold, modality=modality), n_cases=plan.cases,
                                  n_patients=plan.cases))  # fmt: skip
-        rows.append(Estimate("order", metric, ALL_FINDINGS, "", MODEL, math.nan, reason=order(values, width),
-                             condition=condition(**facts, fold=fold)))  # fmt: skip
     return rows
-
-
-def order(values, width):
-    """The ranking in words: neighbours whose intervals overlap are tied."""
-    names = sorted(values, key=lambda name: -values[name])
-    text = names[0]
-    for before, after in pairwise(names):
-        text += (" > " if values[before] - values[after] > 2 * width else " = ") + after
-    return text
 
 
 def networks(plan):
@@ -231,7 +220,7 @@ def ratings(plan):
     rows = [Estimate("alpha", "rating", ALL_FINDINGS, "", MODEL, 0.61, 0.4, 0.76, n_cases=32)]
     for within, value in (("all", 0.48), ("case", 0.55)):
         rows.append(Estimate("correlation", "rating", ALL_FINDINGS, "", MODEL, value, value - 0.15, value + 0.13,
-                             p_value=0.0004, condition=condition(**{"with": "msfi", "within": within}),
+                             p_value=0.0004, condition=condition(with_metric="msfi", within=within),
                              n_cases=2 if within == "case" else 32))  # fmt: skip
     for name in plan.methods:
         value = 100 * LEVELS[name][0]

@@ -46,7 +46,7 @@ def test_card_tells_class_answer_fold_orientation_and_scores(modality_run):
     assert (card.group, other.group) == ("told right", "told wrong")
     assert card.fold == ""  # one network has no folds
     assert gallery(modality_run(**FEW | {"folds": 2}, gallery=1)).cards[0].fold == "1"
-    assert card.lies == "axial, patient\u2019s right on the left"
+    assert card.orientation == "axial, patient\u2019s right on the left"
     assert [view.modality for view in card.views] == ["T1", "T1C", "T2", "FLAIR"]
     assert re.fullmatch(r"0\.2\d", card.views[1].importance)
     best, last = card.trials[0], card.trials[-1]

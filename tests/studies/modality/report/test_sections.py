@@ -16,9 +16,8 @@ from heatcheck.report.charts.rank_diagram import beside
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.ranking import ranking_of
 from heatcheck.running.reporting import build_report
-from heatcheck.studies.modality.report.scores import case_scores
 from heatcheck.studies.modality.report.sections.comparison import comparison, normalised, sorted_by_msfi
-from heatcheck.studies.modality.report.sections.distributions import distributions
+from heatcheck.studies.modality.report.sections.distributions import case_scores, distributions
 from heatcheck.studies.modality.report.sections.heat import heat
 from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
@@ -54,11 +53,11 @@ def test_square_of_the_best_is_largest_and_of_the_worst_smallest(modality_eviden
     assert [row.name for row in matrix.rows][:3] == ["Modality correlation", "MSFI", "Share in the lesion"]
     assert [row.name for row in matrix.rows][-2:] == ["Reader rating", "Speed"]
     for row in matrix.rows:
-        places = [square.place for square in row.squares if square.place is not None]
+        places = [square.position for square in row.squares if square.position is not None]
         assert (min(places), max(places)) == (0, 1)
     speed = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[-1].squares, strict=True))
-    assert speed["gradient"].place == 1  # the quickest
-    assert speed["feature_permutation"].place == 0
+    assert speed["gradient"].position == 1  # the quickest
+    assert speed["feature_permutation"].position == 0
 
 
 def test_normalised_values_ignore_what_is_undefined():
@@ -71,7 +70,7 @@ def test_one_map_for_all_has_no_square_for_the_correlation_and_says_why(modality
     matrix = comparison(modality_evidence(**SMALL))["matrix"]
     squares = dict(zip([entrant.name for entrant in matrix.columns], matrix.rows[0].squares, strict=True))
     for name in ("grad_cam", "kernel_shap", "feature_permutation"):
-        assert (squares[name].place, squares[name].text) == (None, "–")
+        assert (squares[name].position, squares[name].text) == (None, "–")
         assert "counts 0 in the ranking" in squares[name].title
 
 
@@ -113,7 +112,7 @@ def test_swarm_has_a_dot_for_every_case_in_the_colour_of_its_fold(modality_evide
 def test_swarm_takes_the_primary_weights_only(modality_evidence):
     evidence = modality_evidence(**SMALL, known=("T1C", "FLAIR"))
     scores = case_scores(evidence, "msfi", {"importance": "lesion", "weights": "positive"})
-    assert len(scores.of("gradient")) == 40
+    assert len(scores["gradient"]) == 40
     names = [plot.name for plot in distributions(evidence)["plots"]]
     assert names[1:] == ["MSFI, by measured importance of the lesion", "MSFI, by known importance"]
 

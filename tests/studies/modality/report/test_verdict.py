@@ -11,12 +11,12 @@ from tests.studies.modality.report.material import ModalityPlan
 from heatcheck.core.records import ONE_VALUE
 from heatcheck.core.vocabulary import condition
 from heatcheck.studies.modality.report.caveats import caveats
-from heatcheck.studies.modality.report.facts import first_of, game
+from heatcheck.studies.modality.report.facts import first_of, primary_game
 from heatcheck.studies.modality.report.judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
+from heatcheck.studies.modality.report.order import first_among
 from heatcheck.studies.modality.report.sections.importance import importance
 from heatcheck.studies.modality.report.sections.overview import overview
 from heatcheck.studies.modality.report.verdict import verdict
-from heatcheck.studies.modality.vocabulary import first_among
 
 SMALL = {"folds": 2, "cases": 20}
 
@@ -27,15 +27,13 @@ def changed(change, **plan):
     return {**plan, "rows": [change(row) for row in all_estimates(ModalityPlan(**plan))]}
 
 
-def with_importances(order, filled=("zero", "tissue"), **known):
-    """A change that gives modalities these Shapley values, with their intervals, and this order."""
+def with_importances(filled=("zero", "tissue"), **known):
+    """A change that gives modalities these Shapley values with their intervals."""
 
     def change(row):
         at = json.loads(row.condition)
         if row.metric != "phi_modality" or at.get("filled") not in filled:
             return row
-        if row.statistic == "order":
-            return replace(row, reason=order)
         if row.statistic != "shapley" or at["modality"] not in known:
             return row
         value, low, high = known[at["modality"]]
@@ -60,7 +58,7 @@ def test_one_network_is_not_counted(modality_evidence):
 
 
 def test_shared_first_place_is_said_to_have_no_sure_order(modality_evidence):
-    tie = with_importances("T1C = FLAIR > T1 = T2", T1C=(0.3, 0.2, 0.4), FLAIR=(0.25, 0.1, 0.35))
+    tie = with_importances(T1C=(0.3, 0.2, 0.4), FLAIR=(0.25, 0.1, 0.35))
     told = verdict(modality_evidence(**changed(tie))).first
     assert told.startswith(
         "The network relies on T1C and FLAIR without a sure order among them: T1C, the highest, brings"
@@ -106,24 +104,22 @@ def test_modality_may_have_any_name_and_still_be_first(modality_evidence, names)
 
     def rename(row):
         at = json.loads(row.condition)
-        if row.statistic not in {"shapley", "order"}:
+        if row.statistic != "shapley":
             return row
-        if row.statistic == "order":
-            return replace(row, reason=" > ".join(names))
         name = own[at["modality"]]
         value = levels[name]
         return replace(row, condition=condition(**{**at, "modality": name}), value=value, low=value - 0.05,
                        high=value + 0.05)  # fmt: skip
 
     evidence = modality_evidence(**changed(rename, modalities=before), facts={"modalities": list(names)})
-    assert first_of(evidence, game(evidence, "phi_modality")) == (names[0],)
+    assert first_of(evidence, primary_game(evidence, "phi_modality")) == (names[0],)
     told = verdict(evidence).first
     assert told.startswith(f"The network relies most on {names[0]}, which brings 40 percentage points")
     assert "first in all 2 networks" in told
 
 
 def test_modality_that_reaches_several_is_told_as_tied_with_the_first(modality_evidence):
-    wide = with_importances("T1C > FLAIR > T1; T2 is tied with T1C, FLAIR, T1", T2=(-0.006, -0.4, 0.4))
+    wide = with_importances(T2=(-0.006, -0.4, 0.4))
     evidence = modality_evidence(**changed(wide))
     told = verdict(evidence).first
     assert told.startswith("The network relies on T1C and T2 without a sure order among them")
@@ -149,9 +145,9 @@ def test_without_intervals_no_importance_is_sure_unless_many_patients_agree(moda
 
 def test_class_without_a_case_is_named_where_importance_is_undefined(modality_evidence):
     def undefined(row):
-        if row.statistic not in {"shapley", "order"}:
+        if row.statistic != "shapley":
             return row
-        why = "" if row.statistic == "order" else "fold 2 has no test case of LGG, so no balanced accuracy"
+        why = "fold 2 has no test case of LGG, so no balanced accuracy"
         return replace(row, value=math.nan, low=math.nan, high=math.nan, reason=why)
 
     told = verdict(modality_evidence(**changed(undefined)))
@@ -270,7 +266,7 @@ def test_caveats_name_networks_that_guess(modality_evidence):
 
 
 def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evidence):
-    other = with_importances("FLAIR > T1C > T1 = T2", filled=("tissue",), FLAIR=(0.8, 0.7, 0.9))
+    other = with_importances(filled=("tissue",), FLAIR=(0.8, 0.7, 0.9))
     primary = {"measure": "accuracy", "weights": "min_max", "importance": "lesion", "filled": "zero", "dilate": 20}
     told = " ".join(caveats(modality_evidence(**changed(other), facts={"primary": {**primary, "boxes": True}})))
     assert "depend on the class that an empty image falls into" in told

@@ -1,36 +1,32 @@
-"""What a careful reader should hold against a modality study's verdict, one plain sentence each."""
+"""Caveats to the verdict of a modality study, one plain sentence each."""
 
 import math
 from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SHARE, few, listed, number
 from heatcheck.studies.modality.report.facts import (
-    FILLS,
     MEASURES,
-    classes_of,
     estimate,
-    fills_of,
     first_of,
-    folds_of,
-    game,
     importances_of,
-    is_drawn,
-    primary,
+    manifest,
+    primary_game,
     ranked,
-    shared_of,
     tied_pairs,
 )
 from heatcheck.studies.modality.report.judgement import LESION, judge
+from heatcheck.studies.modality.vocabulary import PHI_MODALITY, RATING
 
 MOST_PAIRS = 4  # that a sentence names
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = [
+    sentences = [
         failed(evidence),
         _one_network(evidence),
         _weak(evidence),
@@ -44,11 +40,11 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _few_readers(evidence),
         smaller_settings(evidence),
     ]
-    return tuple(sentence for sentence in made if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _one_network(evidence: Evidence) -> str:
-    if len(folds_of(evidence)) > 1:
+    if manifest(evidence).folds > 1:
         return ""
     return (
         "One network was studied: the intervals speak of other patients, not of another training, which may well rely "
@@ -57,9 +53,10 @@ def _one_network(evidence: Evidence) -> str:
 
 
 def _weak(evidence: Evidence) -> str:
-    """Networks that hardly tell the classes apart: their maps explain guesses."""
-    chance = 1 / max(2, len(classes_of(evidence)))
-    rows = {fold: estimate(evidence, ("mean", "balanced_accuracy"), {"fold": fold}) for fold in folds_of(evidence)}
+    """Networks that are not clearly better than chance: their maps explain guesses."""
+    run = manifest(evidence)
+    chance = 1 / max(2, len(run.classes))
+    rows = {fold: estimate(evidence, MEAN, "balanced_accuracy", {"fold": fold}) for fold in run.fold_numbers}
     weak = [fold for fold, row in rows.items() if row and (row.low <= chance or row.value <= chance)]
     if not weak:
         return ""
@@ -75,70 +72,72 @@ def _weak(evidence: Evidence) -> str:
 
 
 def _other_folds(evidence: Evidence) -> str:
-    """Folds in which another modality comes first than over all."""
-    played, folds = game(evidence, "phi_modality"), folds_of(evidence)
-    first = first_of(evidence, played)
+    """Folds in which another modality comes first than over all folds."""
+    game, folds = primary_game(evidence, PHI_MODALITY), manifest(evidence).fold_numbers
+    first = first_of(evidence, game)
     if len(folds) < 2 or len(first) != 1:
         return ""
-    orders = {fold: ranked(evidence, played.of_fold(fold)) for fold in folds}
-    other = [fold for fold, order in orders.items() if order and first_of(evidence, played.of_fold(fold)) != first]
+    orders = {fold: ranked(evidence, game.of_fold(fold)) for fold in folds}
+    other = [fold for fold, order in orders.items() if order and first_of(evidence, game.of_fold(fold)) != first]
     if not other:
         return ""
-    told = "; ".join(f"fold {fold}: {orders[fold]}" for fold in other[:2]) + ("; \u2026" if len(other) > 2 else "")
-    return f"Not every network has {first[0]} alone in the first place ({told}), so read scores fold by fold, too."
+    examples = "; ".join(f"fold {fold}: {orders[fold]}" for fold in other[:2]) + ("; \u2026" if len(other) > 2 else "")
+    return f"Not every network has {first[0]} alone in the first place ({examples}), so read scores fold by fold, too."
 
 
 def _other_rules(evidence: Evidence) -> str:
     """Other measures or fills that put another modality first."""
-    own = game(evidence, "phi_modality")
-    first, others = first_of(evidence, own), []
-    for filled in fills_of(evidence):
-        for measure, name in MEASURES.items():
-            played = replace(own, measure=measure, filled=filled)
-            order = ranked(evidence, played)
-            if order and len(first) == 1 and first_of(evidence, played) != first:
-                others.append(f"by {name}, filled by {FILLS.get(filled, filled)}: {order}")
+    primary = primary_game(evidence, PHI_MODALITY)
+    first, others = first_of(evidence, primary), []
+    for filled in manifest(evidence).fills:
+        for measure in MEASURES:
+            game = replace(primary, measure=measure, filled=filled)
+            order = ranked(evidence, game)
+            if order and len(first) == 1 and first_of(evidence, game) != first:
+                others.append(f"by {game.words}: {order}")
     return f"The first place depends on how importance is measured ({'; '.join(others)})." if others else ""
 
 
 def _rules(evidence: Evidence) -> str:
-    """Primary settings that make scores look better, or importances depend on chance."""
-    own, parts = primary(evidence), []
-    if own.measure == "accuracy":
+    """Primary settings that raise scores, or make importances depend on chance."""
+    primary, parts = manifest(evidence).primary, []
+    if primary.measure == "accuracy":
         parts.append("importances rest on plain accuracy and so depend on the class that an empty image falls into")
-    if own.weights == "min_max":
+    if primary.weights == "min_max":
         parts.append("MSFI never counts the least important modality, whatever its importance")
-    if own.boxes:
+    if primary.boxes:
         parts.append("the lesion is a bounding box, which also holds healthy tissue")
-    if own.dilate:
-        parts.append(f"lesions were widened by {own.dilate} pixels, which raises MSFI and its floor")
+    if primary.dilate:
+        parts.append(f"lesions were widened by {primary.dilate} pixels, which raises MSFI and its floor")
     return f"By the settings of this run, {listed(parts)}." if parts else ""
 
 
 def _taken_as_given(evidence: Evidence) -> str:
-    """What the intervals of the maps' scores do not hold, and where the order that they are held against is a tie."""
+    """What the intervals of the maps' scores leave out, and where the order they are compared with is a tie."""
     if not importances_of(evidence):
         return ""
-    played = game(evidence, "phi_modality")
-    pairs = dict.fromkeys(pair for fold in folds_of(evidence) for pair in tied_pairs(evidence, played.of_fold(fold)))
+    game, folds = primary_game(evidence, PHI_MODALITY), manifest(evidence).fold_numbers
+    pairs = dict.fromkeys(pair for fold in folds for pair in tied_pairs(evidence, game.of_fold(fold)))
     text = (
         "The intervals of modality correlation and MSFI take the importances as given, although these come from the "
         "same cases and are uncertain themselves"
     )
     if not pairs:
         return f"{text}."
-    told = [f"{one} and {other}" for one, other in pairs]
-    shown = told if len(told) <= MOST_PAIRS else [*told[: MOST_PAIRS - 1], f"{len(told) - MOST_PAIRS + 1} more pairs"]
-    where = "" if len(folds_of(evidence)) == 1 else " in at least one network"
+    names = [f"{one} and {other}" for one, other in pairs]
+    if len(names) > MOST_PAIRS:
+        names[MOST_PAIRS - 1 :] = [f"{len(names) - MOST_PAIRS + 1} more pairs"]
+    where = "" if len(folds) == 1 else " in at least one network"
     return (
-        f"{text}: which modality counts more is not sure{where} for {'; '.join(shown)}, so the modality correlation "
+        f"{text}: which modality counts more is not sure{where} for {'; '.join(names)}, so the modality correlation "
         "rests on an uncertain order there."
     )
 
 
 def _one_map(evidence: Evidence) -> str:
-    """Methods that score well although they cannot tell modalities apart."""
-    shared = [m for m in evidence.methods if m.name in shared_of(evidence) and judge(evidence, m).outcome == LESION]
+    """Methods that score well although they cannot distinguish modalities."""
+    with_one_map = manifest(evidence).shared
+    shared = [m for m in evidence.methods if m.name in with_one_map and judge(evidence, m).outcome == LESION]
     if not shared:
         return ""
     return (
@@ -159,15 +158,15 @@ def _floors(evidence: Evidence) -> str:
 
 
 def _phantom(evidence: Evidence) -> str:
-    if not is_drawn(evidence):
+    if not manifest(evidence).source.drawn:
         return ""
     return "The images are drawn, not taken of patients: what holds here need not hold on MRI."
 
 
 def _few_readers(evidence: Evidence) -> str:
-    told = evidence.run.manifest.get("ratings") or {}
+    ratings = manifest(evidence).ratings
     rated = any(
-        (row := evidence.find("mean", "rating", ALL_FINDINGS, m.name)) and not math.isnan(row.value)
+        (row := evidence.find(MEAN, RATING, ALL_FINDINGS, m.name)) and not math.isnan(row.value)
         for m in evidence.methods
     )
-    return "The ratings are those of one reader." if rated and told.get("readers") == 1 else ""
+    return "The ratings are those of one reader." if rated and ratings and ratings.readers == 1 else ""

@@ -1,4 +1,4 @@
-"""Cases to look at: every modality's image and outline, and each method's map over them; volumes slice by slice."""
+"""Cases to look at: each modality's image and outline, and each method's map over it; volumes slice by slice."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +18,13 @@ from heatcheck.report.gallery import (
 )
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.pictures import Contour, SliceStrip, simplified
-from heatcheck.studies.modality.report.facts import folds_of, game, modalities_of, phi
+from heatcheck.studies.modality.report.facts import manifest, phi, primary_game
 from heatcheck.studies.modality.report.sections.comparison import sorted_by_msfi
-from heatcheck.studies.modality.vocabulary import SHARED_MAP, ModalityEntry, ModalityMapsEntry
+from heatcheck.studies.modality.vocabulary import PHI_LESION, SHARED_MAP, ModalityEntry, ModalityMapsEntry
 
 MOST = 7_500_000  # bytes of pictures, so that the page stays below 10 MB
 WANTED = 4  # cards that should fit, before pictures become coarser
-_SOME = 4  # of so many methods, one is enough to see how much pictures weigh
+_SOME = 4  # one in this many methods is enough to estimate the size of the pictures
 _TOLERANCE = 0.15  # pixels that a simplified outline may stray
 
 
@@ -85,40 +85,40 @@ class ModalityCard:
     height: int
     width: int
     numbers: tuple[int, ...]  # of the slices, counted from 1
-    start: int  # place of the slice that is shown first
-    lies: str  # how the picture lies, where the file says so
+    start: int  # index of the slice that is shown first
+    orientation: str  # of the picture, where the file says so
     views: tuple[ModalityView, ...]
     trials: tuple[MethodMaps, ...]
 
     @property
     def group(self) -> str:
-        """Whether the network told it right."""
+        """Whether the network was right."""
         return "told right" if self.said == self.finding else "told wrong"
 
     @property
     def across(self) -> int:
-        """The width of a whole strip."""
+        """The width of a strip of all slices."""
         return self.width * len(self.numbers)
 
     @property
     def weight(self) -> int:
-        """About how many bytes the card adds to the page."""
+        """The approximate number of bytes that the card adds to the page."""
         return self.image_weight + self.map_weight
 
     @property
     def image_weight(self) -> int:
-        """What of it does not depend on the number of methods."""
+        """The part that does not depend on the number of methods."""
         return 1500 + sum(len(view.image) + len(view.outline) + 700 for view in self.views)
 
     @property
     def map_weight(self) -> int:
-        """What of it the methods add."""
+        """The part that the methods add."""
         maps = sum(len(uri) + 200 for trial in self.trials for uri in trial.maps.values())
         return maps + len(self.trials) * (600 + 450 * len(self.views))
 
 
 def modality_gallery(evidence: Evidence, budget: int) -> Gallery[ModalityCard]:
-    """As many cards as fit into `budget` bytes, in the study's order, as finely as lets some of them fit."""
+    """As many cards as fit into `budget` bytes, in the study's order, in the finest detail in which some fit."""
     room, entries = min(budget, MOST), entries_of(evidence, ModalityEntry)
     *finer, coarsest = STACK if any(entry.slices > 1 for entry in entries) else SINGLE
     wanted = min(len(entries), WANTED)
@@ -151,16 +151,16 @@ def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Pictur
         finding=entry.finding,
         said=entry.said,
         probability=likely(entry.probability),
-        fold=str(entry.fold or "") if len(folds_of(evidence)) > 1 else "",
+        fold=str(entry.fold or "") if manifest(evidence).folds > 1 else "",
         height=height,
         width=width,
-        numbers=tuple(entry.first + entry.step * place + 1 for place in kept),
+        numbers=tuple(entry.first + entry.step * index + 1 for index in kept),
         start=kept.index(entry.start),
-        lies=orientation(entry.plane, entry.sides),
+        orientation=orientation(entry.plane, entry.sides),
         views=tuple(
             ModalityView(name, images.image_uri(folder, entry.images[name]),
                          outline(entry.outlines.get(name, []), kept, width), _importance(evidence, entry, name))
-            for name in modalities_of(evidence) or tuple(entry.images)
+            for name in manifest(evidence).modalities or tuple(entry.images)
         ),
         trials=tuple(
             _method_maps(each, folder, maps, labels) for each in by_name(entry.maps, lambda each: each.method, order)
@@ -169,9 +169,9 @@ def _card(evidence: Evidence, entry: ModalityEntry, folder: Path, detail: Pictur
 
 
 def kept_slices(slices: int, start: int, most: int) -> tuple[int, ...]:
-    """At most so many slices at equal distances, the first one that is shown among them."""
+    """The indices of at most `most` slices at equal distances, among them the one that is shown first."""
     if not 0 <= start < slices:
-        raise ValueError("the slice to begin with is none of the strip")
+        raise ValueError(f"the slice to begin with must be one of {slices}, got {start}; draw the gallery again")
     step = max(1, math.ceil(slices / most))
     return tuple(range(start % step, slices, step))
 
@@ -179,18 +179,17 @@ def kept_slices(slices: int, start: int, most: int) -> tuple[int, ...]:
 def outline(slices: Sequence[Sequence[Contour]], kept: Sequence[int], width: int) -> str:
     """The contours of every kept slice as one path along the strip; (0, 0) is the centre of the first pixel."""
     parts = []
-    for place, number_ in enumerate(kept):
-        for contour in slices[number_] if number_ < len(slices) else ():
+    for position, index in enumerate(kept):
+        for contour in slices[index] if index < len(slices) else ():
             points = simplified([(point[0] + 0.5, point[1] + 0.5) for point in contour], _TOLERANCE)
-            told_points = "L".join(f"{round(x + place * width, 1):g} {round(y, 1):g}" for x, y in points)
-            parts.append(f"M{told_points}Z" if points else "")
+            path = "L".join(f"{round(x + position * width, 1):g} {round(y, 1):g}" for x, y in points)
+            parts.append(f"M{path}Z" if points else "")
     return "".join(parts)
 
 
 def _importance(evidence: Evidence, entry: ModalityEntry, modality: str) -> str:
     """The Shapley value of the lesion in this modality, for the network of the case's fold."""
-    played = game(evidence, "phi_lesion").of_fold(entry.fold or 1)
-    row = phi(evidence, played, modality)
+    row = phi(evidence, primary_game(evidence, PHI_LESION).of_fold(entry.fold or 1), modality)
     return "" if row is None or math.isnan(row.value) else number(row.value, SCORE.rounded(2))
 
 

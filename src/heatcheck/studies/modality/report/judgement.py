@@ -1,12 +1,13 @@
-"""What the criterion says of every method: does it name the modality that counts, and mark the lesion in it?"""
+"""The criterion applied to every method: does it name the modality that matters, and mark the lesion in it?"""
 
 import math
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.verdict import LEVEL
-from heatcheck.studies.modality.report.facts import is_defined, shared_of
+from heatcheck.studies.modality.report.facts import is_defined, manifest
 
 BOTH, LESION, MODALITY, NEITHER, UNKNOWN = (
     "both",
@@ -16,7 +17,7 @@ BOTH, LESION, MODALITY, NEITHER, UNKNOWN = (
     "not judged",
 )
 ORDER = (BOTH, LESION, MODALITY, NEITHER, UNKNOWN)
-UNANIMOUS = 6  # cases that all agree: the fewest of which a two-sided sign test says p < 0.05
+UNANIMOUS = 6  # the smallest number of agreeing patients for which a two-sided sign test has p < 0.05
 NAMES_IT = (
     "It names the modality: over all cases, the more heat it gives a modality, the more that modality counts for the "
     "network (the mean modality correlation is surely above 0). A method with one map for all modalities cannot."
@@ -48,11 +49,11 @@ class ModalityJudgement:
 
 def judge(evidence: Evidence, entrant: Entrant) -> ModalityJudgement:
     """The criterion applied to one method."""
-    shares = entrant.name in shared_of(evidence)
+    shares = entrant.name in manifest(evidence).shared
     correlation, msfi = (
-        evidence.find("mean", metric, ALL_FINDINGS, entrant.name) for metric in ("mi_correlation", "msfi")
+        evidence.find(MEAN, metric, ALL_FINDINGS, entrant.name) for metric in ("mi_correlation", "msfi")
     )
-    difference = evidence.find("difference", "msfi", ALL_FINDINGS, entrant.name)
+    difference = evidence.find(DIFFERENCE, "msfi", ALL_FINDINGS, entrant.name)
     names = False if shares else _above_zero(correlation)
     marks = _beats(difference)
     return ModalityJudgement(entrant, _outcome(names, marks), shares, correlation, msfi, difference, names, marks)
@@ -61,11 +62,11 @@ def judge(evidence: Evidence, entrant: Entrant) -> ModalityJudgement:
 def judgements(evidence: Evidence) -> list[ModalityJudgement]:
     """Every method, those that do both first, the highest MSFI first within each outcome."""
 
-    def place(made: ModalityJudgement) -> tuple[int, float]:
-        value = made.msfi.value if made.msfi else math.nan
-        return ORDER.index(made.outcome), math.inf if math.isnan(value) else -value
+    def position(judgement: ModalityJudgement) -> tuple[int, float]:
+        value = judgement.msfi.value if judgement.msfi else math.nan
+        return ORDER.index(judgement.outcome), math.inf if math.isnan(value) else -value
 
-    return sorted((judge(evidence, method) for method in evidence.methods), key=place)
+    return sorted((judge(evidence, method) for method in evidence.methods), key=position)
 
 
 def _outcome(names: bool | None, marks: bool | None) -> str:
@@ -91,5 +92,5 @@ def _beats(row: Estimate | None) -> bool | None:
 
 
 def _is_unanimous(row: Estimate) -> bool:
-    """Whether all cases say the same, so that there is no interval, and are enough for a sign test at 5 %."""
+    """Whether all patients agree, so that there is no interval, and suffice for a sign test at 5 %."""
     return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS

@@ -1,14 +1,16 @@
-"""What the modality paper printed: importance of each modality by fold, and numbers of its text."""
+"""What the modality paper published: the importance of each modality by fold, and numbers from its text."""
 
 import math
 from collections.abc import Sequence
 
 from heatcheck.report import reference
 from heatcheck.report.published import Figure
+from heatcheck.studies.modality.vocabulary import PHI_LESION, PHI_MODALITY
 
 SOURCE = "Jin et al. 2021"
+DATA = "brats"  # the data that its figures are of
 FOLDS = (1, 2, 3, 4, 5)
-KINDS = {"phi_modality": "phi_mod", "phi_lesion": "phi_feat"}  # our names to the paper's
+KINDS = {PHI_MODALITY: "phi_mod", PHI_LESION: "phi_feat"}  # the paper's names
 WEAK = (
     "The paper\u2019s network of fold 3 is its weakest (accuracy 82.4 %); its importances, small and in another order, "
     "depend on the class that the empty input falls into."
@@ -19,7 +21,7 @@ def importance(metric: str, modality: str, fold: int) -> Figure | None:
     """The published Shapley value of a modality in a fold; None where the paper has none."""
     for row in reference.rows("modality_importance"):
         if (row["kind"], row["modality"]) == (KINDS.get(metric, ""), modality):
-            return Figure(float(row[f"fold_{fold}"]), note=WEAK if fold == 3 and metric == "phi_modality" else "")
+            return Figure(float(row[f"fold_{fold}"]), note=WEAK if fold == 3 and metric == PHI_MODALITY else "")
     return None
 
 
@@ -32,7 +34,7 @@ def accuracy(fold: int) -> Figure | None:
 
 
 def scalar(name: str, subject: str) -> Figure | None:
-    """A number of the paper's text, with ± as its spread in `high` less the value; None where it has none."""
+    """A number from the paper's text, with its ± as `low` and `high`; None where it has none."""
     for row in reference.rows("modality_scalars"):
         if (row["name"], row["subject"]) == (name, subject):
             value, spread = float(row["value"]), float(row["spread"] or math.nan)
@@ -41,13 +43,13 @@ def scalar(name: str, subject: str) -> Figure | None:
 
 
 def has_modalities(modalities: Sequence[str]) -> bool:
-    """Whether the paper speaks of these modalities, no more and no fewer."""
+    """Whether these are exactly the paper's modalities."""
     published = {row["modality"] for row in reference.rows("modality_importance") if row["kind"] == "phi_mod"}
     return set(modalities) == published
 
 
 def caveat() -> str:
-    """How far the published figures may be compared with ours."""
+    """How far the published figures can be compared with those of the run."""
     return (
         f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (\u201cOne map does not fit all\u201d). They are "
         "of a 3D network trained on BraTS 2020 with the authors\u2019 own five folds, by accuracy, filled by 0: a fold "

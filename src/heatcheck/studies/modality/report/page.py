@@ -10,7 +10,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.gallery import Gallery
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.modality.report.caveats import caveats
-from heatcheck.studies.modality.report.facts import folds_of, is_volume, prepared, primary
+from heatcheck.studies.modality.report.facts import manifest, prepared
 from heatcheck.studies.modality.report.gallery import ModalityCard, modality_gallery
 from heatcheck.studies.modality.report.sections import cost as modality_cost
 from heatcheck.studies.modality.report.sections.comparison import comparison, treated
@@ -71,8 +71,8 @@ def modality_page(evidence: Evidence) -> StudyPage:
 
 
 def shown(evidence: Evidence, gallery: Gallery[ModalityCard]) -> Mapping[str, object]:
-    """What the section of cases shows."""
-    deep = is_volume(evidence)
+    """The content of the section of cases."""
+    deep = manifest(evidence).space == 3
     labels = [trial.label for card in gallery.cards for trial in card.trials]
     return {
         "gallery": gallery,
@@ -84,9 +84,9 @@ def shown(evidence: Evidence, gallery: Gallery[ModalityCard]) -> Mapping[str, ob
 
 def _conditions(evidence: Evidence) -> list[str]:
     """Those of the primary scores of every fold."""
-    own = primary(evidence)
-    plain = [condition(fold=fold) for fold in folds_of(evidence)]
-    return plain + [condition(fold=fold, importance=own.importance, weights=own.weights) for fold in folds_of(evidence)]
+    folds, primary = manifest(evidence).fold_numbers, manifest(evidence).primary
+    weighted = [condition(fold=fold, importance=primary.importance, weights=primary.weights) for fold in folds]
+    return [condition(fold=fold) for fold in folds] + weighted
 
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:

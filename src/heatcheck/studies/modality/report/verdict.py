@@ -1,21 +1,21 @@
-"""Which modality the network relies on, and which methods show it and its lesion: two sentences."""
+"""The verdict in two sentences: which modality the network relies on, and which methods show it and its lesion."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict
 from heatcheck.studies.modality.report.facts import (
+    MEASURES,
     first_of,
-    folds_of,
-    game,
     importances_of,
-    measure_name,
-    modalities_of,
+    manifest,
     needs_images,
     phi,
+    primary_game,
 )
 from heatcheck.studies.modality.report.judgement import (
     BOTH,
@@ -26,7 +26,8 @@ from heatcheck.studies.modality.report.judgement import (
     ModalityJudgement,
     judgements,
 )
-from heatcheck.studies.modality.vocabulary import UNIFORM, bounds, first_among
+from heatcheck.studies.modality.report.order import bounds, first_among
+from heatcheck.studies.modality.vocabulary import PHI_MODALITY, UNIFORM
 
 NOISE = (
     "Held against such importances, scores of maps say nothing about the methods: study a network that needs its "
@@ -59,65 +60,70 @@ def _noise(evidence: Evidence) -> str:
     return NOISE if _is_bounded(importances_of(evidence)) else UNSURE
 
 
-def _is_bounded(found: Mapping[str, Estimate]) -> bool:
-    """Whether intervals say how sure the importances are."""
-    return all(math.isfinite(bounds(row)[0]) for row in found.values())
+def _is_bounded(importances: Mapping[str, Estimate]) -> bool:
+    """Whether every importance has an interval."""
+    return all(math.isfinite(bounds(row)[0]) for row in importances.values())
 
 
 def _why_unknown(evidence: Evidence) -> str:
-    """Why no modality has an importance, where the estimates say it."""
-    played = game(evidence, "phi_modality")
-    found = [phi(evidence, played, name) for name in modalities_of(evidence)]
-    reason = next((row.reason for row in found if row and row.reason), "")
+    """Why no modality has an importance, where the estimates give a reason."""
+    game = primary_game(evidence, PHI_MODALITY)
+    rows = [phi(evidence, game, name) for name in manifest(evidence).modalities]
+    reason = next((row.reason for row in rows if row and row.reason), "")
     return f": {reason}" if reason else ""
 
 
 def _relies(evidence: Evidence) -> str:
-    """Which modality counts most, by how much, and how sure that is."""
-    found = importances_of(evidence)
-    if not found:
+    """Which modality matters most, by how much, and how clear that is."""
+    importances = importances_of(evidence)
+    if not importances:
         return ""
-    ordered = sorted(found, key=lambda name: -found[name].value)
-    first = first_among(found)
-    total = sum(row.value for row in found.values())
-    top = found[ordered[0]]
+    ordered = sorted(importances, key=lambda name: -importances[name].value)
+    first = first_among(importances)
+    total = sum(row.value for row in importances.values())
+    top = importances[ordered[0]]
+    measure = MEASURES[manifest(evidence).primary.measure]
     if not needs_images(evidence):
-        so = "so its maps have little to explain" if _is_bounded(found) else "but too few patients say how sure that is"
+        so = (
+            "so its maps have little to explain"
+            if _is_bounded(importances)
+            else "but too few patients say how sure that is"
+        )
         return (
             f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
-            f"{measure_name(evidence)}, {so}."
+            f"{measure}, {so}."
         )
-    every = "both" if len(found) == 2 else f"all {len(found)}"
-    whole = f"of {measure_name(evidence)}, where {every} together bring {number(total, _POINTS)}"
+    every = "both" if len(importances) == 2 else f"all {len(importances)}"
+    context = f"of {measure}, where {every} together bring {number(total, _POINTS)}"
     if len(first) == 1:
-        text = f"The network relies most on {first[0]}, which brings {_points(found[first[0]])} {whole}"
+        text = f"The network relies most on {first[0]}, which brings {_points(importances[first[0]])} {context}"
         text += _folds(evidence, first)
     else:
         text = (
             f"The network relies on {listed([*first])} without a sure order among them: {ordered[0]}, the highest, "
-            f"brings {_points(top)} {whole}"
+            f"brings {_points(top)} {context}"
         )
-    return text + _rest({name: found[name] for name in ordered if name not in first}) + "."
+    return text + _rest({name: importances[name] for name in ordered if name not in first}) + "."
 
 
 def _points(row: Estimate) -> str:
     between = interval(row.low, row.high, _POINTS)
-    told = number(row.value, _POINTS)
-    noun = "percentage point" if told == "1" else "percentage points"
-    return f"{told} {noun}" + (f" (95 % interval {between})" if between else "")
+    value = number(row.value, _POINTS)
+    noun = "percentage point" if value == "1" else "percentage points"
+    return f"{value} {noun}" + (f" (95 % interval {between})" if between else "")
 
 
 def _folds(evidence: Evidence, first: Sequence[str]) -> str:
-    folds = folds_of(evidence)
+    folds = manifest(evidence).fold_numbers
     if len(folds) < 2:
         return ""
-    played = game(evidence, "phi_modality")
-    same = sum(first_of(evidence, played.of_fold(fold)) == tuple(first) for fold in folds)
+    game = primary_game(evidence, PHI_MODALITY)
+    same = sum(first_of(evidence, game.of_fold(fold)) == tuple(first) for fold in folds)
     return f", and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
 
 
 def _rest(others: dict[str, Estimate]) -> str:
-    """What the other modalities bring: those that surely add something, and those that do not."""
+    """What the other modalities add: those that clearly add something, and those that do not."""
     parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if bounds(row)[0] > 0]
     nothing = [name for name, row in others.items() if not bounds(row)[0] > 0]
     if nothing:
@@ -128,30 +134,30 @@ def _rest(others: dict[str, Estimate]) -> str:
 def _shows(evidence: Evidence) -> str:
     """Which methods name the modality and mark the lesion, and which do not."""
     every = judgements(evidence)
-    made = [one for one in every if one.outcome != UNKNOWN]
-    if not made:
+    judged = [one for one in every if one.outcome != UNKNOWN]
+    if not judged:
         return ""
-    lesion = [one for one in made if one.outcome == LESION]
+    lesion = [one for one in judged if one.outcome == LESION]
     shared = [one for one in lesion if one.shares]
     others = [
-        _said(shared, "marks the lesion but has one map for all modalities, so cannot say which one counts",
+        _clause(shared, "marks the lesion but has one map for all modalities, so cannot say which one counts",
               "mark the lesion but have one map for all modalities, so cannot say which one counts"),
-        _said([one for one in lesion if not one.shares], "marks the lesion, not the modality",
+        _clause([one for one in lesion if not one.shares], "marks the lesion, not the modality",
               "mark the lesion, not the modality"),
-        _said([one for one in made if one.outcome == MODALITY], "names the modality, not the lesion",
+        _clause([one for one in judged if one.outcome == MODALITY], "names the modality, not the lesion",
               "name the modality, not the lesion"),
-        _said([one for one in made if one.outcome == NEITHER], "does neither", "do neither"),
+        _clause([one for one in judged if one.outcome == NEITHER], "does neither", "do neither"),
     ]  # fmt: skip
-    told = [part for part in others if part]
-    text = "; ".join([_best(evidence, [one for one in made if one.outcome == BOTH], len(made)), *told])
-    cases = max((one.msfi.n_patients or one.msfi.n_cases for one in made if one.msfi), default=0)
-    if 0 < cases < FEW_PATIENTS:
-        text += f"; with only {count(cases, 'patient')} behind it, this is a first impression"
+    best = _best(evidence, [one for one in judged if one.outcome == BOTH], len(judged))
+    text = "; ".join([best, *filter(None, others)])
+    patients = max((one.msfi.n_patients or one.msfi.n_cases for one in judged if one.msfi), default=0)
+    if 0 < patients < FEW_PATIENTS:
+        text += f"; with only {count(patients, 'patient')} behind it, this is a first impression"
     return text + "."
 
 
 def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) -> str:
-    floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
+    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
     against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
     methods = count(judged, "method")
     if not both:
@@ -174,6 +180,6 @@ def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) ->
     )
 
 
-def _said(made: Sequence[ModalityJudgement], one: str, several: str) -> str:
-    names = [judgement.entrant.label for judgement in made]
+def _clause(judged: Sequence[ModalityJudgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in judged]
     return f"{few(names)} {one if len(names) == 1 else several}" if names else ""

@@ -3,21 +3,21 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.cost import seconds_by_method
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import MISSING, SCORE, Unit, brief, interval, listed, number
 from heatcheck.report.ranking import ranking_of
-from heatcheck.studies.modality.report.facts import EVERY, Facts, estimate, shared_of, silent
-from heatcheck.studies.modality.report.words import IMPORTANCES, msfi_views
-from heatcheck.studies.modality.vocabulary import UNIFORM
+from heatcheck.studies.modality.report.facts import empty_maps, manifest, msfi_mean, msfi_views
+from heatcheck.studies.modality.vocabulary import COUNTED, RATING, UNIFORM
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
-COUNTED = ("lesion_share", "mi_correlation")  # metrics by which a map that says nothing counts 0
 EMPTY = "Maps that say nothing, being 0 everywhere or (for modality correlation) the same in every modality, count 0"
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
@@ -25,9 +25,9 @@ _FEWER = {SCORE: SCORE.rounded(2)}
 
 @dataclass(frozen=True, slots=True)
 class MatrixSquare:
-    """One method's value: its place between the worst (0) and the best (1) of the row, and the number itself."""
+    """One method's value: its position between the worst (0) and the best (1) of the row, and the number itself."""
 
-    place: float | None
+    position: float | None
     text: str
     title: str
     is_top: bool = False
@@ -63,7 +63,7 @@ class _MetricLine:
 
 
 def comparison(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on methods side by side shows; None when no metric has a value."""
+    """The content of the section on methods side by side; None when no metric has a value."""
     lines = _lines(evidence)
     entrants = sorted_by_msfi(evidence)
     floors = [floor for floor in evidence.floors if any(_has(line, floor) for line in lines)]
@@ -82,20 +82,20 @@ def comparison(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _empty(evidence: Evidence) -> str:
-    """How many maps of which method say nothing, in a sentence; nothing where all maps do."""
-    told = []
+    """How many maps of which method are empty, in a sentence; "" where none is."""
+    parts = []
     for method in evidence.methods:
-        found = [row for metric in COUNTED if (row := silent(evidence, metric, method.name))]
-        if found:
-            most = max(found, key=lambda row: row.value)
-            told.append(f"{method.label} {most.value:.0f} of {most.n_cases:,}")
-    return f"{EMPTY}: {listed(told)}." if told else ""
+        rows = [row for metric in COUNTED if (row := empty_maps(evidence, metric, method.name))]
+        if rows:
+            most = max(rows, key=lambda row: row.value)
+            parts.append(f"{method.label} {most.value:.0f} of {most.n_cases:,}")
+    return f"{EMPTY}: {listed(parts)}." if parts else ""
 
 
 def treated(evidence: Evidence) -> str:
-    """What means make of undefined scores, in a sentence: those of maps that say nothing count 0."""
+    """How means treat undefined scores, in a sentence: those of empty maps count 0."""
     every = (*evidence.methods, *evidence.floors)
-    rows = [silent(evidence, metric, entrant.name) for metric in COUNTED for entrant in every]
+    rows = [empty_maps(evidence, metric, entrant.name) for metric in COUNTED for entrant in every]
     counted = round(sum(row.value for row in rows if row))
     how_many = f" ({counted:,} of these scores)" if counted else ""
     return f"{EMPTY} in the means{how_many}; all other undefined scores are left out of them."
@@ -105,39 +105,34 @@ def sorted_by_msfi(evidence: Evidence) -> list[Entrant]:
     """The methods by the sum of their MSFI over the importances, the highest first."""
     views = msfi_views(evidence)
 
-    def place(entrant: Entrant) -> float:
-        found = [estimate(evidence, ("mean", "msfi"), {**facts, "fold": EVERY}, entrant.name) for facts in views]
-        defined = [row.value for row in found if row and not math.isnan(row.value)]
+    def negative_sum(entrant: Entrant) -> float:
+        rows = [msfi_mean(evidence, view, entrant.name) for view in views]
+        defined = [row.value for row in rows if row and not math.isnan(row.value)]
         return -sum(defined) if defined else math.inf
 
-    return sorted(evidence.methods, key=place)
+    return sorted(evidence.methods, key=negative_sum)
 
 
 def _lines(evidence: Evidence) -> list[_MetricLine]:
     """The metrics that have a value, MSFI once for every importance."""
-    made = []
+    lines = []
     for metric in METRICS:
         if metric not in evidence.measures:
             continue
         name = evidence.measures[metric].label
         if metric != "msfi":
-            made.append(_MetricLine(metric, name, _plain(evidence, metric)))
+            lines.append(_MetricLine(metric, name, _mean(evidence, metric)))
             continue
-        views = msfi_views(evidence)
-        for i, facts in enumerate(views):
-            aside = f", {IMPORTANCES[str(facts['importance'])]}" if len(views) > 1 else ""
-            made.append(_MetricLine(metric, name + aside, _under(evidence, facts), is_primary=i == 0))
-    if "rating" in evidence.measures:
-        made.append(_MetricLine("rating", evidence.measures["rating"].label, _plain(evidence, "rating")))
-    return [line for line in made if any(_has(line, method) for method in evidence.methods)]
+        for i, view in enumerate(msfi_views(evidence)):
+            full_name = f"{name}, {view.label}" if view.label else name
+            lines.append(_MetricLine(metric, full_name, partial(msfi_mean, evidence, view), is_primary=i == 0))
+    if RATING in evidence.measures:
+        lines.append(_MetricLine(RATING, evidence.measures[RATING].label, _mean(evidence, RATING)))
+    return [line for line in lines if any(_has(line, method) for method in evidence.methods)]
 
 
-def _plain(evidence: Evidence, metric: str) -> Callable[[str], Estimate | None]:
-    return lambda method: evidence.find("mean", metric, ALL_FINDINGS, method)
-
-
-def _under(evidence: Evidence, facts: Facts) -> Callable[[str], Estimate | None]:
-    return lambda method: estimate(evidence, ("mean", "msfi"), {**facts, "fold": EVERY}, method)
+def _mean(evidence: Evidence, metric: str) -> Callable[[str], Estimate | None]:
+    return partial(evidence.find, MEAN, metric, ALL_FINDINGS)
 
 
 def _has(line: _MetricLine, entrant: Entrant) -> bool:
@@ -152,28 +147,27 @@ def _unit(evidence: Evidence, metric: str) -> Unit:
 
 def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) -> SquareRow:
     measure, unit = evidence.measures[line.metric], _unit(evidence, line.metric)
-    found = {entrant.name: line.find(entrant.name) for entrant in columns}
-    places = normalised({name: row.value for name, row in found.items() if row})
+    rows = {entrant.name: line.find(entrant.name) for entrant in columns}
+    positions = normalised({name: row.value for name, row in rows.items() if row})
     ranking = ranking_of(evidence, line.metric) if line.is_primary else None
     squares = []
     for entrant in columns:
-        row = found[entrant.name]
+        row = rows[entrant.name]
         if row is None or math.isnan(row.value):
             squares.append(MatrixSquare(None, MISSING, _why(evidence, line, entrant, row)))
             continue
         between = interval(row.low, row.high, unit)
-        told = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
-        top = ranking is not None and entrant.name in ranking.best
-        squares.append(
-            MatrixSquare(places[entrant.name], number(row.value, Unit(unit.factor, unit.decimals)), told, top)
-        )
+        title = f"{entrant.label}, {line.name}: {number(row.value, unit)}" + (f" ({between})" if between else "")
+        text = number(row.value, Unit(unit.factor, unit.decimals))
+        is_top = ranking is not None and entrant.name in ranking.best
+        squares.append(MatrixSquare(positions[entrant.name], text, title, is_top))
     aside = "no sure difference" if ranking and not ranking.differ else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
 
 
 def _why(evidence: Evidence, line: _MetricLine, entrant: Entrant, row: Estimate | None) -> str:
-    if line.metric == "mi_correlation" and entrant.name in shared_of(evidence):
+    if line.metric == "mi_correlation" and entrant.name in manifest(evidence).shared:
         return f"{entrant.label}: {ONE_MAP}"
     if entrant.name == UNIFORM:
         return "not defined for a uniform map"
@@ -181,7 +175,7 @@ def _why(evidence: Evidence, line: _MetricLine, entrant: Entrant, row: Estimate 
 
 
 def normalised(values: Mapping[str, float]) -> dict[str, float]:
-    """Each value's place between the lowest (0) and the highest (1) of those that are defined."""
+    """The position of each defined value between the lowest (0) and the highest (1)."""
     defined = {name: value for name, value in values.items() if not math.isnan(value)}
     if not defined:
         return {}
@@ -190,14 +184,14 @@ def normalised(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
-    """Seconds per map: the logarithm, turned round, so that quick is large."""
+    """Seconds per map on a reversed logarithmic scale, so that fast is large."""
     seconds = {name: value for name, value in seconds_by_method(evidence).items() if value > 0}
     if not any(entrant.name in seconds for entrant in columns):
         return None
-    places = normalised({e.name: -math.log10(seconds[e.name]) for e in columns if e.name in seconds})
+    positions = normalised({e.name: -math.log10(seconds[e.name]) for e in columns if e.name in seconds})
     squares = tuple(
-        MatrixSquare(places[e.name], brief(seconds[e.name]), f"{e.label}: {brief(seconds[e.name])} per map")
-        if e.name in places
+        MatrixSquare(positions[e.name], brief(seconds[e.name]), f"{e.label}: {brief(seconds[e.name])} per map")
+        if e.name in positions
         else MatrixSquare(None, MISSING, f"{e.label}: no time recorded")
         for e in columns
     )
@@ -205,8 +199,8 @@ def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
 
 
 def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[Entrant]) -> Matrix:
-    """The same numbers with intervals, methods down."""
-    notes, shared, rows = Footnotes(), shared_of(evidence), []
+    """The same numbers with intervals, one row per method."""
+    notes, shared, rows = Footnotes(), manifest(evidence).shared, []
     for entrant in columns:
         cells = []
         for line in lines:

@@ -1,4 +1,4 @@
-"""How much each modality counts for the network: Shapley values by fold, what they rest on, and their ranking."""
+"""The importance of each modality to the network: Shapley values by fold, what they rest on, and their ranking."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,30 +15,24 @@ from heatcheck.report.numbers import SCORE, SPACE, count, interval, listed, numb
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.modality.report import literature
 from heatcheck.studies.modality.report.facts import (
-    EVERY,
     FILLS,
-    KINDS,
     MEASURES,
     Game,
-    fills_of,
     first_of,
-    folds_of,
-    game,
     known_estimate,
-    known_of,
-    modalities_of,
-    of_brats,
+    manifest,
     phi,
-    primary,
+    primary_game,
     ranked,
     value_of,
 )
+from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI_LESION, PHI_MODALITY
 
 NAMES = {
-    "phi_modality": "Importance of whole modalities (φ)",
-    "phi_lesion": "Importance of the lesion in each modality (φ)",
+    PHI_MODALITY: "Importance of whole modalities (φ)",
+    PHI_LESION: "Importance of the lesion in each modality (φ)",
 }
-SHORT = {"phi_modality": "Whole modalities", "phi_lesion": "Lesion only"}
+SHORT = {PHI_MODALITY: "Whole modalities", PHI_LESION: "Lesion only"}
 TIES = (
     "Where intervals overlap or there is none, the order is a tie (=). A modality whose interval reaches several that "
     "are not tied with each other stands behind a semicolon."
@@ -48,15 +42,15 @@ _TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line
 
 
 def importance(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on importance shows; None when no Shapley value was computed."""
-    paper = of_brats(evidence) and _is_comparable(evidence)
-    tables = [table for metric in KINDS if (table := _table(evidence, game(evidence, metric), published=paper))]
+    """The content of the section on importance; None when no Shapley value was computed."""
+    paper = _is_comparable(evidence)
+    tables = [table for metric in NAMES if (table := _table(evidence, primary_game(evidence, metric), paper=paper))]
     if not tables:
         return None
     return {
         "sentences": [_how(evidence), *_rankings(evidence)],
-        "folds": len(folds_of(evidence)),
-        "panels": [panel for metric in KINDS if (panel := plot(evidence, metric))],
+        "folds": manifest(evidence).folds,
+        "panels": [panel for metric in NAMES if (panel := plot(evidence, metric))],
         "tables": tables,
         "more": _more(evidence),
         "published": literature.caveat() if paper else "",
@@ -65,20 +59,20 @@ def importance(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _more(evidence: Evidence) -> list[tuple[str, list[Matrix]]]:
-    """The tables by every other measure and fill, each pair under its words."""
-    made = []
-    for filled, measure in product(fills_of(evidence), MEASURES):
-        games = [replace(game(evidence, metric), measure=measure, filled=filled) for metric in KINDS]
-        tables = [table for each in games if (table := _table(evidence, each))]
-        if tables and games[0] != game(evidence, KINDS[0]):
-            made.append((games[0].words, tables))
-    return made
+    """The tables by every other measure and fill, each pair with its words."""
+    more = []
+    for filled, measure in product(manifest(evidence).fills, MEASURES):
+        games = [replace(primary_game(evidence, metric), measure=measure, filled=filled) for metric in NAMES]
+        tables = [table for game in games if (table := _table(evidence, game))]
+        if tables and games[0] != primary_game(evidence, PHI_MODALITY):
+            more.append((games[0].words, tables))
+    return more
 
 
 def plot(evidence: Evidence, metric: str) -> Panel | None:
     """The mean over folds of every modality's value as bars with intervals."""
     rows = []
-    for name in modalities_of(evidence):
+    for name in manifest(evidence).modalities:
         row = phi(evidence, _shown(evidence, metric), name)
         if row is None:
             continue
@@ -93,16 +87,15 @@ def plot(evidence: Evidence, metric: str) -> Panel | None:
 
 def _shown(evidence: Evidence, metric: str) -> Game:
     """The game over all folds, or of the only one."""
-    folds = folds_of(evidence)
-    own = game(evidence, metric)
-    only = len(folds) == 1 and not any(phi(evidence, own, name) for name in modalities_of(evidence))
-    return own.of_fold(folds[0]) if only else own
+    run, game = manifest(evidence), primary_game(evidence, metric)
+    only = run.folds == 1 and not any(phi(evidence, game, name) for name in run.modalities)
+    return game.of_fold(1) if only else game
 
 
 def _limits(evidence: Evidence) -> tuple[float, float]:
     """One scale for both plots, so that bars can be compared."""
-    games = [_shown(evidence, metric) for metric in KINDS]
-    rows = [row for each in games for name in modalities_of(evidence) if (row := phi(evidence, each, name))]
+    games = [_shown(evidence, metric) for metric in NAMES]
+    rows = [row for game in games for name in manifest(evidence).modalities if (row := phi(evidence, game, name))]
     ends = [value for row in rows for value in (row.value, row.low, row.high) if not math.isnan(value)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
     step = 0.1 if high - low < 1 else 0.2
@@ -110,105 +103,109 @@ def _limits(evidence: Evidence) -> tuple[float, float]:
 
 
 def _how(evidence: Evidence) -> str:
-    manifest, modalities, own = evidence.run.manifest, modalities_of(evidence), primary(evidence)
-    measure, filled = MEASURES.get(own.measure, own.measure), FILLS.get(own.filled, own.filled)
-    subsets = f"every one of the {2 ** len(modalities):,} subsets"
-    if manifest.get("exact") is False:
-        subsets = f"{int(manifest.get('subsets') or 0):,} subsets, drawn by chance,"
+    run = manifest(evidence)
+    modalities = len(run.modalities)
+    subsets = f"every one of the {2**modalities:,}" if run.exact else f"{run.subsets:,}"
     return (
-        f"The network was shown the test cases with {subsets} of "
-        f"{count(len(modalities), 'modality', 'modalities')}, the others replaced by {filled}. A modality\u2019s "
-        f"Shapley value φ is the {measure} that it adds, averaged over all orders in which the modalities could be "
-        "shown; together the values make up the distance from no modality to all of them. Then the same with the "
-        "lesion alone taken away, which says where in the image that information lies."
+        f"The network was shown the test cases with {subsets} subsets{'' if run.exact else ', drawn by chance,'} of "
+        f"{count(modalities, 'modality', 'modalities')}, the others replaced by {FILLS[run.primary.filled]}. A "
+        f"modality\u2019s Shapley value φ is the {MEASURES[run.primary.measure]} that it adds, averaged over all "
+        "orders in which the modalities could be shown; together the values make up the distance from no modality to "
+        "all of them. Then the same with the lesion alone taken away, which says where in the image that information "
+        "lies."
     )
 
 
 def _rankings(evidence: Evidence) -> list[str]:
-    told = []
-    for metric in KINDS:
-        order = ranked(evidence, game(evidence, metric))
+    sentences = []
+    for metric in NAMES:
+        order = ranked(evidence, primary_game(evidence, metric))
         if order:
-            whole = ", over all folds" if len(folds_of(evidence)) > 1 else ""
-            told.append(f"{SHORT[metric]}{whole}: {order}{_agreeing(evidence, metric)}.")
-    return [" ".join([*told, TIES])] if told else []
+            folds = ", over all folds" if manifest(evidence).folds > 1 else ""
+            sentences.append(f"{SHORT[metric]}{folds}: {order}{_agreeing(evidence, metric)}.")
+    return [" ".join([*sentences, TIES])] if sentences else []
 
 
 def _agreeing(evidence: Evidence, metric: str) -> str:
     """In how many folds the same modality is alone in the first place."""
-    own, folds = game(evidence, metric), folds_of(evidence)
-    first = first_of(evidence, own)
+    game, folds = primary_game(evidence, metric), manifest(evidence).fold_numbers
+    first = first_of(evidence, game)
     if len(folds) < 2 or len(first) != 1:
         return ""
-    same = sum(first_of(evidence, own.of_fold(fold)) == first for fold in folds)
+    same = sum(first_of(evidence, game.of_fold(fold)) == first for fold in folds)
     return f"; {first[0]} alone is first in {same} of {len(folds)} folds"
 
 
 def _columns(evidence: Evidence) -> list[int | str]:
-    folds = folds_of(evidence)
-    return [EVERY, *folds] if len(folds) > 1 else list(folds)
+    folds = manifest(evidence).fold_numbers
+    return [EVERY_FOLD, *folds] if len(folds) > 1 else list(folds)
 
 
 def _heads(evidence: Evidence, only: str = "φ") -> tuple[Column, ...]:
-    """The columns of the folds; that of the only one is called by what it holds."""
+    """One column per fold; a single one is named after its content."""
     return tuple(
         Column("All folds", main=True)
-        if fold == EVERY
-        else Column(f"Fold {fold}" if EVERY in _columns(evidence) else only)
+        if fold == EVERY_FOLD
+        else Column(f"Fold {fold}" if EVERY_FOLD in _columns(evidence) else only)
         for fold in _columns(evidence)
     )
 
 
-def _table(evidence: Evidence, played: Game, *, published: bool = False) -> Matrix | None:
-    """Modalities down, folds across; below them what the values rest on, and the ranking."""
-    games, notes = [played.of_fold(fold) for fold in _columns(evidence)], Footnotes()
-    found = {name: [phi(evidence, each, name) for each in games] for name in modalities_of(evidence)}
-    if not any(any(row) for row in found.values()):
+def _table(evidence: Evidence, game: Game, *, paper: bool = False) -> Matrix | None:
+    """One row per modality and one column per fold; below them what the values rest on, and the ranking."""
+    games, notes = [game.of_fold(fold) for fold in _columns(evidence)], Footnotes()
+    values = {name: [phi(evidence, each, name) for each in games] for name in manifest(evidence).modalities}
+    if not any(any(each) for each in values.values()):
         return None
     firsts = [first_of(evidence, each) for each in games]
     rows = [
         labelled(name, [replace(cell_of(row, SCORE, notes), strong=first == (name,))
                         for row, first in zip(each, firsts, strict=True)])
-        for name, each in found.items()
+        for name, each in values.items()
     ]  # fmt: skip
     groups = (("Modalities", tuple(rows)), ("What they rest on", tuple(_basis(evidence, games, notes))))
-    caption = f"{NAMES[played.metric]}: {played.words}"
+    caption = f"{NAMES[game.metric]}: {game.words}"
     table = Matrix(caption, _heads(evidence), groups, tuple(notes.reasons), "Modality")
-    return _beside(evidence, table, played.metric, notes) if published else table
+    return _with_published(evidence, table, game.metric, notes) if paper else table
 
 
 def _basis(evidence: Evidence, games: Sequence[Game], notes: Footnotes) -> list[Row]:
     """The values of none and of all modalities, and the ranking."""
-    what = "modality" if games[0].metric == "phi_modality" else "lesion"
+    what = "modality" if games[0].metric == PHI_MODALITY else "lesion"
     rows = []
-    for label, shown in ((f"No {what}, v(∅)", ()), (f"Every {what}, v(all)", modalities_of(evidence))):
-        found = [value_of(evidence, each, shown) for each in games]
-        rows.append(labelled(label, [_value(found, i, notes) for i in range(len(games))]))
-    rows.append(labelled("Ranking, = is a tie", [Cell(ranked(evidence, each).replace(" = ", _TIE)) for each in games]))
+    for label, shown in ((f"No {what}, v(∅)", ()), (f"Every {what}, v(all)", manifest(evidence).modalities)):
+        values = [value_of(evidence, game, shown) for game in games]
+        rows.append(labelled(label, [_value(values, i, notes) for i in range(len(games))]))
+    rows.append(labelled("Ranking, = is a tie", [Cell(ranked(evidence, game).replace(" = ", _TIE)) for game in games]))
     return rows
 
 
-def _value(found: Sequence[Estimate | None], place: int, notes: Footnotes) -> Cell:
+def _value(values: Sequence[Estimate | None], index: int, notes: Footnotes) -> Cell:
     """The value of a fold; over all folds their mean, which needs no interval beside those of φ."""
-    if found[place] is None and len(found) > 1 and place == 0:
-        each = [row.value for row in found if row and not math.isnan(row.value)]
+    if values[index] is None and len(values) > 1 and index == 0:
+        each = [row.value for row in values if row and not math.isnan(row.value)]
         return Cell(number(sum(each) / len(each)), title="mean of the folds") if each else _EMPTY
-    return cell_of(found[place], SCORE, notes)
+    return cell_of(values[index], SCORE, notes)
 
 
 def _is_comparable(evidence: Evidence) -> bool:
-    """Whether ours has the paper's modalities and number of folds."""
-    return literature.has_modalities(modalities_of(evidence)) and folds_of(evidence) == literature.FOLDS
+    """Whether the run has the paper's data, modalities and number of folds."""
+    run = manifest(evidence)
+    return (
+        run.source.published_as == literature.DATA
+        and literature.has_modalities(run.modalities)
+        and run.fold_numbers == literature.FOLDS
+    )
 
 
-def _beside(evidence: Evidence, table: Matrix, metric: str, notes: Footnotes) -> Matrix:
-    """The table with what the paper printed."""
+def _with_published(evidence: Evidence, table: Matrix, metric: str, notes: Footnotes) -> Matrix:
+    """The table with the published values."""
     rows = [
         labelled(name, [_EMPTY, *(figure_cell(literature.importance(metric, name, fold), SCORE, notes)
                                   for fold in literature.FOLDS)], kind="published")
-        for name in modalities_of(evidence)
+        for name in manifest(evidence).modalities
     ]  # fmt: skip
-    if metric == "phi_modality":
+    if metric == PHI_MODALITY:
         mean = literature.scalar("accuracy", "five folds")
         spread = f"± {mean.high - mean.value:.3f}" if mean else ""
         cells = [figure_cell(literature.accuracy(fold), SCORE, notes) for fold in literature.FOLDS]
@@ -218,11 +215,11 @@ def _beside(evidence: Evidence, table: Matrix, metric: str, notes: Footnotes) ->
 
 
 def _known(evidence: Evidence) -> Mapping[str, object] | None:
-    """The accuracies on sets in which one modality alone tells the truth; None where there are none."""
+    """The accuracies on sets in which only one modality is informative; None where there are none."""
     columns, notes = _columns(evidence), Footnotes()
     rows = [
         labelled(name, [cell_of(known_estimate(evidence, name, fold), SCORE, notes) for fold in columns])
-        for name in known_of(evidence)
+        for name in manifest(evidence).known
         if any(known_estimate(evidence, name, fold) for fold in columns)
     ]
     if not rows:
@@ -233,7 +230,7 @@ def _known(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _known_sentence(evidence: Evidence) -> str:
-    names = listed([*known_of(evidence)])
+    names = listed([*manifest(evidence).known])
     return (
         f"On these test images the lesion of one modality ({names}) is right and that of the other misleads, without a "
         "brain around it. A network that relies on a modality is right where that modality is, so the accuracy is the "
@@ -242,8 +239,6 @@ def _known_sentence(evidence: Evidence) -> str:
 
 
 def _known_published(evidence: Evidence) -> str:
-    found = {name: literature.scalar("known_importance", name) for name in known_of(evidence)}
-    told = [f"{figure.value:g} for {name}" for name, figure in found.items() if figure]
-    return (
-        f"The paper\u2019s network, on other synthetic tumours: {listed(told)} ({literature.SOURCE})." if told else ""
-    )
+    figures = {name: literature.scalar("known_importance", name) for name in manifest(evidence).known}
+    values = listed([f"{figure.value:g} for {name}" for name, figure in figures.items() if figure])
+    return f"The paper\u2019s network, on other synthetic tumours: {values} ({literature.SOURCE})." if values else ""

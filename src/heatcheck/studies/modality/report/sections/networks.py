@@ -2,21 +2,14 @@
 
 from collections.abc import Mapping
 
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, cell_of, labelled
 from heatcheck.report.numbers import SHARE, SPACE, count, listed, number
 from heatcheck.studies.modality.report import literature
-from heatcheck.studies.modality.report.facts import (
-    EVERY,
-    classes_of,
-    each_fold,
-    estimate,
-    folds_of,
-    is_drawn,
-    of_brats,
-    trained_here,
-)
+from heatcheck.studies.modality.report.facts import estimate, manifest
+from heatcheck.studies.modality.vocabulary import EVERY_FOLD
 
 COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 BALANCED = (
@@ -26,64 +19,62 @@ BALANCED = (
 
 
 def _row_name(fold: int | str, folds: int) -> str:
-    """What a row is called: where there is one network, there are no folds."""
+    """The name of a row; a single network has no fold."""
     if folds == 1:
         return "The network"
-    return "All folds" if fold == EVERY else f"Fold {fold}"
+    return "All folds" if fold == EVERY_FOLD else f"Fold {fold}"
 
 
 def networks(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on the networks shows; None when nothing is known of them."""
-    folds = folds_of(evidence)
-    rows_of: list[int | str] = [*folds, EVERY] if len(folds) > 1 else [*folds]
-    found = {
-        (fold, metric): estimate(evidence, ("mean", metric), {"fold": fold}) for fold in rows_of for metric in COLUMNS
-    }
-    known = {fold.number: fold for fold in each_fold(evidence)}
-    if not any(found.values()) and not known:
+    """The content of the section on the networks; None when nothing is known of them."""
+    run = manifest(evidence)
+    shown: list[int | str] = [*run.fold_numbers, EVERY_FOLD] if run.folds > 1 else [*run.fold_numbers]
+    means = {(fold, metric): estimate(evidence, MEAN, metric, {"fold": fold}) for fold in shown for metric in COLUMNS}
+    entries = {entry.fold: entry for entry in run.per_fold}
+    if not any(means.values()) and not entries:
         return None
     notes, rows = Footnotes(), []
-    for fold in rows_of:
-        told = known.get(fold) if isinstance(fold, int) else None
-        sizes = [f"{told.training:,}", f"{told.validation:,}", f"{told.test:,}"] if told else [""] * 3
-        classes = [f"{told.classes[name]:,}" if told and name in told.classes else "" for name in classes_of(evidence)]
-        epoch = [str(told.epoch) if told and told.epoch is not None else ""] if trained_here(evidence) else []
-        sizes = sizes if trained_here(evidence) else sizes[2:]
-        cells = [Cell(text) for text in (*sizes, *classes, *epoch)]
-        cells += [cell_of(found[fold, metric], SHARE, notes) for metric in COLUMNS]
-        rows.append(labelled(_row_name(fold, len(folds)), cells))
-    parts = ("Training", "Validation", "Test") if trained_here(evidence) else ("Test",)
-    heads = [Column(name, "cases") for name in parts] + [Column(name, "of test") for name in classes_of(evidence)]
-    heads += [Column("Epoch", "chosen")] if trained_here(evidence) else []
+    for fold in shown:
+        entry = entries.get(fold) if isinstance(fold, int) else None
+        sizes = [f"{entry.training:,}", f"{entry.validation:,}", f"{entry.test:,}"] if entry else [""] * 3
+        classes = [f"{entry.classes[name]:,}" if entry and name in entry.classes else "" for name in run.classes]
+        epoch = [str(entry.epoch) if entry and entry.epoch is not None else ""] if run.trained else []
+        texts = (*(sizes if run.trained else sizes[2:]), *classes, *epoch)
+        cells = [Cell(text) for text in texts] + [cell_of(means[fold, metric], SHARE, notes) for metric in COLUMNS]
+        rows.append(labelled(_row_name(fold, run.folds), cells))
+    parts = ("Training", "Validation", "Test") if run.trained else ("Test",)
+    heads = [Column(name, "cases") for name in parts] + [Column(name, "of test") for name in run.classes]
+    heads += [Column("Epoch", "chosen")] if run.trained else []
     heads += [Column(name, main=name != "Accuracy") for name in COLUMNS.values()]
     table = Matrix(
         "The networks and their test cases", tuple(heads), (("", tuple(rows)),), tuple(notes.reasons), "Network"
     )
     return {
-        "sentences": [_made(evidence)],
+        "sentences": [_origin(evidence)],
         "table": table,
         "terms": [("Balanced accuracy", BALANCED)],
         "published": _published(evidence),
     }
 
 
-def _made(evidence: Evidence) -> str:
-    folds = len(folds_of(evidence))
-    model, classes = evidence.manifest.model_description, listed([*classes_of(evidence)], "or")
+def _origin(evidence: Evidence) -> str:
+    run = manifest(evidence)
+    model, classes = run.model_description, listed([*run.classes], "or")
     begins = f"{model}. " if model else ""
-    if trained_here(evidence):
+    if run.trained:
         return (
-            f"{begins}Each case is in the test set of one of {count(folds, 'fold')}, and a network that never saw it "
-            f"tells whether it is {classes}; the epoch was chosen on validation cases."
+            f"{begins}Each case is in the test set of one of {count(run.folds, 'fold')}, and a network that never saw "
+            f"it tells whether it is {classes}; the epoch was chosen on validation cases."
         )
     return f"{begins}The network was given with its weights; it tells whether a case is {classes}."
 
 
 def _published(evidence: Evidence) -> str:
-    subject = "five folds" if of_brats(evidence) else "synthetic" if is_drawn(evidence) else ""
+    source = manifest(evidence).source
+    subject = "five folds" if source.published_as == literature.DATA else "synthetic" if source.drawn else ""
     figure = literature.scalar("accuracy", subject)
     if figure is None:
         return ""
-    told = f"{number(figure.value, SHARE.rounded(2))} ± {100 * (figure.high - figure.value):.2f}{SPACE}%"
+    accuracy = f"{number(figure.value, SHARE.rounded(2))} ± {100 * (figure.high - figure.value):.2f}{SPACE}%"
     data = "BraTS 2020, five folds" if subject == "five folds" else "its own synthetic tumours"
-    return f"Published accuracy on {data}: {told} ({literature.SOURCE})."
+    return f"Published accuracy on {data}: {accuracy} ({literature.SOURCE})."

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
-from heatcheck.studies.modality.report.facts import needs_images
+from heatcheck.studies.modality.report.facts import masks_in_words, needs_images
 from heatcheck.studies.modality.report.judgement import (
     BOTH,
     LESION,
@@ -20,7 +21,6 @@ from heatcheck.studies.modality.report.judgement import (
     ModalityJudgement,
     judgements,
 )
-from heatcheck.studies.modality.report.words import masks_in_words
 from heatcheck.studies.modality.vocabulary import UNIFORM
 
 SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "?"}
@@ -52,16 +52,16 @@ class ModalityVerdictRow:
 
 
 def overview(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the first section shows; None when there is no method."""
-    made = judgements(evidence)
-    if not made:
+    """The content of the first section; None when there is no method."""
+    judged = judgements(evidence)
+    if not judged:
         return None
     terms = [(evidence.measures[m].label, evidence.measures[m].summary)
              for m in TERMS if m in evidence.measures]  # fmt: skip
     lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
     return {
-        "rows": [_judged(evidence, one) for one in made if one.outcome != UNKNOWN],
-        "unjudged": [one.entrant.label for one in made if one.outcome == UNKNOWN],
+        "rows": [_row(evidence, one) for one in judged if one.outcome != UNKNOWN],
+        "unjudged": [one.entrant.label for one in judged if one.outcome == UNKNOWN],
         "criterion": (NAMES_IT, MARKS_IT),
         "surely": SURELY,
         "noise": "" if needs_images(evidence) else NOISE,
@@ -69,16 +69,21 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _judged(evidence: Evidence, made: ModalityJudgement) -> ModalityVerdictRow:
-    floor = evidence.value("mean", "msfi", ALL_FINDINGS, UNIFORM)
-    names = "no: one map for all modalities" if made.shares else f"{_yes(made.names)}: {_value(made.correlation)}"
+def _row(evidence: Evidence, judgement: ModalityJudgement) -> ModalityVerdictRow:
+    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
+    names = (
+        "no: one map for all modalities"
+        if judgement.shares
+        else f"{_yes(judgement.names)}: {_value(judgement.correlation)}"
+    )
     against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
-    marks = f"{_yes(made.marks)}: {number(made.msfi.value if made.msfi else math.nan, _UNIT)}{against}"
-    return ModalityVerdictRow(made.entrant, SIGNS[made.outcome], made.outcome, names, marks)
+    msfi = number(judgement.msfi.value if judgement.msfi else math.nan, _UNIT)
+    marks = f"{_yes(judgement.marks)}: {msfi}{against}"
+    return ModalityVerdictRow(judgement.entrant, SIGNS[judgement.outcome], judgement.outcome, names, marks)
 
 
-def _yes(sure: bool | None) -> str:
-    return "yes" if sure else "not surely"
+def _yes(clear: bool | None) -> str:
+    return "yes" if clear else "not surely"
 
 
 def _value(row: Estimate | None) -> str:

@@ -1,4 +1,4 @@
-"""What readers thought of the maps: mean ratings beside MSFI, how both go together, and the readers' own words."""
+"""Readers' ratings of the maps: mean ratings beside MSFI, how the two correlate, and the readers' comments."""
 
 import csv
 import math
@@ -7,14 +7,22 @@ from dataclasses import dataclass
 
 from heatcheck.core.paths import without_paths
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import CORRELATION, MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import SCORE, Unit, count, interval, number, probability
 from heatcheck.studies.modality.report import literature
-from heatcheck.studies.modality.report.facts import estimate
+from heatcheck.studies.modality.report.facts import estimate, manifest
+from heatcheck.studies.modality.vocabulary import (
+    ALL_MAPS,
+    ALPHA,
+    EACH_CASE,
+    RATING,
+    RATING_COLUMNS,
+    RATINGS_FILE,
+)
 
-FILE = "ratings.csv"
 LONGEST = 600  # letters of a comment
 MOST = 200  # comments on the page
 _POINTS = Unit(1, 0)
@@ -23,7 +31,7 @@ _SCORE = SCORE.rounded(2)
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A reader's words on one map; readers have numbers here, not names."""
+    """A reader's comment on one map; readers are numbered, not named."""
 
     reader: str
     case: str
@@ -32,7 +40,7 @@ class Comment:
 
 
 def ratings(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on ratings shows; None when nobody rated."""
+    """The content of the section on ratings; None when there are none."""
     table = _table(evidence)
     if table is None:
         return None
@@ -48,18 +56,18 @@ def ratings(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _table(evidence: Evidence) -> Matrix | None:
-    """Methods down, the highest rating first; rating and MSFI across."""
-    found = {m: row for m in evidence.methods if (row := evidence.find("mean", "rating", ALL_FINDINGS, m.name))}
-    if not found:
+    """One row per method, the highest rating first, with its rating and MSFI."""
+    means = {m: row for m in evidence.methods if (row := evidence.find(MEAN, RATING, ALL_FINDINGS, m.name))}
+    if not means:
         return None
     notes = Footnotes()
-    ordered = sorted(found, key=lambda m: math.inf if math.isnan(found[m].value) else -found[m].value)
+    ordered = sorted(means, key=lambda m: math.inf if math.isnan(means[m].value) else -means[m].value)
     rows = [
         Row(
             m,
             (
-                cell_of(found[m], _POINTS, notes),
-                cell_of(evidence.find("mean", "msfi", ALL_FINDINGS, m.name), SCORE, notes),
+                cell_of(means[m], _POINTS, notes),
+                cell_of(evidence.find(MEAN, "msfi", ALL_FINDINGS, m.name), SCORE, notes),
             ),
         )
         for m in ordered
@@ -69,25 +77,24 @@ def _table(evidence: Evidence) -> Matrix | None:
 
 
 def _basis(evidence: Evidence) -> str:
-    told = evidence.run.manifest.get("ratings") or {}
-    if not told.get("rows"):
+    given = manifest(evidence).ratings
+    if not given or not given.rows:
         return ""
-    readers = count(int(told.get("readers") or 0), "reader")
     return (
-        f"{readers} gave {count(int(told['rows']), 'rating')} from 0 to 100 for how well the map agrees with what "
-        "matters clinically."
+        f"{count(given.readers, 'reader')} gave {count(given.rows, 'rating')} from 0 to 100 for how well the map "
+        "agrees with what matters clinically."
     )
 
 
 def _together(evidence: Evidence) -> list[str]:
     """Spearman's correlation of rating and MSFI, over all maps and within each case."""
     words = {
-        "all": "Over all rated maps, rating and MSFI go together with Spearman\u2019s ρ",
-        "case": "Within a case, where only the method differs, the mean ρ is",
+        ALL_MAPS: "Over all rated maps, rating and MSFI go together with Spearman\u2019s ρ",
+        EACH_CASE: "Within a case, where only the method differs, the mean ρ is",
     }
     sentences = []
     for within, text in words.items():
-        row = estimate(evidence, ("correlation", "rating"), {"with": "msfi", "within": within})
+        row = estimate(evidence, CORRELATION, RATING, {"with_metric": "msfi", "within": within})
         if row is None:
             continue
         if math.isnan(row.value):
@@ -99,13 +106,12 @@ def _together(evidence: Evidence) -> list[str]:
 
 def _valued(row: Estimate) -> str:
     between, p = interval(row.low, row.high, _SCORE), probability(row.p_value)
-    told = [f"95 % interval {between}" if between else "", p]
-    aside = ", ".join(part for part in told if part)
+    aside = ", ".join(filter(None, (f"95 % interval {between}" if between else "", p)))
     return number(row.value, _SCORE) + (f" ({aside})" if aside else "")
 
 
 def _agreement(evidence: Evidence) -> str:
-    row = evidence.find("alpha", "rating", ALL_FINDINGS)
+    row = evidence.find(ALPHA, RATING, ALL_FINDINGS)
     if row is None:
         return ""
     if math.isnan(row.value):
@@ -121,24 +127,24 @@ def _agreement(evidence: Evidence) -> str:
 def _comments(evidence: Evidence) -> list[tuple[str, list[Comment]]]:
     """The comments by method, in the order of the run's methods; nothing where the file is missing or unreadable."""
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
-    found: dict[str, list[Comment]] = {}
+    by_method: dict[str, list[Comment]] = {}
     readers: dict[str, str] = {}
     for row in _rows(evidence):
-        reader = readers.setdefault(str(row.get("reader") or ""), f"Reader {len(readers) + 1}")
-        words = str(without_paths((row.get("comment") or "").strip()))[:LONGEST]
-        if words and sum(map(len, found.values())) < MOST:
-            method = str(row.get("method") or "")
-            case, rating = str(without_paths(row.get("case") or "")), str(row.get("rating") or "")
-            found.setdefault(method, []).append(Comment(reader, case, rating, words))
+        reader = readers.setdefault(row["reader"], f"Reader {len(readers) + 1}")
+        words = str(without_paths(row["comment"].strip()))[:LONGEST]
+        if words and sum(map(len, by_method.values())) < MOST:
+            comment = Comment(reader, str(without_paths(row["case"])), row["rating"], words)
+            by_method.setdefault(row["method"], []).append(comment)
     order = list(labels)
-    ranked = sorted(found, key=lambda name: order.index(name) if name in order else len(order))
-    return [(labels.get(name, name), found[name]) for name in ranked]
+    ordered = sorted(by_method, key=lambda name: order.index(name) if name in order else len(order))
+    return [(labels.get(name, name), by_method[name]) for name in ordered]
 
 
 def _rows(evidence: Evidence) -> list[dict[str, str]]:
     try:
-        with (evidence.run.path / FILE).open(newline="", encoding="utf-8-sig") as file:
-            return list(csv.DictReader(file))
+        with (evidence.run.path / RATINGS_FILE).open(newline="", encoding="utf-8-sig") as file:
+            table = csv.DictReader(file, restval="")
+            return list(table) if set(RATING_COLUMNS) <= set(table.fieldnames or ()) else []
     except (OSError, UnicodeError, csv.Error):
         return []
 

@@ -6,7 +6,7 @@ import torch
 from tests.studies.modality.material import MODALITIES, small_case, weighed
 
 from heatcheck.models.classifier import prepared, statistics_of
-from heatcheck.studies.modality.cases import Ablation, MaskRule, modal_case, told_by_coalition, views_of
+from heatcheck.studies.modality.cases import Ablation, MaskRule, modal_case, predicted_by_subset, views_of
 
 CPU = torch.device("cpu")
 
@@ -64,7 +64,7 @@ def test_only_the_subsets_with_the_modality_the_network_reads_tell_the_class(fil
     case.image[1][case.truth["T1C"]] = 30.0  # only the lesion lifts the mean above the threshold
     shown = (np.arange(16)[:, None] >> np.arange(4) & 1).astype(bool)
     for kind in ("modality", "lesion"):
-        said = told_by_coalition(classifier, views([case], classifier.preprocessing), Ablation(kind, fill), shown)
+        said = predicted_by_subset(classifier, views([case], classifier.preprocessing), Ablation(kind, fill), shown)
         assert said.shape == (16, 1)
         assert np.array_equal(said[:, 0], shown[:, 1].astype(int))
 
@@ -75,5 +75,5 @@ def test_each_subset_is_one_pass_of_the_batch():
     classifier.module.register_forward_pre_hook(lambda _, inputs: passes.append(len(inputs[0])))
     made = views([small_case(seed=n, name=str(n)) for n in range(3)], classifier.preprocessing)
     shown = (np.arange(16)[:, None] >> np.arange(4) & 1).astype(bool)
-    told_by_coalition(classifier, made, Ablation("modality", "zero"), shown)
+    predicted_by_subset(classifier, made, Ablation("modality", "zero"), shown)
     assert passes == [3] * 16

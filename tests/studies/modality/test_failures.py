@@ -111,14 +111,14 @@ def test_kept_maps_are_written_batch_by_batch(tmp_path):
 @pytest.fixture
 def stumbling(monkeypatch):
     """The second method fails on one case."""
-    made = ModalExplainer.made
+    original = ModalExplainer.maps_by
 
-    def stumbles(self, name, answered):
-        if name == "input_x_gradient" and "03" in [case.key.case for case in answered.cases]:
+    def stumbles(self, name, answers):
+        if name == "input_x_gradient" and "03" in [case.key.case for case in answers.cases]:
             raise CaseError("03 cannot be explained")
-        return made(self, name, answered)
+        return original(self, name, answers)
 
-    monkeypatch.setattr(ModalExplainer, "made", stumbles)
+    monkeypatch.setattr(ModalExplainer, "maps_by", stumbles)
 
 
 @pytest.mark.usefixtures("stumbling")

@@ -121,9 +121,9 @@ def test_many_slices_are_taken_at_even_steps_with_the_largest_among_them():
         lesion[0, largest, 4:9, 4:9] = True
         lesion[0, 80, 4, 4] = True
         cut = cut_of(Case(CaseKey("a", "a", {}), image, {}), lesion)
-        assert len(cut.places) <= MOST_SLICES
-        assert cut.places[cut.start] == largest
-        assert len(set(np.diff(cut.places))) == 1
+        assert len(cut.slices) <= MOST_SLICES
+        assert cut.slices[cut.start] == largest
+        assert len(set(np.diff(cut.slices))) == 1
 
 
 def test_lesion_outside_the_head_is_still_shown():
@@ -132,7 +132,7 @@ def test_lesion_outside_the_head_is_still_shown():
     lesion = np.zeros((1, 9, 20, 20), bool)
     lesion[0, 1, 4:9, 4:9] = True
     cut = cut_of(Case(CaseKey("a", "a", {}), image, {}), lesion)
-    assert cut.places[cut.start] == 1
+    assert cut.slices[cut.start] == 1
 
 
 def test_flat_pixels_are_shown_in_their_true_proportions(tmp_path):

@@ -6,7 +6,7 @@ import torch
 from tests.studies.modality.material import MODALITIES, small_case, weighed
 
 from heatcheck.studies.modality.cases import MaskRule, modal_case
-from heatcheck.studies.modality.explaining import Answered, MadeMaps
+from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps
 from heatcheck.studies.modality.scores import RemovalTest, removal_rows
 
 
@@ -14,10 +14,10 @@ def examined(classifier, case, values, *, orders=5, missing=()):
     """The areas of one map of one case, by metric."""
     seen = modal_case(case, MODALITIES, MaskRule())
     images = classifier.prepare([case.image])
-    answered = Answered([case], images, *(torch.zeros(1, 2),) * 2)
+    answers = BatchAnswers([case], images, *(torch.zeros(1, 2),) * 2)
     test = RemovalTest(classifier, 10, orders, 4, seed=1)
-    made = MadeMaps("m", torch.from_numpy(values)[None], 0.0, dict(missing))
-    rows = removal_rows([test.subject(answered, 0, seen)], [seen], made, "net", 1)
+    made = ModalBatchMaps("m", torch.from_numpy(values)[None], 0.0, dict(missing))
+    rows = removal_rows([test.case(answers, 0, seen)], [seen], made, "net", 1)
     return {row.metric: row for row in rows}
 
 

@@ -42,7 +42,7 @@ def stage_of(cases, classifier, *, broken=(), known=(), **seen):
     source = Made(cases, broken)
     tested = [FoldCases(1, source, source.index()), *(FoldCases(1, source, source.index(), name) for name in known)]
     settings = {"batch_size": 3, "shard_size": 4, "workers": 1, "seed": 0} | seen
-    look = CaseSettings(MODALITIES, CLASSES, MaskRule(), **settings)
+    look = CaseSettings(MODALITIES, MaskRule(), **settings)
     return ShapleyStage(networks, tested, look, coalitions(4).members, ("zero",))
 
 

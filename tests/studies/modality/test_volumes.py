@@ -139,11 +139,11 @@ def test_a_slice_through_the_largest_lesion_is_among_those_shown_and_comes_first
     masks = np.zeros((4, 8, 8, 40), bool)
     masks[:, 2:6, 2:6, 25] = masks[:, 2:4, 2:4, 20:30] = True
     cut = cut_of(case, masks)
-    assert cut.places[cut.start] == 25
-    assert len(cut.places) <= 16
-    assert np.diff(cut.places).tolist() == [3] * (len(cut.places) - 1)
-    assert 1 <= cut.places[0] <= 3
-    assert 36 <= cut.places[-1] <= 38
+    assert cut.slices[cut.start] == 25
+    assert len(cut.slices) <= 16
+    assert np.diff(cut.slices).tolist() == [3] * (len(cut.slices) - 1)
+    assert 1 <= cut.slices[0] <= 3
+    assert 36 <= cut.slices[-1] <= 38
 
 
 def test_even_steps_run_from_the_first_to_the_last():

@@ -1,4 +1,4 @@
-"""The cases of the modality study: folds, masks by modality, and what the network is shown of a case."""
+"""The cases of the modality study: folds, masks by modality, and the ablated images shown to the network."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,57 +22,59 @@ from heatcheck.fitting.folds import Fold
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.running.pseudonyms import pseudonymous
+from heatcheck.studies.modality.vocabulary import PHI, Fill, MaskSource
 
 Masks = Bool[np.ndarray, "modality *space"]
+Subsets = Bool[np.ndarray, "subset modality"]  # which modalities are shown
 
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """Which mask counts in which modality."""
+    """Which mask is used in which modality."""
 
-    masks: str = "own"  # or shared: the union, for all
+    masks: MaskSource = "own"
     boxes: bool = False
     dilate: int = 0  # pixels, within each slice
 
 
 @dataclass(frozen=True)
 class ModalCase:
-    """One case as the study sees it."""
+    """One case with its masks."""
 
     case: Case
     label: str  # its class
     lesion: Masks  # what is ablated
-    masks: Masks  # what maps are scored with: grown, where the rule says so
+    masks: Masks  # what maps are scored with: dilated where the rule says so
 
     @cached_property
     def head(self) -> Mask:
-        """Where any modality is not 0."""
+        """The voxels where any modality is not 0."""
         return np.asarray((self.case.image != 0).any(0))
 
 
 def require_channels(case: Case, modalities: Sequence[str]) -> None:
-    """Refuse a case that has not one channel a modality: a single one must not stand for all."""
+    """Refuse a case without one channel per modality: a single one must not stand for all."""
     if len(case.image) != len(modalities):
         raise CaseError(
-            f"{case.key.case} has {len(case.image)} channels and there are {len(modalities)} modalities "
-            f"({', '.join(modalities)}); export them all",
+            f"{case.key.case} must have {len(modalities)} channels ({', '.join(modalities)}), got {len(case.image)}; "
+            "export all modalities",
             stage="read",
         )
 
 
-def named(error: Exception, key: CaseKey, modalities: Sequence[str]) -> Exception:
-    """The error, which names case and modality where it spoke of a channel."""
+def with_modality(error: Exception, key: CaseKey, modalities: Sequence[str]) -> Exception:
+    """The error, with case and modality instead of the number of a channel."""
     if not isinstance(error, ConstantChannelError):
         return error
-    told = ConstantChannelError(error.channel, f"{modalities[error.channel]} of {key.case}")
-    return told.with_traceback(error.__traceback__)
+    renamed = ConstantChannelError(error.channel, f"{modalities[error.channel]} of {key.case}")
+    return renamed.with_traceback(error.__traceback__)
 
 
 def modal_case(case: Case, modalities: Sequence[str], rule: MaskRule) -> ModalCase:
-    """The case with its masks; raises CaseError where it has none, or not as many channels as modalities."""
+    """The case with its masks; raises CaseError where it has none, or not one channel per modality."""
     require_channels(case, modalities)
     if not np.isfinite(case.image).all():
-        raise CaseError(f"{case.key.case} has voxels that are no numbers; export it again", stage="read")
+        raise CaseError(f"{case.key.case} has voxels that are not finite; export it again", stage="read")
     lesion = _lesion(case, modalities, rule)
     label = next(name for name, value in case.key.labels.items() if value == 1)
     grown = _grown(lesion, rule.dilate, case) if rule.dilate else lesion
@@ -98,9 +100,9 @@ def _lesion(case: Case, modalities: Sequence[str], rule: MaskRule) -> Masks:
 
 def _by_modality(truth: Mapping[str, Mask], modalities: Sequence[str]) -> dict[str, Mask]:
     """The masks by modality; masks by finding are joined and hold for all."""
-    own = {name: truth[name] for name in modalities if name in truth}
-    if own or not truth:
-        return own
+    named = {name: truth[name] for name in modalities if name in truth}
+    if named or not truth:
+        return named
     return dict.fromkeys(modalities, _union(truth))
 
 
@@ -111,12 +113,12 @@ def _union(masks: Mapping[str, Mask]) -> Mask:
 def boxed(mask: Mask) -> Mask:
     """The tightest box around the mask."""
     box = np.zeros_like(mask)
-    box[tuple(slice(places.min(), places.max() + 1) for places in np.nonzero(mask))] = True
+    box[tuple(slice(indices.min(), indices.max() + 1) for indices in np.nonzero(mask))] = True
     return box
 
 
 def _grown(masks: Masks, pixels: int, case: Case) -> Masks:
-    """The masks with a margin of so many pixels around them in each slice."""
+    """The masks dilated by this many pixels in each slice."""
     disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * pixels + 1, 2 * pixels + 1))
     axis = slice_axis(case)
     grown = np.empty_like(masks)
@@ -124,25 +126,29 @@ def _grown(masks: Masks, pixels: int, case: Case) -> Masks:
         if axis is None:
             target[...] = cv2.dilate(mask.astype(np.uint8), disc).astype(bool)
             continue
-        for one, place in zip(np.moveaxis(mask, axis, 0), np.moveaxis(target, axis, 0), strict=True):
-            place[...] = cv2.dilate(np.ascontiguousarray(one, np.uint8), disc).astype(bool) if one.any() else False
+        for before, after in zip(np.moveaxis(mask, axis, 0), np.moveaxis(target, axis, 0), strict=True):
+            after[...] = (
+                cv2.dilate(np.ascontiguousarray(before, np.uint8), disc).astype(bool) if before.any() else False
+            )
     return grown
 
 
 def slice_axis(case: Case) -> int | None:
-    """The axis along which a volume's axial slices lie; None for a picture."""
+    """The axis of a volume along which its axial slices lie; None for a 2D image."""
     if case.image.ndim == 3:
         return None
     return radiological(case.affine, case.image.shape[1:]).axes[0]
 
 
 def tissue_samples(image: Image, lesion: Masks, chance: np.random.Generator) -> Float[np.ndarray, "modality *space"]:
-    """An image of each modality's tissue outside its lesion: every voxel of the head drawn from there at random."""
+    """An image whose head voxels are drawn at random from each modality's tissue outside its lesion."""
     filled = np.zeros_like(image)
     for channel, mask, target in zip(image, lesion, filled, strict=True):
         outside = channel[~mask & (channel != 0)]
         if not outside.size:
-            raise CaseError("there is no tissue outside the lesion to draw from; set `fills: [zero]`", stage="ablation")
+            raise CaseError(
+                "there is no tissue outside the lesion to fill it with; set `fills: [zero]`", stage="ablation"
+            )
         inside = channel != 0
         target[inside] = chance.choice(outside, int(inside.sum()))
         target[mask & ~inside] = chance.choice(outside, int((mask & ~inside).sum()))
@@ -151,32 +157,32 @@ def tissue_samples(image: Image, lesion: Masks, chance: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class ModalData:
-    """The sources of a study, with the folds as places in the source's index."""
+    """The sources of a study, with the folds as positions in the source's index."""
 
     source: Source
-    known: Mapping[str, Source]  # by modality: cases on which it alone tells the class
+    known: Mapping[str, Source]  # by modality: cases in which only it is informative
     folds: tuple[Fold, ...]
-    names: Mapping[str, str]  # what each case of the source is called in the run, by its own name
+    names: Mapping[str, str]  # of the cases in the run, by their name in the source
 
 
 def data_of(source: Source, known: Mapping[str, Source], folds: Sequence[Fold], limit: int | None) -> ModalData:
-    """The sources with at most `limit` cases to test in each fold, and as many on which a modality is known."""
+    """The sources with at most `limit` test cases in each fold."""
     keys = source.index()
 
     def shortened(fold: Fold) -> Fold:
-        kept = {key.case for key in limited([keys[place] for place in fold.test], source.findings, limit)}
-        return replace(fold, test=tuple(place for place in fold.test if keys[place].case in kept))
+        kept = {key.case for key in limited([keys[index] for index in fold.test], source.findings, limit)}
+        return replace(fold, test=tuple(index for index in fold.test if keys[index].case in kept))
 
     return ModalData(source, known, tuple(map(shortened, folds)), {key.case: key.case for key in keys})
 
 
 def under_pseudonyms(data: ModalData, out: Path, limit: int | None) -> ModalData:
-    """The same cases in the same folds under other names, and so in another order."""
+    """The same cases in the same folds under pseudonyms, and therefore in another order."""
     keys = data.source.index()
     hidden = pseudonymous(data.source, keys, out)
     names = {original.case: name for name, original in hidden.originals.items()}
-    now_at = {key.case: place for place, key in enumerate(hidden.index())}
-    folds = tuple(fold.moved([now_at[names[key.case]] for key in keys]) for fold in data.folds)
+    positions = {key.case: index for index, key in enumerate(hidden.index())}
+    folds = tuple(fold.moved([positions[names[key.case]] for key in keys]) for fold in data.folds)
     known = {
         modality: pseudonymous(source, limited(source.index(), source.findings, limit), out)
         for modality, source in data.known.items()
@@ -185,24 +191,20 @@ def under_pseudonyms(data: ModalData, out: Path, limit: int | None) -> ModalData
 
 
 def limited(keys: Sequence[CaseKey], classes: Sequence[str], limit: int | None) -> Sequence[CaseKey]:
-    """At most so many of the cases, in their order: the first of each class in turn, so that none is lost."""
+    """At most `limit` of the cases, in their order: the first of each class in turn, so that every class is kept."""
     if limit is None:
         return keys
-    by_class = [[place for place, key in enumerate(keys) if key.labels.get(name) == 1] for name in classes]
-    in_turn = [place for place in chain.from_iterable(zip_longest(*by_class)) if place is not None]
-    return [keys[place] for place in sorted(in_turn[:limit])]
-
-
-KINDS = ("modality", "lesion")
-Shown = Bool[np.ndarray, "coalition modality"]
+    by_class = [[index for index, key in enumerate(keys) if key.labels.get(name) == 1] for name in classes]
+    in_turn = [index for index in chain.from_iterable(zip_longest(*by_class)) if index is not None]
+    return [keys[index] for index in sorted(in_turn[:limit])]
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """What is taken away, and what takes its place."""
+    """What is removed, and what replaces it."""
 
     kind: str  # modality, or lesion
-    fill: str  # zero, or tissue
+    fill: Fill
 
 
 @dataclass(frozen=True)
@@ -214,49 +216,49 @@ class Views:
 
 
 def views_of(
-    cases: Sequence[ModalCase], contract: Preprocessing, fills: Sequence[str], seed: int, device: torch.device
+    cases: Sequence[ModalCase], contract: Preprocessing, fills: Sequence[Fill], seed: int, device: torch.device
 ) -> Views:
-    """The cases, ready for every subset."""
-    intact, ablated = list[Tensor](), {Ablation(kind, fill): list[Tensor]() for kind in KINDS for fill in fills}
+    """The cases, intact and under each ablation."""
+    intact, ablated = list[Tensor](), {Ablation(kind, fill): list[Tensor]() for kind in PHI for fill in fills}
     for case in cases:
         image = case.case.image
         statistics = statistics_of(image, contract)
         intact.append(prepared(image, contract, statistics))
         for fill in fills:
-            other = _other(case, fill, seed)
-            for kind in KINDS:
-                replaced = other if kind == "modality" else np.where(case.lesion, other, image)
+            replacement = _replacement(case, fill, seed)
+            for kind in PHI:
+                replaced = replacement if kind == "modality" else np.where(case.lesion, replacement, image)
                 ablated[Ablation(kind, fill)].append(prepared(replaced, contract, statistics))
-    return Views(torch.stack(intact).to(device), {which: torch.stack(own).to(device) for which, own in ablated.items()})
+    return Views(torch.stack(intact).to(device), {key: torch.stack(each).to(device) for key, each in ablated.items()})
 
 
-def _other(case: ModalCase, fill: str, seed: int) -> Image:
-    """What takes the voxels' place."""
+def _replacement(case: ModalCase, fill: Fill, seed: int) -> Image:
+    """The image that ablated voxels are taken from."""
     if fill == "zero":
         return np.zeros_like(case.case.image)
     return tissue_samples(case.case.image, case.lesion, generator_for(seed, case.case.key.case, "tissue"))
 
 
 @torch.no_grad()
-def told(classifier: NetworkClassifier, images: Images) -> Int[np.ndarray, " batch"]:
-    """The place of the class that the network tells for each image."""
+def predicted_classes(classifier: NetworkClassifier, images: Images) -> Int[np.ndarray, " batch"]:
+    """The index of the predicted class of each image."""
     return logits_of(classifier, images).argmax(1).cpu().numpy()
 
 
 @torch.no_grad()
 def logits_of(classifier: NetworkClassifier, images: Images) -> Float[Tensor, "batch class"]:
-    """The network's logits, which must be numbers."""
+    """The network's logits, which must be finite."""
     logits = classifier.logits(images)
     if not logits.isfinite().all():
-        raise CaseError("the model's output is not finite", stage="model")
+        raise CaseError("the model's output is not finite; check its weights and this image", stage="model")
     return logits
 
 
-def told_by_coalition(
-    classifier: NetworkClassifier, views: Views, ablation: Ablation, shown: Shown
-) -> Int[np.ndarray, "coalition batch"]:
-    """The class told for each case with each subset of its modalities: one pass of the batch a subset."""
-    return np.stack([told(classifier, _mixed(views, ablation, row)) for row in shown])
+def predicted_by_subset(
+    classifier: NetworkClassifier, views: Views, ablation: Ablation, subsets: Subsets
+) -> Int[np.ndarray, "subset batch"]:
+    """The predicted class of each case with each subset of its modalities, one forward pass per subset."""
+    return np.stack([predicted_classes(classifier, _mixed(views, ablation, shown)) for shown in subsets])
 
 
 def _mixed(views: Views, ablation: Ablation, shown: Bool[np.ndarray, " modality"]) -> Images:

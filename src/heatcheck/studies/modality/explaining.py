@@ -1,4 +1,4 @@
-"""One batch of cases through network and methods: what the network says, and a map of each modality by each method."""
+"""A batch of cases through network and methods: the network's answers, and each method's map of each modality."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ from heatcheck.maps.joint import joint
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
 
-ModalMap = Float[np.ndarray, "channel *space"]  # a channel for each modality, or one that stands for all
+ModalMap = Float[np.ndarray, "channel *space"]  # one channel per modality, or one for all
 PREDICTED = ("the class the model names",)
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What the network says of a batch."""
+class BatchAnswers:
+    """The network's answers to a batch."""
 
     cases: Sequence[Case]
     images: Images
@@ -33,63 +33,63 @@ class Answered:
     probabilities: Logits
 
     @property
-    def said(self) -> list[int]:
-        """The place of the class that is told for each case."""
-        return [int(place) for place in self.logits.argmax(1)]
+    def predicted(self) -> list[int]:
+        """The index of the predicted class of each case."""
+        return [int(index) for index in self.logits.argmax(1)]
 
 
 @dataclass(frozen=True)
-class MadeMaps:
-    """The maps of one method of a batch, of the class that is told, on the method's own grid."""
+class ModalBatchMaps:
+    """One method's maps of a batch for the predicted class, on the method's own grid."""
 
     method: str
     values: Float[Tensor, "batch channel *grid"]
     seconds: float
-    missing: Mapping[int, str]  # by place in the batch: why there is no map
+    missing: Mapping[int, str]  # by index in the batch: why there is no map
 
 
 @dataclass(frozen=True)
 class ModalExplainer:
-    """A network with the methods to be judged on it."""
+    """A network with the methods that explain it."""
 
     classifier: NetworkClassifier
     methods: Mapping[str, Method]
     seed: int
     extra_inputs: tuple[ExtraInput, ...] = ()
-    findings: tuple[str, ...] = PREDICTED  # one map a case
+    findings: tuple[str, ...] = PREDICTED  # one map per case
 
-    def answers(self, cases: Sequence[Case]) -> Answered:
-        """What the network says of the cases."""
+    def answers(self, cases: Sequence[Case]) -> BatchAnswers:
+        """The network's answers to the cases."""
         images = self.classifier.prepare([case.image for case in cases])
-        return Answered(cases, images, *answers_of(self.classifier, images))
+        return BatchAnswers(cases, images, *answers_of(self.classifier, images))
 
-    def maps(self, answered: Answered) -> Iterator[MadeMaps]:
+    def maps(self, answers: BatchAnswers) -> Iterator[ModalBatchMaps]:
         """Method by method, so that one method's maps are in memory at a time."""
         for name in self.methods:
-            yield self.made(name, answered)
+            yield self.maps_by(name, answers)
 
-    def made(self, name: str, answered: Answered) -> MadeMaps:
-        """One method's maps of the class that is told for each case."""
+    def maps_by(self, name: str, answers: BatchAnswers) -> ModalBatchMaps:
+        """One method's maps of the predicted class of each case."""
         begun = time.perf_counter()
-        extra_values = extra_values_for(name, self.extra_inputs, answered.cases, self.classifier)
-        targets = torch.tensor(answered.said, device=answered.images.device).unsqueeze(1)
-        names = [case.key.case for case in answered.cases]
-        request = MapRequest(self.classifier, names, answered.images, targets, self.seed)
-        # channels are modalities: each has its map, resized as it is
+        extra_values = extra_values_for(name, self.extra_inputs, answers.cases, self.classifier)
+        targets = torch.tensor(answers.predicted, device=answers.images.device).unsqueeze(1)
+        names = [case.key.case for case in answers.cases]
+        request = MapRequest(self.classifier, names, answers.images, targets, self.seed)
+        # channels are modalities: each keeps its own map
         values = request.maps(name, extra_values.filled_in(self.methods[name]), channels=None)[:, 0]
         require_finite(name, values)
-        spent = time.perf_counter() - begun
-        missing = {place: next(iter(own.values())) for place, own in enumerate(extra_values.missing) if own}
-        return MadeMaps(name, values.detach().cpu().float(), spent, missing)
+        seconds = time.perf_counter() - begun
+        missing = {index: next(iter(each.values())) for index, each in enumerate(extra_values.missing) if each}
+        return ModalBatchMaps(name, values.detach().cpu().float(), seconds, missing)
 
 
 def on_image(classifier: NetworkClassifier, case: Case, values: Float[Tensor, "channel *grid"], head: Mask) -> ModalMap:
-    """A case's map on its image's grid, capped, without evidence against the class, scaled over all modalities."""
+    """A case's map on the image's grid, capped, without evidence against the class, scaled over all modalities."""
     return joint(to_image(values, classifier.placement(case.image)), head)
 
 
 def on_model(values: Float[Tensor, "channel *grid"], size: tuple[int, ...], head: Mask) -> ModalMap:
-    """The same on the network's own grid, where voxels are taken away; `head` lies there, too."""
+    """The same on the network's grid, where voxels are removed; `head` is on that grid, too."""
     if tuple(values.shape[1:]) != size:
         mode = "bilinear" if len(size) == 2 else "trilinear"
         values = functional.interpolate(values[None], size, mode=mode, align_corners=False)[0]

@@ -1,6 +1,6 @@
-"""The networks of a modality study: the one whose weights are given, or one for each fold, trained here.
+"""The networks of a modality study: the one whose weights are given, or one per fold, trained here.
 
-A network is a file in the run's folder. A fit that was stopped goes on where it was; a network whose shard is on disk
+A network is a file in the run's folder. An interrupted fit continues where it stopped; a network whose shard is on disk
 is never trained again.
 """
 
@@ -24,7 +24,7 @@ from heatcheck.fitting.stage import FitTask
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.load import usable_device
 from heatcheck.running.progress import Watcher
-from heatcheck.studies.modality.cases import named
+from heatcheck.studies.modality.cases import with_modality
 from heatcheck.studies.modality.spec import ModalityBody
 from heatcheck.training import Check, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Examples
@@ -35,7 +35,7 @@ IMAGES = "images"  # the folder of prepared images, while networks are trained
 
 @dataclass(frozen=True)
 class FoldNetworks:
-    """The network of each fold, trained here and kept as a file; a given one is that of every fold."""
+    """The network of each fold, trained here and stored as a file; a given network serves every fold."""
 
     body: ModalityBody
     contract: Preprocessing
@@ -49,10 +49,10 @@ class FoldNetworks:
 
     @cached_property
     def store(self) -> NetworkStore:
-        """The files of the networks that are trained here."""
-        return NetworkStore(self.folder / FOLDER, self._built)
+        """The files of the networks trained here."""
+        return NetworkStore(self.folder / FOLDER, self._new)
 
-    def _built(self, name: str) -> NetworkClassifier:  # noqa: ARG002 - all are alike
+    def _new(self, name: str) -> NetworkClassifier:  # noqa: ARG002 - all are alike
         module = new_network(self.body.model.name, self.contract).to(usable_device(self.device))
         return NetworkClassifier(self.body.model.key, quick(module), self.contract)
 
@@ -73,7 +73,7 @@ class FoldTrainer:
     watcher: Watcher
 
     def task(self, fold: Fold) -> FitTask:
-        """The training of one fold's network; how well it does is seen on the cases it is tested on."""
+        """The training of one fold's network."""
         return FitTask(
             f"fold {fold.number}",
             self.networks.body.model.key,
@@ -83,11 +83,11 @@ class FoldTrainer:
         )
 
     def _scores(self, fold: Fold, history: Sequence[Check]) -> list[Score]:
-        """The epoch that was kept, and its loss."""
+        """The epoch that was kept, counted from 1, and its loss."""
         best = best_checks(history, (), 1)[0]
-        found = {"epoch": float(best.epoch + 1), "validation_loss": best.validation_loss}
-        model, at = self.networks.body.model.key, condition(fold=fold.number)
-        return [Score("", "", "", "", model, metric, value, at) for metric, value in found.items()]
+        values = {"epoch": float(best.epoch + 1), "validation_loss": best.validation_loss}
+        model, text = self.networks.body.model.key, condition(fold=fold.number)
+        return [Score("", "", "", "", model, metric, value, text) for metric, value in values.items()]
 
     def _job(self, fold: Fold) -> Job:
         body, contract, store = self.networks.body, self.networks.contract, self.networks.store
@@ -106,10 +106,10 @@ class FoldTrainer:
         )
 
     def _examples(self, fold: Fold) -> tuple[Examples, torch.Tensor]:
-        """The cases on the model's grid with their labels, kept on disk once for all folds where that is wished."""
+        """The cases on the model's grid with their labels; with `cache`, stored on disk once for all folds."""
         examples = CaseExamples(self.source, self.networks.contract)
-        for what, places in (("training", fold.training), ("validation", fold.validation)):
-            _require_some(examples, places, f"{what} images of fold {fold.number}")
+        for part, indices in (("training", fold.training), ("validation", fold.validation)):
+            _require_readable(examples, indices, f"{part} images of fold {fold.number}")
         if not self.networks.body.cache:
             return examples, examples.labels
         file = self.networks.folder / IMAGES / "cases.npy"
@@ -118,14 +118,14 @@ class FoldTrainer:
         return stored, examples.labels
 
 
-def _require_some(examples: CaseExamples, places: Sequence[int], what: str) -> None:
-    """Refuse to train where no image can be read, and say what is wrong with the first of them."""
+def _require_readable(examples: CaseExamples, indices: Sequence[int], what: str) -> None:
+    """Refuse to train where no image can be read, and name the first problem."""
     first = ""
-    for place in places:
-        problem = examples.problem(place)
+    for index in indices:
+        problem = examples.problem(index)
         if problem is None:
             return
-        key = examples.keys[place]
-        told = briefly(named(problem, key, examples.modalities))
-        first = first or (told if key.case in told else f"{key.case}: {told}")
-    raise InputError(f"none of the {len(places)} {what} can be used ({first}); check the source")
+        key = examples.keys[index]
+        text = briefly(with_modality(problem, key, examples.modalities))
+        first = first or (text if key.case in text else f"{key.case}: {text}")
+    raise InputError(f"none of the {len(indices)} {what} can be used ({first}); check the source")

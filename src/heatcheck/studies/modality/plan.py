@@ -1,4 +1,4 @@
-"""Study: does a map of several modalities give each its due, and find the feature inside it?"""
+"""Study: do maps of several modalities reflect the importance of each, and mark the lesion in it?"""
 
 import hashlib
 import shutil
@@ -39,7 +39,7 @@ from heatcheck.studies.modality.scores import MapScorer, RemovalTest
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.shapley import CaseSettings, FoldCases, ShapleyStage
 from heatcheck.studies.modality.spec import ModalityBody, classes_of, modalities_of, require_known, require_sound
-from heatcheck.studies.modality.stage import Judging, ModalMapsStage
+from heatcheck.studies.modality.stage import FoldEvaluation, ModalMapsStage
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 
@@ -70,17 +70,17 @@ class ModalityPlan:
 
     @property
     def known(self) -> Mapping[str, Source]:
-        """By modality: cases on which it alone tells the class."""
+        """By modality: cases in which only it is informative."""
         return self.data.known
 
     @property
     def folds(self) -> tuple[Fold, ...]:
-        """Who is trained on and who is tested, as places in the source's index."""
+        """Training, validation and test cases, as positions in the source's index."""
         return self.data.folds
 
     @property
     def model(self) -> str:
-        """What tables call the network."""
+        """The name of the network in tables."""
         return self.body.model.key
 
     @property
@@ -96,7 +96,7 @@ class ModalityPlan:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Names and explanations for the report."""
+        """The manifest, as far as it is known before work starts."""
         return modality_run_facts(self)
 
     @cached_property
@@ -106,12 +106,12 @@ class ModalityPlan:
 
     @property
     def shared(self) -> frozenset[str]:
-        """The methods that make one map for all modalities by their nature."""
+        """The methods that make one map for all modalities."""
         return frozenset(name for name, method in self.methods.items() if shares_modalities(method))
 
     @property
-    def rule(self) -> ModalitySettings:
-        """What is estimated."""
+    def settings(self) -> ModalitySettings:
+        """What is estimated, and how."""
         return ModalitySettings(
             modalities=self.modalities,
             classes=self.classes,
@@ -129,13 +129,11 @@ class ModalityPlan:
         )
 
     @property
-    def seen(self) -> CaseSettings:
-        """How cases are seen."""
-        rule = MaskRule(self.body.masks, self.body.boxes, self.body.dilate)
+    def case_settings(self) -> CaseSettings:
+        """How cases are read."""
         return CaseSettings(
             self.modalities,
-            self.classes,
-            rule,
+            MaskRule(self.body.masks, self.body.boxes, self.body.dilate),
             self.envelope.batch_size,
             self.envelope.shard_size,
             self.options.workers,
@@ -145,7 +143,7 @@ class ModalityPlan:
     def tested(self, fold: Fold) -> FoldCases:
         """The cases that the network of a fold is tested on."""
         keys = self.source.index()
-        return FoldCases(fold.number, self.source, [keys[place] for place in fold.test])
+        return FoldCases(fold.number, self.source, [keys[index] for index in fold.test])
 
     def networks(self, folder: RunFolder) -> FoldNetworks:
         """The networks of the folds."""
@@ -168,88 +166,80 @@ class ModalityPlan:
             for fold in self.folds
             for modality, source in self.known.items()
         ]
-        yield ShapleyStage(networks, [*tested, *known], self.seen, self.coalitions.members, self.body.fills)
+        yield ShapleyStage(networks, [*tested, *known], self.case_settings, self.coalitions.members, self.body.fills)
         yield ModalMapsStage(
             tested,
-            self.seen,
-            _Judges(self, folder, networks, watcher),
+            self.case_settings,
+            _FoldEvaluations(self, folder, networks, watcher),
             failed=ShapleyStage.failures(folder),
             keep=folder.write_maps if self.envelope.keep_maps == "all" else None,
             export=NiftiMaps(folder.path, self.modalities) if self.body.nifti == "all" else None,
         )
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
-        """The modalities' worth, means, floors, ranks and what readers say."""
-        self._keep_ratings(folder)
-        return modality_estimates(folder.path, self.rule)
+        """Importances, means, differences from the floor, ranks, and ratings."""
+        self._store_ratings(folder)
+        return modality_estimates(folder.path, self.settings)
 
     @property
     def ratings(self) -> Ratings | None:
-        """What readers say, of cases as the run calls them; None where the spec names no ratings."""
+        """The readers' ratings, with the names that cases have in the run; None where the spec names no ratings."""
         if self.body.ratings is None:
             return None
-        read = read_ratings(self.spec.folder / self.body.ratings, self.data.names, tuple(self.methods))
-        return read.renamed(self.data.names)
+        ratings = read_ratings(self.spec.folder / self.body.ratings, self.data.names, tuple(self.methods))
+        return ratings.renamed(self.data.names)
 
-    def _keep_ratings(self, folder: RunFolder) -> None:
-        """Put the ratings of cases that have maps into the run's folder, and note how many others there are."""
-        every = self.ratings
-        if every is None:
+    def _store_ratings(self, folder: RunFolder) -> None:
+        """Store the ratings of cases that have maps in the run's folder, and note how many others there are."""
+        ratings = self.ratings
+        if ratings is None:
             return
-        kept = every.only(rated_cases(folder.path, self.rule))
-        if kept.rows:
-            kept.save(folder.path)
-            folder.record(**kept.facts)
-        if len(kept.rows) < len(every.rows):
-            folder.record(notes=[left_out(len(every.rows) - len(kept.rows)), *self.facts["notes"]])
+        used = ratings.only(rated_cases(folder.path, self.settings))
+        if used.rows:
+            used.save(folder.path)
+            folder.record(**used.facts)
+        if len(used.rows) < len(ratings.rows):
+            folder.record(notes=[left_out(len(ratings.rows) - len(used.rows)), *self.facts["notes"]])
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Telling cases with every method's map of every modality."""
-        judges = _Judges(self, folder, self.networks(folder), watcher)
-        illustrate_modality(self, folder, judges, watcher)
+        """Draw some cases with every method's map of every modality."""
+        evaluations = _FoldEvaluations(self, folder, self.networks(folder), watcher)
+        illustrate_modality(self, folder, evaluations, watcher)
 
 
 @dataclass
-class _Judges:
-    """What the maps of a fold are made and scored with; the last one is kept."""
+class _FoldEvaluations:
+    """What the maps of each fold are made and scored with; only the last fold's is kept in memory."""
 
     plan: ModalityPlan
     folder: RunFolder
     networks: FoldNetworks
     watcher: Watcher
     _fold: int = 0
-    _judging: Judging | None = None
+    _last: FoldEvaluation | None = None
 
-    def __call__(self, fold: int) -> Judging:
-        if self._judging is None or self._fold != fold:
-            self._fold, self._judging = fold, self._made(fold)
-        return self._judging
+    def __call__(self, fold: int) -> FoldEvaluation:
+        if self._last is None or self._fold != fold:
+            self._fold, self._last = fold, self._new(fold)
+        return self._last
 
-    def _made(self, fold: int) -> Judging:
-        plan = self.plan
-        bare = ModalExplainer(self.networks.classifier(fold), plan.methods, plan.envelope.seed)
+    def _new(self, fold: int) -> FoldEvaluation:
+        plan, seed = self.plan, self.plan.envelope.seed
+        plain = ModalExplainer(self.networks.classifier(fold), plan.methods, seed)
         tested = plan.tested(next(each for each in plan.folds if each.number == fold))
         explainer = replace(
-            bare,
-            extra_inputs=extra_inputs_for(bare, tested.source, tested.keys, self.watcher),
-            methods=methods_with_batch(bare, self.folder),
+            plain,
+            extra_inputs=extra_inputs_for(plain, tested.source, tested.keys, self.watcher),
+            methods=methods_with_batch(plain, self.folder),
         )
-        found = importances(self.folder.path, fold, plan.rule)
-        removal = plan.body.removal
-        return Judging(
-            explainer,
-            MapScorer(plan.modalities, found, plan.model, fold),
-            RemovalTest(
-                explainer.classifier, removal.steps, removal.random, 4 * plan.envelope.batch_size, plan.envelope.seed
-            )
-            if removal
-            else None,
-            plan.shared,
-        )
+        scorer = MapScorer(plan.modalities, importances(self.folder.path, fold, plan.settings), plan.model, fold)
+        part, batch_size = plan.body.removal, 4 * plan.envelope.batch_size
+        removal = RemovalTest(explainer.classifier, part.steps, part.random, batch_size, seed) if part else None
+        return FoldEvaluation(explainer, scorer, removal, plan.shared)
 
 
 def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
-    """The study, with everything checked that can be known before work starts."""
+    """The study, checked as far as is possible before work starts."""
     body = spec.checked_body(ModalityBody)
     methods = built_methods(body.methods, spec.name)
     require_sound(body, spec.name)
@@ -264,13 +254,13 @@ def plan_modality(spec: Spec, options: RunOptions, out: Path) -> ModalityPlan:
     if options.pseudonymise:
         data = under_pseudonyms(data, out, options.limit)
     plan = ModalityPlan(body, spec, data, modalities, classes, methods, contract, given, options)
-    _ = plan.ratings  # refused here if they are not what they should be
+    _ = plan.ratings  # a damaged file is refused before work starts
     _try_out(plan)
     return plan
 
 
 def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
-    """The network, where it comes with weights; None where the folds' are trained here."""
+    """The network, where it comes with weights; None where one per fold is trained here."""
     settings = body.model
     if not settings.has_weights:
         MODELS[settings.name]  # raises with a suggestion
@@ -287,42 +277,42 @@ def _given(body: ModalityBody, spec: Spec, options: RunOptions) -> NetworkClassi
 def _folds(
     body: ModalityBody, spec: Spec, keys: Sequence[CaseKey], classes: Sequence[str], *, trained: bool
 ) -> tuple[Fold, ...]:
-    """The folds, of which a given network has one: all cases are tested."""
+    """The folds; a given network has one, in which all cases are tested."""
     if not trained or body.folds is None:
         return (Fold(1, (), (), tuple(range(len(keys)))),)
     seed, share = spec.envelope.seed, body.validation_share
-    made = (
+    folds = (
         stratified_folds(keys, classes, body.folds, seed, share)
         if isinstance(body.folds, int)
         else read_folds(spec.folder / body.folds, keys, classes, seed, share)
     )
-    for fold in made:
-        Batches(len(fold.training), body.fit.batch_size, 0)  # refuses what it must
-    return made
+    for fold in folds:
+        Batches(len(fold.training), body.fit.batch_size, 0)  # refuses too few cases
+    return folds
 
 
 def _contract(
     body: ModalityBody, given: NetworkClassifier | None, classes: Sequence[str], modalities: Sequence[str], where: str
 ) -> Preprocessing:
-    """What the networks expect: their classes and channels must be those of the data."""
+    """The input and output of the networks: their classes and channels must be those of the data."""
     if given is not None:
-        own = given.preprocessing
+        contract = given.preprocessing
         remedy = "this study needs classes: correct the contract, or train the network here with `folds`"
         require_classes(given, classes, remedy, where)
-        if own.channels != len(modalities):
+        if contract.channels != len(modalities):
             raise SpecError(
-                f"{where}: the model has {own.channels} channels, and there are {len(modalities)} modalities "
-                f"({', '.join(modalities)}); they must be as many"
+                f"{where}: the model must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), "
+                f"got {contract.channels}; choose another model"
             )
-        return own
+        return contract
     size = MODELS[body.model.name].checked_size(body.size)
     pixels = body.pixels
     if body.fit.rotate and len(size) != 2:
-        raise SpecError(f"{where}: `fit.rotate` turns pictures, and the network takes volumes; leave it out")
+        raise SpecError(f"{where}: `fit.rotate` rotates 2D images, and the network takes volumes; leave it out")
     if pixels.said_channels not in (None, len(modalities)):
         raise SpecError(
-            f"{where}: `pixels` speaks of {pixels.said_channels} channels, and there are {len(modalities)} modalities "
-            f"({', '.join(modalities)}); they must be as many"
+            f"{where}: `pixels` must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), got "
+            f"{pixels.said_channels}; correct `mean` and `std`"
         )
     return Preprocessing(
         outputs=tuple(classes),
@@ -334,7 +324,7 @@ def _contract(
 
 
 def _try_out(plan: ModalityPlan) -> None:
-    """Ask each method for one map, of the given network or of an untrained one."""
+    """Make one map with each method, of the given network or of an untrained one."""
     classifier = plan.given
     if classifier is None:
         module = new_network(plan.body.model.name, plan.contract).to(usable_device(plan.options.device))

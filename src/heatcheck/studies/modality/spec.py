@@ -22,7 +22,7 @@ FOLD_FIT = {
 
 
 class KnownPart(BaseModel):
-    """Cases on which only one modality tells the class: the accuracy there is how much the network relies on it."""
+    """Cases in which only one modality is informative: the accuracy there is how much the network relies on it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     modality: str
@@ -30,11 +30,11 @@ class KnownPart(BaseModel):
 
 
 class RemovalPart(BaseModel):
-    """How the most salient voxels are taken away."""
+    """How the most salient voxels are removed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     steps: int = Field(10, ge=1, le=100)
-    random: int = Field(15, ge=1)  # orders drawn at random, for comparison
+    random: int = Field(15, ge=1)  # orders drawn for comparison
 
 
 class ModalityBody(BaseModel):
@@ -45,20 +45,20 @@ class ModalityBody(BaseModel):
     model: StudyModel
     folds: int | Path | None = None  # a number, or a table of cases and folds; none: weights
     validation_share: float = Field(0.2, gt=0, lt=1)  # of the cases that are not tested, to choose the epoch
-    size: tuple[PositiveInt, ...] = ()  # of networks that are trained here, and so the next three
+    size: tuple[PositiveInt, ...] = ()  # of networks trained here, as are the next three
     pixels: PixelsPart = PixelsPart(scaling="nonzero")
     fit: FitPart = FitPart(**FOLD_FIT)
-    cache: bool = True  # keep prepared images on disk while networks are trained
+    cache: bool = True  # store prepared images on disk during training
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)
-    masks: MaskSource = "own"  # each modality's own mask, or the union for all
+    masks: MaskSource = "own"
     boxes: bool = False  # bounding boxes instead of outlines
-    dilate: int = Field(0, ge=0, le=100)  # pixels by which masks grow in each slice before maps are scored
-    fills: tuple[Fill, ...] = ("zero",)  # the first counts
+    dilate: int = Field(0, ge=0, le=100)  # pixels by which masks are dilated in each slice before maps are scored
+    fills: tuple[Fill, ...] = ("zero",)  # the first one is primary
     measure: Measure = "balanced"
     weights: Weights = "positive"
     importance: Importance = "lesion"
     known: tuple[KnownPart, ...] = ()
-    permutations: int = Field(200, ge=4)  # orders drawn where there are more than ten modalities
+    permutations: int = Field(200, ge=4)  # orders drawn if there are more than ten modalities
     removal: RemovalPart | None = RemovalPart()
     ratings: Path | None = None
     nifti: Literal["gallery", "all", "none"] = "gallery"
@@ -84,52 +84,56 @@ class ModalityBody(BaseModel):
 
     @field_validator("fit", mode="before")
     @classmethod
-    def _usual_where_unsaid(cls, value: object) -> object:
+    def _with_usual_values(cls, value: object) -> object:
         return {**FOLD_FIT, **value} if isinstance(value, Mapping) else value
 
     @field_validator("pixels", mode="before")
     @classmethod
-    def _scaled_where_unsaid(cls, value: object) -> object:
+    def _with_usual_scaling(cls, value: object) -> object:
         if isinstance(value, Mapping) and not {"mean", "std", "scaling"} & set(value):
             return {**value, "scaling": "nonzero"}
         return value
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _consistent(self) -> Self:
         if not self.fills or len(set(self.fills)) < len(self.fills):
             raise ValueError("name at least one of `fills`, and each once")
         if self.importance == "known" and not self.known:
-            raise ValueError("`importance: known` needs `known`: for each modality a source on which it alone is right")
+            raise ValueError(
+                "`importance: known` needs `known`: for each modality a source in which only it is informative"
+            )
         named = [part.modality for part in self.known]
         if len(set(named)) < len(named):
             raise ValueError("`known` names a modality twice; name it once")
         if len(self.fit.rates) > 1:
-            raise ValueError("name one learning rate; this study does not choose among several")
+            raise ValueError("name one learning rate; this study does not compare several")
         if self.folds is None and ({"fit", "size", "pixels"} & self.model_fields_set):
-            raise ValueError("`fit`, `size` and `pixels` are of networks trained here; name `folds`, or leave them out")
+            raise ValueError(
+                "`fit`, `size` and `pixels` are for networks trained here; name `folds`, or leave them out"
+            )
         return self
 
 
 def modalities_of(body: ModalityBody, source: Source, where: str) -> tuple[str, ...]:
-    """The names of the channels, which the source knows."""
+    """The names of the channels, from the source."""
     names = tuple(getattr(source, "modalities", ()))
     if not names:
         raise SpecError(
             f"{where}: the source does not name its channels; a folder's are listed as `modalities: [CT, PET]`"
         )
-    if len(names) < 2 or len(set(names)) < len(names) or any(map(_is_taken, names)):
+    if len(names) < 2 or len(set(names)) < len(names) or any(map(_is_reserved, names)):
         raise SpecError(
             f"{where}: `modalities` needs two or more different names without +, / and \\, none of them `all`, "
             f"got {list(names)}"
         )
     for part in body.known:
         if part.modality not in names:
-            raise SpecError(f"{where}: `known` {part.modality!r} is no modality; {suggest(part.modality, names)}")
+            raise SpecError(f"{where}: `known` {part.modality!r} is not a modality; {suggest(part.modality, names)}")
     return names
 
 
-def _is_taken(name: str) -> bool:
-    """Whether a modality cannot be called so: tables join names by +, files by /, and `all` means every modality."""
+def _is_reserved(name: str) -> bool:
+    """Whether a modality cannot have this name: tables join names by +, files by /, and `all` means every modality."""
     return not name or name == "all" or any(sign in name for sign in "+/\\")
 
 
@@ -138,34 +142,34 @@ def classes_of(source: Source, where: str) -> tuple[str, ...]:
     classes = tuple(source.findings)
     if len(classes) < 2:
         raise SpecError(f"{where}: the source has {len(classes)} class; the study needs two or more")
-    lost = next((key.case for key in source.index() if not has_one_class(key, classes)), "")
-    if lost:
-        raise SpecError(f"{where}: {lost} does not belong to exactly one of {', '.join(classes)}; give it one label 1")
+    unclear = next((key.case for key in source.index() if not has_one_class(key, classes)), "")
+    if unclear:
+        raise SpecError(f"{where}: {unclear} must belong to exactly one of {', '.join(classes)}; give it one label 1")
     if not source.index():
-        raise SpecError(f"{where}: the source has no cases")
+        raise SpecError(f"{where}: the source has no cases; check its path")
     return classes
 
 
 def require_known(known: Mapping[str, Source], source: Source, axes: int, where: str) -> None:
-    """Refuse cases of known importance that are not like those of the study: in classes, modalities or axes."""
+    """Refuse cases of known importance whose classes, modalities or axes differ from those of the study."""
     wanted, classes = tuple(getattr(source, "modalities", ())), tuple(source.findings)
     for modality, other in known.items():
         here = f"{where}: the source of `known` {modality}"
         names = tuple(getattr(other, "modalities", ()))
         if names != wanted:
             raise SpecError(
-                f"{here} has the modalities {', '.join(names) or 'nobody named'}, and the study's has "
-                f"{', '.join(wanted)}; they must be the same in the same order"
+                f"{here} must have the study's modalities in the same order ({', '.join(wanted)}), got "
+                f"{', '.join(names) or 'none'}; choose another source"
             )
         if classes_of(other, here) != classes:
-            raise SpecError(f"{here} has other classes than the study's source; they must be the same")
-        found = _axes(other)
-        if found not in (None, axes):
-            raise SpecError(f"{here} has images of {found} axes, and the networks take {axes}; choose another")
+            raise SpecError(f"{here} must have the classes of the study's source; choose another source")
+        other_axes = _axes(other)
+        if other_axes not in (None, axes):
+            raise SpecError(f"{here} must have images with {axes} axes, got {other_axes}; choose another source")
 
 
 def _axes(source: Source) -> int | None:
-    """How many axes the first case's image has; None where it cannot be read."""
+    """The number of axes of the first case's image; None where it cannot be read."""
     try:
         return source.load(source.index()[0]).image.ndim - 1
     except InputError:
@@ -175,11 +179,11 @@ def _axes(source: Source) -> int | None:
 
 
 def require_sound(body: ModalityBody, where: str) -> None:
-    """Refuse methods that are told where findings usually lie."""
+    """Refuse methods that know where lesions usually are."""
     for part in body.methods:
         facts = METHODS[str(part.get("name"))]
         if facts.wants_priors:
             raise SpecError(
-                f"{where}: {facts.name} is told where lesions usually lie, and the uniform floor is here already; "
+                f"{where}: {facts.name} knows where lesions usually are, and the study has the uniform floor already; "
                 "leave it out"
             )

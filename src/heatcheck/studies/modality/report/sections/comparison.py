@@ -35,7 +35,7 @@ class MatrixSquare:
 
 @dataclass(frozen=True, slots=True)
 class SquareRow:
-    """A metric's squares; `aside` says where the methods do not surely differ."""
+    """A metric's squares; `aside` says where the methods do not clearly differ."""
 
     name: str
     sentence: str

@@ -12,12 +12,12 @@ MAIN = 2  # of these are shown at once
 
 
 def ranks(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on differences shows; None when no test was made."""
-    made = [shown for metric in METRICS if (shown := _shown(evidence, metric))]
-    return {"rankings": made[:MAIN], "more": made[MAIN:]} if made else None
+    """The content of the section on differences; None when no test was made."""
+    views = [view for metric in METRICS if (view := _view(evidence, metric))]
+    return {"rankings": views[:MAIN], "more": views[MAIN:]} if views else None
 
 
-def _shown(evidence: Evidence, metric: str) -> RankingView | None:
+def _view(evidence: Evidence, metric: str) -> RankingView | None:
     ranking = ranking_of(evidence, metric)
     if ranking is None:
         return None

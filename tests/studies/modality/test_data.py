@@ -131,7 +131,7 @@ def run_rated(folder, *, broken=(), **options):
 def test_ratings_speak_of_cases_by_their_own_names_and_are_kept_under_pseudonyms(tmp_path):
     run, notes, kept = run_rated(tmp_path, pseudonymise=True)
     assert kept == set(run.cases["case"])
-    assert "speak of cases" not in notes
+    assert "ratings are left out" not in notes
     assert run.manifest["ratings"]["rows"] == 2 * CASES * len(METHODS)
     whole = run.estimates.query("statistic == 'mean' and metric == 'rating' and method == 'gradient'")
     assert whole["n_cases"].tolist() == [CASES]
@@ -140,7 +140,7 @@ def test_ratings_speak_of_cases_by_their_own_names_and_are_kept_under_pseudonyms
 def test_ratings_of_cases_that_are_not_tested_are_left_out_with_a_note(tmp_path):
     run, notes, kept = run_rated(tmp_path, limit=4)
     assert kept == set(run.cases["case"]) == {"00", "01", "02", "03"}
-    assert f"{2 * 8 * len(METHODS)} ratings speak of cases that failed or were not tested" in notes
+    assert f"{2 * 8 * len(METHODS)} ratings are left out because their cases failed or were not tested" in notes
 
 
 def test_ratings_of_a_case_that_failed_are_left_out_and_the_run_ends(tmp_path):

@@ -140,7 +140,7 @@ def test_modality_whose_name_reads_like_an_order_comes_first_alone(tmp_path):
     spec = write_modality(tmp_path, methods=["gradient"], removal=None, gallery=1)
     spec.write_text(spec.read_text().replace("- T1C\n", "- 'DWI b = 1000'\n").replace("- FLAIR\n", "- 'T1 > \"T2\"'\n"))
     told = html.unescape(run_study(spec, tmp_path / "run", TRUSTED).report.read_text())
-    assert "The network relies most on DWI b = 1000, which brings 50 percentage points" in told
+    assert "The network relies most on DWI b = 1000, which contributes 50 percentage points" in told
     assert "“DWI b = 1000” > " in told
     assert '“T1 > "T2"”' in told
 

@@ -25,13 +25,13 @@ METRICS_SHOWN = ("msfi", "mi_correlation", "lesion_share", "median_iou", "modali
 REMOVAL_METRICS = ("delta_aupc", "aupc")
 NOTES = (
     RESIZED,
-    "Maps explain the class that the network names, be it right or wrong.",
-    "Evidence against that class counts as 0, and the highest hundredth of a map is capped.",
+    "Maps explain the class that the network predicts, whether right or wrong.",
+    "Evidence against that class counts as 0, and the highest 1 % of a map is capped.",
     "The modalities of a map are scaled together, never one by one: that would hide which of them it points to.",
     "A modality that is left out is shown as 0, or as other tissue of the same image, with the intact image's scaling.",
     "Every subset of the modalities is shown to the network, so the modalities' importance is exact for these cases.",
-    "The floor is a map that marks the whole head alike.",
-    "Patients, not images, are drawn again for the intervals.",
+    "The floor is a uniform map, which marks the whole head equally.",
+    "Intervals are computed by resampling patients, not images.",
 )
 
 
@@ -89,15 +89,16 @@ def _notes(plan: "ModalityPlan") -> tuple[str, ...]:
         ""
         if plan.coalitions.exact
         else f"There are too many modalities for every subset: their importance is estimated from "
-        f"{len(plan.coalitions.members)} subsets, and its interval holds that error, too."
+        f"{len(plan.coalitions.members)} subsets, and its interval includes that error."
     )
     return (limited, remark, exact, *NOTES)
 
 
 def left_out(ratings: int) -> str:
     """The note on ratings of cases without maps."""
-    are = "rating speaks of a case" if ratings == 1 else "ratings speak of cases"
-    return f"{ratings} {are} that failed or were not tested, and {'is' if ratings == 1 else 'are'} left out."
+    if ratings == 1:
+        return "1 rating is left out because its case failed or was not tested."
+    return f"{ratings} ratings are left out because their cases failed or were not tested."
 
 
 def _model(plan: "ModalityPlan") -> ModalityModel:

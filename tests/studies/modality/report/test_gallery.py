@@ -43,7 +43,7 @@ def pixels(uri, mode="RGBA"):
 def test_card_tells_class_answer_fold_orientation_and_scores(modality_run):
     card, other = gallery(modality_run(**FEW, gallery=2)).cards
     assert (card.case, card.finding, card.said, card.probability) == ("BraTS20_Training_001", "HGG", "HGG", "93\u00a0%")
-    assert (card.group, other.group) == ("told right", "told wrong")
+    assert (card.group, other.group) == ("correct", "misclassified")
     assert card.fold == ""  # one network has no folds
     assert gallery(modality_run(**FEW | {"folds": 2}, gallery=1)).cards[0].fold == "1"
     assert card.orientation == "axial, patient\u2019s right on the left"

@@ -114,7 +114,7 @@ def test_published_importances_stand_only_beside_the_paper_s_data_and_folds(moda
 
 
 def test_known_importance_stands_beside_the_published_one(modality_text):
-    where = ("importance", "Accuracy where only this modality tells the truth")
+    where = ("importance", "Accuracy when only this modality is informative")
     assert cell(read(modality_text("phantom")), where, "T1C", "accuracy").startswith("0.970|")
     assert "0.99 for T1C and 0 for FLAIR" in section_text(modality_text("phantom"), "importance")
     assert "known by construction" not in modality_text()

@@ -82,7 +82,7 @@ def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
     assert re.fullmatch(r"0\.1\d\d\|[\d.–]+", cell(page, where, "Uniform map", "MSFI"))
 
 
-def test_top_methods_have_a_star_and_a_row_without_sure_difference_says_so(modality_evidence):
+def test_top_methods_have_a_star_and_a_row_without_a_clear_difference_says_so(modality_evidence):
     def open_test(row):
         return replace(row, p_value=0.4) if row.statistic == FRIEDMAN and row.metric == "delta_aupc" else row
 
@@ -93,7 +93,7 @@ def test_top_methods_have_a_star_and_a_row_without_sure_difference_says_so(modal
         entrant.name for entrant, square in zip(matrix.columns, by_name["MSFI"].squares, strict=True) if square.is_top
     ]
     assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift"}
-    assert by_name["Faithfulness (ΔAUPC)"].aside == "no sure difference"
+    assert by_name["Faithfulness (ΔAUPC)"].aside == "no clear difference"
     assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
 
 
@@ -237,7 +237,7 @@ def test_ratings_without_their_file_or_undefined_keep_their_numbers(modality_run
 def test_needs_of_every_method_are_told(modality_text):
     rows = {row[0]: row[1:] for table in read(modality_text()).tables if table["caption"] == "What each method needs"
             for row in table["rows"]}  # fmt: skip
-    assert rows["LIME"] == ["masks", "predictions only", "any model", "slow", "one a modality"]
+    assert rows["LIME"] == ["masks", "predictions only", "any model", "slow", "one per modality"]
     assert rows["Grad-CAM"] == ["CAM", "model internals", "neural networks", "fast", "one for all modalities"]
     assert len(rows) == 1 + len(LEVELS) - 2
 

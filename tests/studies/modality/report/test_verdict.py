@@ -48,22 +48,24 @@ def of(evidence, name):
 
 def test_first_sentence_names_the_modality_by_points_folds_and_what_the_others_add(modality_evidence):
     told = verdict(modality_evidence(folds=5)).first
-    assert told.startswith("The network relies most on T1C, which brings 26 percentage points (95 % interval 23–28) of")
-    assert "of balanced accuracy, where all 4 together bring 33, and is first in 4 of 5 networks" in told
-    assert told.endswith("; FLAIR adds 9, T1 and T2 add nothing for sure.")
+    assert told.startswith(
+        "The network relies most on T1C, which contributes 26 percentage points (95 % interval 23–28) of"
+    )
+    assert "of balanced accuracy, while all 4 together contribute 33, and is first in 4 of 5 networks" in told
+    assert told.endswith("; FLAIR adds 9, T1 and T2 do not clearly add anything.")
 
 
 def test_one_network_is_not_counted(modality_evidence):
     assert "networks" not in verdict(modality_evidence(folds=1, cases=20)).first
 
 
-def test_shared_first_place_is_said_to_have_no_sure_order(modality_evidence):
+def test_shared_first_place_is_said_to_have_no_clear_order(modality_evidence):
     tie = with_importances(T1C=(0.3, 0.2, 0.4), FLAIR=(0.25, 0.1, 0.35))
     told = verdict(modality_evidence(**changed(tie))).first
     assert told.startswith(
-        "The network relies on T1C and FLAIR without a sure order among them: T1C, the highest, brings"
+        "The network relies on T1C and FLAIR without a clear order among them: T1C, the highest, contributes"
     )
-    assert told.endswith("; T2 and T1 add nothing for sure.")
+    assert told.endswith("; T2 and T1 do not clearly add anything.")
 
 
 def test_network_that_needs_no_modality_is_told_so(modality_evidence):
@@ -72,7 +74,9 @@ def test_network_that_needs_no_modality_is_told_so(modality_evidence):
 
     evidence = modality_evidence(**changed(guess))
     told = verdict(evidence)
-    assert told.first.startswith("No modality surely helps the network: T1, the highest, adds 1 percentage point (95 %")
+    assert told.first.startswith(
+        "No modality clearly helps the network: T1, the highest, adds 1 percentage point (95 %"
+    )
     assert "scores of maps say nothing about the methods" in told.second
     assert "says nothing about the methods" in overview(evidence)["noise"]
     assert overview(modality_evidence(**SMALL))["noise"] == ""
@@ -114,7 +118,7 @@ def test_modality_may_have_any_name_and_still_be_first(modality_evidence, names)
     evidence = modality_evidence(**changed(rename, modalities=before), facts={"modalities": list(names)})
     assert first_of(evidence, primary_game(evidence, "phi_modality")) == (names[0],)
     told = verdict(evidence).first
-    assert told.startswith(f"The network relies most on {names[0]}, which brings 40 percentage points")
+    assert told.startswith(f"The network relies most on {names[0]}, which contributes 40 percentage points")
     assert "first in all 2 networks" in told
 
 
@@ -122,7 +126,7 @@ def test_modality_that_reaches_several_is_told_as_tied_with_the_first(modality_e
     wide = with_importances(T2=(-0.006, -0.4, 0.4))
     evidence = modality_evidence(**changed(wide))
     told = verdict(evidence).first
-    assert told.startswith("The network relies on T1C and T2 without a sure order among them")
+    assert told.startswith("The network relies on T1C and T2 without a clear order among them")
     assert "T2 is tied with T1C, FLAIR, T1. " in importance(evidence)["sentences"][1]
 
 
@@ -138,7 +142,7 @@ def test_without_intervals_no_importance_is_sure_unless_many_patients_agree(moda
     evidence = modality_evidence(**changed(bare))
     told = verdict(evidence)
     assert told.first.startswith("The network relies most on T1C") == sure
-    assert ("too few patients say how sure that is" in told.first) == (not sure)
+    assert ("there are too few patients for an interval" in told.first) == (not sure)
     assert ("study more patients" in told.second) == (not sure)
     assert bool(overview(evidence)["noise"]) == (not sure)
 
@@ -152,16 +156,16 @@ def test_class_without_a_case_is_named_where_importance_is_undefined(modality_ev
 
     told = verdict(modality_evidence(**changed(undefined)))
     assert told.first == (
-        "How much each modality counts for the network is not known: fold 2 has no test case of LGG, so no balanced "
+        "How much each modality matters to the network is not known: fold 2 has no test case of LGG, so no balanced "
         "accuracy."
     )
 
 
 def test_second_sentence_sorts_the_methods_by_what_they_show(modality_evidence):
     told = verdict(modality_evidence()).second
-    assert "(11 of 16 methods) give more heat to the modalities that count and put it on the lesion better" in told
+    assert "(11 of 16 methods) give more heat to the modalities that matter and put it on the lesion better" in told
     assert "against 0.11)" in told
-    assert "Grad-CAM marks the lesion but has one map for all modalities, so cannot say which one counts" in told
+    assert "Grad-CAM marks the lesion but has one map for all modalities, so cannot say which one matters" in told
     assert told.endswith("LIME, Kernel SHAP and 2 more do neither.")
 
 
@@ -240,7 +244,7 @@ def test_caveats_say_that_scores_rest_on_uncertain_importances(modality_evidence
     assert "uncertain order" not in told
 
 
-def test_modalities_that_surely_count_the_same_have_no_uncertain_order(modality_evidence):
+def test_modalities_that_clearly_have_the_same_importance_have_no_uncertain_order(modality_evidence):
     def same(row):
         if row.statistic != "shapley":
             return row
@@ -262,7 +266,7 @@ def test_caveats_name_networks_that_guess(modality_evidence):
         return replace(row, value=0.55, low=0.45) if known else row
 
     told = " ".join(caveats(modality_evidence(**changed(weak))))
-    assert "The network of fold 2 is not surely better than guessing (balanced accuracy 50\u00a0%)" in told
+    assert "The network of fold 2 is not clearly better than guessing (balanced accuracy 50\u00a0%)" in told
 
 
 def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evidence):
@@ -292,4 +296,4 @@ def test_modality_whose_interval_covers_nothing_is_not_said_to_add_something(mod
 
     told = verdict(modality_evidence(**changed(small))).first
     assert "T2 adds" not in told
-    assert "T2 and T1 add nothing for sure" in told
+    assert "T2 and T1 do not clearly add anything" in told

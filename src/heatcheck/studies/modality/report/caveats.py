@@ -47,7 +47,7 @@ def _one_network(evidence: Evidence) -> str:
     if manifest(evidence).folds > 1:
         return ""
     return (
-        "One network was studied: the intervals speak of other patients, not of another training, which may well rely "
+        "One network was studied: the intervals cover other patients, not another training, which may well rely "
         "on other modalities."
     )
 
@@ -66,7 +66,7 @@ def _weak(evidence: Evidence) -> str:
         which += f" of fold{'s' if several else ''} {listed([str(fold) for fold in weak])}"
     are, their = ("are", "their") if several else ("is", "its")
     return (
-        f"{which} {are} not surely better than guessing (balanced accuracy {number(chance, SHARE.rounded(0))}), so "
+        f"{which} {are} not clearly better than guessing (balanced accuracy {number(chance, SHARE.rounded(0))}), so "
         f"{their} importances are noise and {their} maps explain guesses."
     )
 
@@ -129,7 +129,7 @@ def _taken_as_given(evidence: Evidence) -> str:
         names[MOST_PAIRS - 1 :] = [f"{len(names) - MOST_PAIRS + 1} more pairs"]
     where = "" if len(folds) == 1 else " in at least one network"
     return (
-        f"{text}: which modality counts more is not sure{where} for {'; '.join(names)}, so the modality correlation "
+        f"{text}: which modality matters more is not clear{where} for {'; '.join(names)}, so the modality correlation "
         "rests on an uncertain order there."
     )
 
@@ -141,8 +141,8 @@ def _one_map(evidence: Evidence) -> str:
     if not shared:
         return ""
     return (
-        f"MSFI does not see how heat is shared between modalities, so {few([m.label for m in shared])} can score well "
-        "on it with one map for all: read it beside the modality correlation."
+        f"MSFI ignores how heat is shared between modalities, so {few([m.label for m in shared])} can score well "
+        "on it with one map for all: read it together with the modality correlation."
     )
 
 
@@ -160,7 +160,7 @@ def _floors(evidence: Evidence) -> str:
 def _phantom(evidence: Evidence) -> str:
     if not manifest(evidence).source.drawn:
         return ""
-    return "The images are drawn, not taken of patients: what holds here need not hold on MRI."
+    return "The images are drawn, not of patients: what holds here need not hold on MRI."
 
 
 def _few_readers(evidence: Evidence) -> str:

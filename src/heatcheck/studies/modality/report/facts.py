@@ -25,7 +25,7 @@ from heatcheck.studies.modality.vocabulary import (
     ModalityManifest,
 )
 
-FLOOR = Entrant(UNIFORM, "Uniform map", "floor", summary="1 everywhere inside the head: a map that knows nothing.")
+FLOOR = Entrant(UNIFORM, "Uniform map", "floor", summary="1 everywhere inside the head: a map without information.")
 MEASURES: Mapping[Measure, str] = {"balanced": "balanced accuracy", "accuracy": "accuracy"}
 FILLS: Mapping[Fill, str] = {"zero": "0", "tissue": "values of healthy tissue"}
 IMPORTANCES: Mapping[Importance, str] = {

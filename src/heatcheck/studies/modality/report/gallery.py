@@ -93,7 +93,7 @@ class ModalityCard:
     @property
     def group(self) -> str:
         """Whether the network was right."""
-        return "told right" if self.said == self.finding else "told wrong"
+        return "correct" if self.said == self.finding else "misclassified"
 
     @property
     def across(self) -> int:

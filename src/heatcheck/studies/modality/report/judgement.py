@@ -19,15 +19,15 @@ BOTH, LESION, MODALITY, NEITHER, UNKNOWN = (
 ORDER = (BOTH, LESION, MODALITY, NEITHER, UNKNOWN)
 UNANIMOUS = 6  # the smallest number of agreeing patients for which a two-sided sign test has p < 0.05
 NAMES_IT = (
-    "It names the modality: over all cases, the more heat it gives a modality, the more that modality counts for the "
-    "network (the mean modality correlation is surely above 0). A method with one map for all modalities cannot."
+    "It names the modality: over all cases, the more heat it gives a modality, the more that modality matters to the "
+    "network (the mean modality correlation is clearly above 0). A method with one map for all modalities cannot."
 )
 MARKS_IT = (
-    "It marks the lesion: in the modalities that count, surely more of its heat lies inside the lesion than a map that "
-    "is the same everywhere in the head would put there (its MSFI surely beats the uniform map\u2019s)."
+    "It marks the lesion: in the modalities that matter, clearly more of its heat lies inside the lesion than a map "
+    "that is the same everywhere in the head would put there (its MSFI clearly beats the uniform map\u2019s)."
 )
-SURELY = (
-    "Surely means that the 95 % interval lies above 0, or that all of at least six patients give the same value "
+CLEARLY = (
+    "Clearly means that the 95 % interval lies above 0, or that all of at least six patients give the same value "
     "above 0; against the uniform map also that p is below 0.05 after correcting for the number of methods "
     "(Holm)."
 )

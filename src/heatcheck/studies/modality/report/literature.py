@@ -53,6 +53,6 @@ def caveat() -> str:
     return (
         f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (\u201cOne map does not fit all\u201d). They are "
         "of a 3D network trained on BraTS 2020 with the authors\u2019 own five folds, by accuracy, filled by 0: a fold "
-        "there holds other patients than the fold of the same number here. They show what is usual and are no target; "
-        "the paper gives no intervals."
+        "there holds other patients than the fold of the same number here. They show what is usual and are not a "
+        "target; the paper gives no intervals."
     )

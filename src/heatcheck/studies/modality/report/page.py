@@ -29,13 +29,13 @@ NO_FAILURE = (
     "0."
 )
 AS_SHOWN = (
-    "Test cases with all their modalities, shown as radiologists look at them where the files say how they lie: axial "
-    "slices seen from the feet, the front of the head up."
+    "Test cases with all their modalities, in radiological orientation where the files state theirs: axial slices seen "
+    "from the feet, the front of the head up."
 )
 SLICED = " Move the slider to go through the slices; all pictures of the case follow."
 BELOW = (
-    "Below them each method\u2019s map of the class that the network says, the methods with the highest MSFI over all "
-    "cases first."
+    "Below them is each method\u2019s map of the predicted class, the methods with the highest MSFI over all cases "
+    "first."
 )
 
 
@@ -47,7 +47,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
     gallery = modality_gallery(evidence, room_for_pictures(evidence, files))
     sections = (
         _section("overview", "At a glance", "At a glance", overview(evidence)),
-        _section("importance", "Which modality counts?", "Importance", importance(evidence)),
+        _section("importance", "Which modality matters?", "Importance", importance(evidence)),
         _section("networks", "The networks", "Networks", networks(evidence)),
         _section("comparison", "The methods side by side", "Comparison", comparison(evidence)),
         _section("distributions", "Case by case", "Case by case", distributions(evidence)),

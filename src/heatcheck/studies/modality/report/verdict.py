@@ -30,11 +30,11 @@ from heatcheck.studies.modality.report.order import bounds, first_among
 from heatcheck.studies.modality.vocabulary import PHI_MODALITY, UNIFORM
 
 NOISE = (
-    "Held against such importances, scores of maps say nothing about the methods: study a network that needs its "
+    "Compared with such importances, scores of maps say nothing about the methods: study a network that needs its "
     "images."
 )
 UNSURE = (
-    "Held against importances that may be chance, scores of maps say nothing about the methods: study more patients."
+    "Compared with importances that may be chance, scores of maps say nothing about the methods: study more patients."
 )
 _POINTS = Unit(POINTS.factor, 0)
 _SCORE = SCORE.rounded(2)
@@ -45,11 +45,13 @@ def verdict(evidence: Evidence) -> Verdict:
     first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else _noise(evidence)
     if first or second:
         return Verdict(
-            first or f"How much each modality counts for the network is not known{_why_unknown(evidence)}.",
-            second or "No method can be judged, for maps are scored by what the network relies on; see the gaps.",
+            first or f"How much each modality matters to the network is not known{_why_unknown(evidence)}.",
+            second or "No method can be judged, because maps are scored by what the network relies on; see the gaps.",
         )
     if not evidence.finished:
-        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+        return Verdict(
+            "There is no verdict yet, because the run is not finished.", "Finish it and build the report again."
+        )
     return Verdict(
         f"There is no verdict, because neither importances nor scores are defined{_why_unknown(evidence)}.",
         "The section on gaps says what was missing.",
@@ -87,21 +89,21 @@ def _relies(evidence: Evidence) -> str:
         so = (
             "so its maps have little to explain"
             if _is_bounded(importances)
-            else "but too few patients say how sure that is"
+            else "but there are too few patients for an interval"
         )
         return (
-            f"No modality surely helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
+            f"No modality clearly helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
             f"{measure}, {so}."
         )
     every = "both" if len(importances) == 2 else f"all {len(importances)}"
-    context = f"of {measure}, where {every} together bring {number(total, _POINTS)}"
+    context = f"of {measure}, while {every} together contribute {number(total, _POINTS)}"
     if len(first) == 1:
-        text = f"The network relies most on {first[0]}, which brings {_points(importances[first[0]])} {context}"
+        text = f"The network relies most on {first[0]}, which contributes {_points(importances[first[0]])} {context}"
         text += _folds(evidence, first)
     else:
         text = (
-            f"The network relies on {listed([*first])} without a sure order among them: {ordered[0]}, the highest, "
-            f"brings {_points(top)} {context}"
+            f"The network relies on {listed([*first])} without a clear order among them: {ordered[0]}, the highest, "
+            f"contributes {_points(top)} {context}"
         )
     return text + _rest({name: importances[name] for name in ordered if name not in first}) + "."
 
@@ -127,7 +129,7 @@ def _rest(others: dict[str, Estimate]) -> str:
     parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if bounds(row)[0] > 0]
     nothing = [name for name, row in others.items() if not bounds(row)[0] > 0]
     if nothing:
-        parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing for sure")
+        parts.append(f"{listed(nothing)} {'does' if len(nothing) == 1 else 'do'} not clearly add anything")
     return f"; {', '.join(parts)}" if parts else ""
 
 
@@ -140,8 +142,8 @@ def _shows(evidence: Evidence) -> str:
     lesion = [one for one in judged if one.outcome == LESION]
     shared = [one for one in lesion if one.shares]
     others = [
-        _clause(shared, "marks the lesion but has one map for all modalities, so cannot say which one counts",
-              "mark the lesion but have one map for all modalities, so cannot say which one counts"),
+        _clause(shared, "marks the lesion but has one map for all modalities, so cannot say which one matters",
+              "mark the lesion but have one map for all modalities, so cannot say which one matters"),
         _clause([one for one in lesion if not one.shares], "marks the lesion, not the modality",
               "mark the lesion, not the modality"),
         _clause([one for one in judged if one.outcome == MODALITY], "names the modality, not the lesion",
@@ -162,8 +164,8 @@ def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) ->
     methods = count(judged, "method")
     if not both:
         return (
-            f"None of {methods} surely gives more heat to the modalities that count and also marks the lesion in them "
-            "better than a uniform map would"
+            f"None of {methods} clearly gives more heat to the modalities that matter and also marks the lesion in "
+            "them better than a uniform map would"
         )
     names = few([one.entrant.label for one in both])
     values = [one.msfi.value for one in both if one.msfi]
@@ -175,7 +177,7 @@ def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) ->
     share = f"{len(both)} of {methods}" if len(both) > 1 else f"1 of {methods}"
     verb = ("gives", "puts") if len(both) == 1 else ("give", "put")
     return (
-        f"{names} ({share}) {verb[0]} more heat to the modalities that count and {verb[1]} it on the lesion better "
+        f"{names} ({share}) {verb[0]} more heat to the modalities that matter and {verb[1]} it on the lesion better "
         f"than a uniform map (MSFI {scores}, {against})"
     )
 

@@ -18,7 +18,7 @@ from heatcheck.studies.modality.vocabulary import COUNTED, RATING, UNIFORM
 
 METRICS = ("mi_correlation", "msfi", "lesion_share", "median_iou", "delta_aupc")
 ONE_MAP = "one map for all modalities: no order by construction, counts 0 in the ranking"
-EMPTY = "Maps that say nothing, being 0 everywhere or (for modality correlation) the same in every modality, count 0"
+EMPTY = "Empty maps, which are 0 everywhere or (for modality correlation) the same in every modality, count 0"
 SPEED = "Speed"
 _FEWER = {SCORE: SCORE.rounded(2)}
 
@@ -161,7 +161,7 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
         text = number(row.value, Unit(unit.factor, unit.decimals))
         is_top = ranking is not None and entrant.name in ranking.best
         squares.append(MatrixSquare(positions[entrant.name], text, title, is_top))
-    aside = "no sure difference" if ranking and not ranking.differ else ""
+    aside = "no clear difference" if ranking and not ranking.differ else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
 
@@ -195,7 +195,7 @@ def _speed(evidence: Evidence, columns: Sequence[Entrant]) -> SquareRow | None:
         else MatrixSquare(None, MISSING, f"{e.label}: no time recorded")
         for e in columns
     )
-    return SquareRow(SPEED, "Time for the maps of one case, on a logarithmic scale: the quicker, the larger.", squares)
+    return SquareRow(SPEED, "Time for the maps of one case, on a logarithmic scale: the faster, the larger.", squares)
 
 
 def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[Entrant]) -> Matrix:

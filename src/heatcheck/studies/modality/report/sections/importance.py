@@ -35,7 +35,7 @@ NAMES = {
 SHORT = {PHI_MODALITY: "Whole modalities", PHI_LESION: "Lesion only"}
 TIES = (
     "Where intervals overlap or there is none, the order is a tie (=). A modality whose interval reaches several that "
-    "are not tied with each other stands behind a semicolon."
+    "are not tied with each other is listed after a semicolon."
 )
 _EMPTY = Cell("")
 _TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line
@@ -107,11 +107,11 @@ def _how(evidence: Evidence) -> str:
     modalities = len(run.modalities)
     subsets = f"every one of the {2**modalities:,}" if run.exact else f"{run.subsets:,}"
     return (
-        f"The network was shown the test cases with {subsets} subsets{'' if run.exact else ', drawn by chance,'} of "
+        f"The network was shown the test cases with {subsets} subsets{'' if run.exact else ', drawn at random,'} of "
         f"{count(modalities, 'modality', 'modalities')}, the others replaced by {FILLS[run.primary.filled]}. A "
         f"modality\u2019s Shapley value φ is the {MEASURES[run.primary.measure]} that it adds, averaged over all "
         "orders in which the modalities could be shown; together the values make up the distance from no modality to "
-        "all of them. Then the same with the lesion alone taken away, which says where in the image that information "
+        "all of them. Then the same with only the lesion removed, which says where in the image that information "
         "lies."
     )
 
@@ -224,7 +224,7 @@ def _known(evidence: Evidence) -> Mapping[str, object] | None:
     ]
     if not rows:
         return None
-    title, heads = "Accuracy where only this modality tells the truth", _heads(evidence, "accuracy")
+    title, heads = "Accuracy when only this modality is informative", _heads(evidence, "accuracy")
     table = Matrix(title, heads, (("", tuple(rows)),), tuple(notes.reasons), "Modality")
     return {"table": table, "sentence": _known_sentence(evidence), "published": _known_published(evidence)}
 

@@ -13,7 +13,7 @@ from heatcheck.studies.modality.vocabulary import EVERY_FOLD
 
 COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 BALANCED = (
-    "The mean over classes of the share of their cases that are told right: guessing the larger class all the time "
+    "The mean over classes of the share of their cases that are classified correctly: always guessing the larger class "
     "scores no better than 50 % with two classes, however rare the other one is."
 )
 
@@ -64,9 +64,9 @@ def _origin(evidence: Evidence) -> str:
     if run.trained:
         return (
             f"{begins}Each case is in the test set of one of {count(run.folds, 'fold')}, and a network that never saw "
-            f"it tells whether it is {classes}; the epoch was chosen on validation cases."
+            f"it classifies it as {classes}; the epoch was chosen on validation cases."
         )
-    return f"{begins}The network was given with its weights; it tells whether a case is {classes}."
+    return f"{begins}The network was given with its weights; it classifies a case as {classes}."
 
 
 def _published(evidence: Evidence) -> str:

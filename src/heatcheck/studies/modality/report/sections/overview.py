@@ -11,12 +11,12 @@ from heatcheck.report.numbers import SCORE, interval, number
 from heatcheck.studies.modality.report.facts import masks_in_words, needs_images
 from heatcheck.studies.modality.report.judgement import (
     BOTH,
+    CLEARLY,
     LESION,
     MARKS_IT,
     MODALITY,
     NAMES_IT,
     NEITHER,
-    SURELY,
     UNKNOWN,
     ModalityJudgement,
     judgements,
@@ -27,16 +27,16 @@ SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
 NOISE = (
-    "No modality surely helps this network, so its importances may be chance and the table below says nothing about "
+    "No modality clearly helps this network, so its importances may be chance and the table below says nothing about "
     "the methods."
 )
 FLOOR = (
-    "A map that is the same everywhere inside the head. It scores what the size of the lesion alone earns; a map that "
+    "A map that is the same everywhere inside the head. Its score depends on the size of the lesion alone; a map that "
     "does no better does not show where the lesion is."
 )
 INTERVAL = (
-    "The range in which the true value plausibly lies, given how many patients were seen: patients are drawn again. It "
-    "speaks of other patients, not of another training of the network."
+    "The range in which the true value plausibly lies, given the number of patients: patients are resampled. It covers "
+    "other patients, not another training of the network."
 )
 
 
@@ -63,7 +63,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "rows": [_row(evidence, one) for one in judged if one.outcome != UNKNOWN],
         "unjudged": [one.entrant.label for one in judged if one.outcome == UNKNOWN],
         "criterion": (NAMES_IT, MARKS_IT),
-        "surely": SURELY,
+        "clearly": CLEARLY,
         "noise": "" if needs_images(evidence) else NOISE,
         "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
     }
@@ -83,7 +83,7 @@ def _row(evidence: Evidence, judgement: ModalityJudgement) -> ModalityVerdictRow
 
 
 def _yes(clear: bool | None) -> str:
-    return "yes" if clear else "not surely"
+    return "yes" if clear else "not clearly"
 
 
 def _value(row: Estimate | None) -> str:

@@ -37,7 +37,7 @@ def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
     if not ordered:
         return []
     names = listed(ordered) if len(ordered) <= 6 else few(ordered)
-    return [f"Top (*), not surely different from the two best: {names}."]
+    return [f"Top (*), not clearly different from the two best: {names}."]
 
 
 def _cases(test: Estimate) -> str:

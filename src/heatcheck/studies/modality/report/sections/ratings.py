@@ -89,7 +89,7 @@ def _basis(evidence: Evidence) -> str:
 def _together(evidence: Evidence) -> list[str]:
     """Spearman's correlation of rating and MSFI, over all maps and within each case."""
     words = {
-        ALL_MAPS: "Over all rated maps, rating and MSFI go together with Spearman\u2019s ρ",
+        ALL_MAPS: "Over all rated maps, rating and MSFI correlate with Spearman\u2019s ρ",
         EACH_CASE: "Within a case, where only the method differs, the mean ρ is",
     }
     sentences = []
@@ -120,7 +120,7 @@ def _agreement(evidence: Evidence) -> str:
     aside = f" (95 % interval {between})" if between else ""
     return (
         f"Agreement between readers, Krippendorff\u2019s α: {number(row.value, _SCORE)}{aside}; 1 is full agreement, 0 "
-        "what chance gives."
+        "is chance."
     )
 
 

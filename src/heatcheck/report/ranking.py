@@ -20,7 +20,7 @@ class Ranking:
 
     test: Estimate  # its value is χ²
     mean_ranks: Mapping[str, float]  # by method; 1 is best
-    critical: float  # the difference of two mean ranks from which on they differ
+    critical: float  # the smallest significant difference of two mean ranks
     pairs: Mapping[frozenset[str], float]  # p-values
 
     @property

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heatcheck.core.records import Score, Timing
+from heatcheck.core.vocabulary import Statistic
 from heatcheck.runs.tables import TABLES, join_tables, read_batches, replaced, schema_of, to_table, write_table
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -32,7 +33,7 @@ def rows_of(path, record):
 def test_schema_has_the_fields_of_the_record_in_their_order(name):
     schema = schema_of(TABLES[name])
     assert schema.names == [field.name for field in fields(TABLES[name])]
-    wanted = {str: pa.string(), float: pa.float64(), int: pa.int64()}
+    wanted = {str: pa.string(), Statistic: pa.string(), float: pa.float64(), int: pa.int64()}
     assert schema.types == [wanted[field.type] for field in fields(TABLES[name])]
 
 

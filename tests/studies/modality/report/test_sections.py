@@ -12,7 +12,7 @@ from tests.studies.modality.report.material import METHODS, ModalityPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition
-from heatcheck.report.charts.rank_diagram import beside
+from heatcheck.report.charts.rank_diagram import lanes_of
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.ranking import ranking_of
 from heatcheck.running.reporting import build_report
@@ -189,8 +189,8 @@ def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):
 
 
 def test_bars_of_groups_that_do_not_overlap_share_a_column():
-    assert beside([(0, 2), (1, 3), (3, 5), (4, 6)]) == [0, 1, 0, 1]
-    assert beside([]) == []
+    assert lanes_of([(0, 2), (1, 3), (3, 5), (4, 6)]) == [0, 1, 0, 1]
+    assert lanes_of([]) == []
 
 
 def test_undefined_ranks_say_why(modality_evidence):

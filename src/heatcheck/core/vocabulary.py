@@ -34,6 +34,7 @@ class Condition(TypedDict, total=False):
     seed: int
     fold: int | str  # a number, or "all"
     through: str  # the method that a network was aligned through
+    split: str  # "finetune" for scores on images that the network learned from
     pooled: str  # what was averaged over first
     # which rules or settings
     preset: str

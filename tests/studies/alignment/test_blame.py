@@ -227,6 +227,8 @@ def test_what_is_missing_is_said_with_its_reason():
 def test_one_seed_is_said():
     row, _ = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
     assert row.reason.endswith("That is one training each: another may come out otherwise.")
+    row, _ = of_gradient(rule=replace(RULE, seeds=(1,)))
+    assert row.reason.endswith("That is one training each: another may come out otherwise.")
     row, _ = of_gradient(dict.fromkeys(("reliance", "gain"), ONE_SEED))  # a base is always one
     assert "one training" not in row.reason
 

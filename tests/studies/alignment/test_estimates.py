@@ -147,6 +147,14 @@ def test_reliance_belongs_to_networks_and_is_not_kept_between_0_and_1(tmp_path):
     assert not found.all(metric="reliance", condition=condition(arm="base", versus="floor"))
 
 
+def test_a_run_of_one_seed_does_not_note_it_with_every_estimate(tmp_path):
+    rows = scored([0.9, 0.5, 0.2], "align", 1)
+    found = estimated(tmp_path, rule_of(**ONE_PAIR, seeds=(1,)), rows)
+    mean = found.one(statistic="mean", metric="mass", finding="Nodule", condition=condition(arm="align"))
+    assert not math.isnan(mean.low)
+    assert mean.reason == ""
+
+
 def test_a_network_that_failed_has_rows_that_say_why(tmp_path):
     why = "the loss turned NaN in epoch 3"
     failed = [row for seed in (1, 2) for row in scored([NAN, NAN], "align", seed, reason=why)]

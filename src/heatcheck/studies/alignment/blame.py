@@ -86,6 +86,7 @@ class SentenceParts:
     metric: str  # the score that was read
     through: str  # the method that the networks were aligned through, if it is another one
     reasons: Mapping[str, str]  # why reliance, the score, the separation or an arm's change may be missing
+    one_training: bool  # intervals of changes are those of a single seed
 
     @property
     def score(self) -> str:
@@ -97,7 +98,7 @@ class SentenceParts:
 def sentence(told: SentenceParts) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
     parts = [*_before(told), _under(told)]
-    if any(ONE_SEED in told.reasons.get(arm.direction, "") for arm in told.evidence.arms):
+    if told.one_training:
         parts.append("That is one training each: another may come out otherwise.")
     return " ".join(parts)
 
@@ -325,6 +326,7 @@ class _Place:
                 "separation": self._separation("base").reason,
                 **{direction: self._changes(direction)[0].reason for direction in DIRECTIONS},
             },
+            one_training=any(self._of_one_seed(self._changes(direction)[0]) for direction in DIRECTIONS),
         )
         return Estimate(
             "blame",
@@ -338,6 +340,9 @@ class _Place:
             n_undefined=used.n_undefined,
             reason=sentence(told),
         )
+
+    def _of_one_seed(self, change: Estimate) -> bool:
+        return not math.isnan(change.low) and (len(self.settings.seeds) == 1 or ONE_SEED in change.reason)
 
     @property
     def _judged(self) -> bool:

@@ -1,13 +1,13 @@
 """What an alignment run says of itself in run.json, for the report."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import PlannedBase
 from heatcheck.studies.alignment.cells import NetworkCell, parts_of, seed_of
 from heatcheck.studies.alignment.images import Images
-from heatcheck.studies.alignment.reliance import FILLS
+from heatcheck.studies.alignment.vocabulary import FILLS, AlignmentManifest, FitEntry, ImageCounts, RelianceEntry
 
 if TYPE_CHECKING:
     from heatcheck.studies.alignment.plan import AlignmentPlan
@@ -26,24 +26,25 @@ NOTES = (
 )
 
 
-def alignment_run_facts(plan: "AlignmentPlan") -> dict[str, Any]:
-    """Names and explanations."""
+def run_manifest(plan: "AlignmentPlan") -> AlignmentManifest:
+    """What is known before the run starts."""
     body, methods = plan.body, {**plan.trained, **plan.judged}
-    return {
+    fit = body.fit
+    return AlignmentManifest(
         **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
         **models_facts([_model(base) for base in plan.bases], plan.bases[0].key),
-        "trained": list(plan.trained),
-        "judged": list(plan.judged),
-        "through": body.through_method,
-        "seeds": list(plan.rule.seeds),
-        "alpha": body.alpha,
-        "fit": body.fit.model_dump(mode="json"),
-        "several": body.several,
-        "softplus": body.softplus,
-        "blame_metric": body.blame_by,
-        "reliance": {"shifts": body.reliance.shifts, "fills": list(FILLS)},
-        "human": plan.human,
-    }
+        trained=tuple(plan.trained),
+        judged=tuple(plan.judged),
+        through=body.through_method,
+        seeds=plan.rule.seeds,
+        alpha=body.alpha,
+        fit=FitEntry(epochs=fit.epochs, batch_size=fit.batch_size, learning_rate=fit.rates[0]),
+        several=body.several,
+        softplus=body.softplus,
+        blame_metric=body.blame_by,
+        reliance=RelianceEntry(shifts=body.reliance.shifts, fills=FILLS),
+        human=plan.human,
+    )
 
 
 def _notes(plan: "AlignmentPlan") -> tuple[str, ...]:
@@ -79,27 +80,25 @@ def _model(base: PlannedBase) -> ModelRecord:
     )
 
 
-def data_facts(plan: "AlignmentPlan", finetune: Images, evaluation: Images) -> dict[str, Any]:
-    """How many images and outlined findings there are, once they were read; of the first seed's split."""
+def counted_images(plan: "AlignmentPlan", finetune: Images, evaluation: Images) -> AlignmentManifest:
+    """How many images and outlined findings there are, known once they were read."""
     first = seed_of(plan.envelope.seed, NetworkCell("", "control", plan.findings, 1))
-    positives: dict[str, dict[str, int]] = {}
-    sizes = (0, 0)
+    positives = {}
     for finding in plan.findings:
         subjects = plan.findings if plan.body.several else (finding,)
         parts = parts_of(finetune, subjects, plan.body.selection, first)
-        sizes = (len(parts.learned), len(parts.choosing))
         outlined = set(finetune.positives(finding))
         labels = [evaluation.label(row, finding) for row in range(len(evaluation.keys))]
-        positives[finding] = {
-            "finetune": len(outlined & set(parts.learned.tolist())),
-            "selection": len(outlined & set(parts.choosing.tolist())),
-            "evaluation": len(evaluation.positives(finding)),
-            "evaluation_positives": labels.count(1.0),
-            "evaluation_negatives": labels.count(0.0),
-        }
-    return {
-        "n_finetune": sizes[0],
-        "n_selection": sizes[1],
-        "n_evaluation": len(evaluation.keys),
-        "positives": positives,
-    }
+        positives[finding] = ImageCounts(
+            finetune=len(outlined & set(parts.learned.tolist())),
+            selection=len(outlined & set(parts.choosing.tolist())),
+            evaluation=len(evaluation.positives(finding)),
+            evaluation_positives=labels.count(1.0),
+            evaluation_negatives=labels.count(0.0),
+        )
+    return AlignmentManifest(
+        n_finetune=len(parts.learned),
+        n_selection=len(parts.choosing),
+        n_evaluation=len(evaluation.keys),
+        positives=positives,
+    )

@@ -216,13 +216,15 @@ def averaged(wide: Wide, blank: Estimate, settings: AlignmentSettings) -> Iterat
 def reason_of(one: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:
     """Why a part of an estimate is missing, or else what it does not rest on.
 
-    What was not fine-tuned has no seeds: that it has one only is not worth a word.
+    That an interval knows one seed only is noted where the run has several: else the report says it once, and what was
+    not fine-tuned has no seeds.
     """
     if one.reason in {NO_SEED, NO_VALUE}:
         return why_not or NO_SCORES
     if one.reason:
         return one.reason  # alone: others look for it
-    note = one.note if trained else one.note.removeprefix(ONE_SEED).removeprefix("; ")
+    several = trained and len(settings.seeds) > 1
+    note = one.note if several else one.note.removeprefix(ONE_SEED).removeprefix("; ")
     seeds = coverage(one.n_seeds, len(settings.seeds), "seeds") if trained else ""
     return joined(note, seeds, coverage(covered, len(settings.findings)))
 

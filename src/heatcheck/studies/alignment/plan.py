@@ -30,7 +30,7 @@ from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, Planned
 from heatcheck.studies.alignment.blame import blame_rows, separation_rows
 from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
-from heatcheck.studies.alignment.facts import alignment_run_facts, data_facts
+from heatcheck.studies.alignment.facts import counted_images, run_manifest
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
 from heatcheck.studies.alignment.images import Images, Wanted, images_of
@@ -72,7 +72,7 @@ class AlignmentPlan:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        return alignment_run_facts(self)
+        return run_manifest(self).facts()
 
     @cached_property
     def rule(self) -> AlignmentSettings:
@@ -121,7 +121,7 @@ class AlignmentPlan:
             training = BaseTrainer(self.body.base, bases, sources, folder.path, seed, workers, watcher).stage
             yield training
             training.remove_states()
-        folder.record(**data_facts(self, finetune, evaluation))
+        folder.record(**counted_images(self, finetune, evaluation).facts())
         tuner = FineTuner(
             self.body,
             self.envelope.seed,

@@ -19,8 +19,8 @@ from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.core.tensors import Images
 from heatcheck.methods.covering.masking import evaluating
 from heatcheck.metrics.reliance import Drops, shifted_masks
+from heatcheck.studies.alignment.vocabulary import FILLS
 
-FILLS = ("blur", "mean", "noise")  # what is seen instead of a region
 BLUR = 0.1  # standard deviation of the blur, as a share of each side: no detail is left
 OneImage = Float[Tensor, "channel *space"]
 Window = tuple[slice, ...]

@@ -19,7 +19,8 @@ MODELS = {
     "swin_tiny/radimagenet": ("swin_tiny", "Swin", "radimagenet", True),
     "densenet121": ("densenet121", "DenseNet", "given", True),
 }
-METRICS = ("mass", "rank", "hit", "iou", "reliance", "reliance_placebo", "auroc", "mutual_information")
+METRICS = ("mass", "rank", "hit", "iou", "reliance", "reliance_placebo", "auroc", "mutual_information_label")
+METRIC_LABELS = {"auroc": "AUROC", "mutual_information_label": "Mutual information"}
 SIDE = 96
 
 
@@ -70,16 +71,19 @@ def manifest(plan):
         "methods": [{"name": n, "label": METHODS[n][0], "family": METHODS[n][1], "note": "", "changed": [],
                      "kind": "floor" if METHODS[n][1] == "floor" else "method",
                      "summary": f"How {METHODS[n][0]} works."} for n in names],
-        "metrics": [{"name": name, "label": "AUROC" if name == "auroc" else name.replace("_", " ").capitalize(),
+        "metrics": [{"name": name, "label": METRIC_LABELS.get(name, name.replace("_", " ").capitalize()),
                      "summary": f"What {name} means.", "unit": METRIC_FACTS[name].unit} for name in METRICS],
         "findings": list(plan.findings), "trained": list(plan.methods), "judged": list(plan.judged),
         "through": plan.methods[0], "models": [model_facts(name) for name in plan.models], "seeds": list(plan.seeds),
         "alpha": 1.0, "fit": {"epochs": 25, "batch_size": 16, "learning_rate": 1e-4}, "several": False,
         "softplus": None, "blame_metric": "mass", "reliance": {"shifts": 4, "fills": ["blur", "mean", "noise"]},
         "n_finetune": 446, "n_selection": 222, "n_evaluation": 234, "human": plan.human,
-        "positives": {finding: {"finetune": 100 + i, "selection": 50 + i, "evaluation": 80 + i,
-                                "evaluation_negatives": 154 - i} for i, finding in enumerate(plan.findings)},
-        "source": {"name": plan.source, "description": "CheXlocalize, test and validation images"},
+        "positives": {finding: {"finetune": 100 + i, "selection": 50 + i, "evaluation": 70 + i,
+                                "evaluation_positives": 80 + i, "evaluation_negatives": 154 - i}
+                      for i, finding in enumerate(plan.findings)},
+        "source": {"name": plan.source, "description": "CheXlocalize, test and validation images",
+                   "drawn": plan.source.startswith("phantom"),
+                   "published_as": "chexlocalize" if plan.source == "chexlocalize" else ""},
         "model": {"name": plan.models[0], "description": "", "outputs": []},
         "notes": ["Each map is compared with its own mask."],
     }  # fmt: skip

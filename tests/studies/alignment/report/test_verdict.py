@@ -153,7 +153,7 @@ def test_failed_networks_and_images_are_told_apart(alignment_evidence):
         ({"seeds": (1,)}, "fine-tuned once, with one seed"),
         ({"source": "phantom_chest"}, "The images are drawn"),
         (
-            {"facts": {"positives": {"Edema": {"evaluation": 3}}}},
+            {"facts": {"positives": {"Edema": {"evaluation_positives": 3}}}},
             "fewer than 10 images have, or lack, the finding: Edema (3 with it)",
         ),
         (

@@ -4,22 +4,21 @@ import itertools
 import math
 
 from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import AUROC
 from heatcheck.report.appendix import is_network
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, count, few, listed, number
 from heatcheck.studies.alignment.report.facts import (
-    ARMS,
-    TUNED,
+    ARM_LABELS,
     Pipeline,
-    against_truth,
     images_behind,
-    limit_of,
-    of_network,
+    manifest,
+    network_estimate,
     pipelines,
-    seeds_of,
 )
 from heatcheck.studies.alignment.report.sections.blame import blames
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, ImageCounts
 
 FEW_POSITIVES = 10
 MOST_LOST = 0.05  # of AUROC, before a tuned network is called another model
@@ -45,7 +44,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _limited(evidence: Evidence) -> str:
-    limit = limit_of(evidence)
+    limit = manifest(evidence).limit
     if not limit:
         return ""
     return (
@@ -68,7 +67,7 @@ def _failed(evidence: Evidence) -> str:
 
 
 def _one_seed(evidence: Evidence) -> str:
-    if len(seeds_of(evidence)) != 1:
+    if len(manifest(evidence).seeds) != 1:
         return ""
     return (
         "Every network was fine-tuned once, with one seed: the intervals speak of other patients, not of another "
@@ -84,14 +83,13 @@ def _few_positives(evidence: Evidence) -> str:
 
 
 def _phantom(evidence: Evidence) -> str:
-    name = str((evidence.run.manifest.get("source") or {}).get("name") or "")
-    if not name.startswith("phantom"):
+    if not manifest(evidence).source.drawn:
         return ""
     return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
 
 
 def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Estimate | None:
-    row = of_network(evidence, pipeline, arm, ("auroc", "auroc", finding))
+    row = network_estimate(evidence, pipeline, arm, AUROC, AUROC, finding)
     return None if row is None or math.isnan(row.value) else row
 
 
@@ -115,12 +113,10 @@ def _weak(evidence: Evidence) -> str:
 
 def _rough(evidence: Evidence) -> str:
     """Findings of which it is hardly known whether any network predicts them."""
-    told = evidence.run.manifest.get("positives") or {}
     rare = []
     for finding in evidence.findings:
-        facts = told.get(finding, {})
-        sizes = {"with": facts.get("evaluation_positives", facts.get("evaluation")),
-                 "without": facts.get("evaluation_negatives")}  # fmt: skip
+        counts = manifest(evidence).positives.get(finding, ImageCounts())
+        sizes = {"with": counts.evaluation_positives, "without": counts.evaluation_negatives}
         short = [f"{n} {side}" for side, n in sizes.items() if n is not None and n < FEW_POSITIVES]
         rare += [f"{finding} ({' and '.join(short)} it)"] if short else []
     if not rare:
@@ -135,10 +131,10 @@ def _lost(evidence: Evidence) -> str:
     """Networks that predict worse than their control: what the map's loss, not fine-tuning as such, has cost."""
     found: dict[str, float] = {}
     for pipeline in pipelines(evidence):
-        for arm, finding in itertools.product(TUNED, evidence.findings):
+        for arm, finding in itertools.product(DIRECTIONS, evidence.findings):
             control, tuned = (_auroc(evidence, pipeline, each, finding) for each in ("control", arm))
             if control and tuned and control.value - tuned.value > MOST_LOST:
-                found[f"{pipeline.label}, {ARMS[arm]}, {finding}"] = tuned.value - control.value
+                found[f"{pipeline.label}, {ARM_LABELS[arm]}, {finding}"] = tuned.value - control.value
     if not found:
         return ""
     lost = sorted(found.items(), key=lambda each: each[1])
@@ -164,7 +160,7 @@ def _floors(evidence: Evidence) -> str:
 
 
 def _scale(evidence: Evidence) -> str:
-    if not blames(evidence) or not against_truth(evidence):
+    if not blames(evidence) or manifest(evidence).human == "readers":
         return ""
     return (
         "No second reader marked these images, so the upper end of the common scale is the mask itself: no human "

@@ -8,8 +8,8 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.gallery import Gallery, by_name, gallery_of, number_or_dash
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
-from heatcheck.studies.alignment.report.facts import ARMS, bases, methods_of
-from heatcheck.studies.alignment.vocabulary import AlignmentEntry, ArmMapEntry
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
+from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, ArmMapEntry
 
 TOP = 99.5  # the percentile of a map that gets the brightest colour: gradients have few, very hot pixels
 
@@ -50,7 +50,7 @@ class AlignmentCard:
 
 def alignment_gallery(evidence: Evidence, budget: int) -> Gallery[AlignmentCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    names = {base.name: base.label for base in bases(evidence)}
+    names = {base.name: base.label for base in manifest(evidence).models}
     names |= {method.name: method.label for method in methods_of(evidence)}
     return gallery_of(evidence, AlignmentEntry, lambda entry, folder: _card(entry, folder, names), budget)
 
@@ -64,11 +64,11 @@ def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> Alig
         frame=frame,
         film=image_uri(folder, entry.film),
         truth=path_data(entry.outlines, frame),
-        maps=tuple(_map(each, folder) for each in by_name(entry.maps, lambda each: each.arm, list(ARMS))),
+        maps=tuple(_map(each, folder) for each in by_name(entry.maps, lambda each: each.arm, ARMS)),
     )
 
 
 def _map(entry: ArmMapEntry, folder: Path) -> ArmMap:
     mass, rank = (number_or_dash(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
     chance = number_or_dash(entry.probability, SHARE.rounded(0))
-    return ArmMap(ARMS[entry.arm], map_uri(folder, entry.file, TOP), chance, mass, rank)
+    return ArmMap(ARM_LABELS[entry.arm], map_uri(folder, entry.file, TOP), chance, mass, rank)

@@ -9,6 +9,7 @@ from heatcheck.report import reference
 from heatcheck.report.published import Figure
 
 SOURCE = "Baniecki et al. 2023"
+DATA_SET = "chexlocalize"  # of the published counts
 ARCHITECTURES = {"densenet201": "densenet201", "vit_base_16": "vit_base", "swin_base": "swin", "swin_tiny": "swin"}
 EXAMPLE = "densenet121"  # the model behind the example of Grad-CAM
 EXAMPLE_METHOD = "grad_cam"

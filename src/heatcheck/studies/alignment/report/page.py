@@ -8,7 +8,7 @@ from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.studies.alignment.report.caveats import caveats
-from heatcheck.studies.alignment.report.facts import conditions, prepared, tuned_bases
+from heatcheck.studies.alignment.report.facts import conditions, manifest, prepared
 from heatcheck.studies.alignment.report.gallery import alignment_gallery
 from heatcheck.studies.alignment.report.scores import image_scores
 from heatcheck.studies.alignment.report.sections.blame import blame
@@ -54,7 +54,7 @@ def alignment_page(evidence: Evidence) -> StudyPage:
         speaks_of="",
         sections=tuple(section for section in sections if section),
         downloads=files,
-        models=tuple(base.label for base in tuned_bases(evidence)),
+        models=tuple(base.label for base in manifest(evidence).tuned),
         size=size_of(evidence),
     )
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
-from heatcheck.studies.alignment.report.facts import TUNED, Pipeline
+from heatcheck.studies.alignment.report.facts import Pipeline
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, MAIN_METRICS
 
-METRICS = ("mass", "rank")
-SHOWN = ("control", *TUNED)
+SHOWN = ("control", *DIRECTIONS)
 _KEY = ["model", "method", "finding", "case"]
 _COLUMNS = [*_KEY, "metric", "condition", "value"]
 
@@ -43,11 +43,11 @@ def image_scores(evidence: Evidence) -> ImageScores:
         return ImageScores(pd.DataFrame({name: [] for name in _KEY}))
     wide = scores.pivot_table(index=[*_KEY, "seed"], columns=["metric", "arm"], values="value", observed=True)
     wide.columns = pd.Index(["_".join(pair) for pair in wide.columns])
-    for name in (f"{metric}_{arm}" for metric in METRICS for arm in SHOWN):
+    for name in (f"{metric}_{arm}" for metric in MAIN_METRICS for arm in SHOWN):
         if name not in wide:
             wide[name] = math.nan
-    for metric in METRICS:
-        both = [f"{metric}_{arm}" for arm in TUNED]
+    for metric in MAIN_METRICS:
+        both = [f"{metric}_{arm}" for arm in DIRECTIONS]
         wide.loc[wide[both].isna().any(axis=1), both] = math.nan
     means = wide.groupby(level=_KEY, observed=True).mean().reset_index()
     return ImageScores(means.sort_values(_KEY).reset_index(drop=True))
@@ -58,7 +58,7 @@ def _read(evidence: Evidence) -> pd.DataFrame:
     arms: dict[str, tuple[str, int]] = {}
     parts = []
     for group in evidence.run.row_groups("scores", _COLUMNS):
-        wanted = group.filter(pc.is_in(group["metric"].cast(pa.string()), pa.array(METRICS)))
+        wanted = group.filter(pc.is_in(group["metric"].cast(pa.string()), pa.array(MAIN_METRICS)))
         part = wanted.to_pandas().astype({name: str for name in _COLUMNS if name != "value"})
         for under in part["condition"].unique():
             arms.setdefault(under, _arm(facts_of(under)))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import Verdict
-from heatcheck.studies.alignment.report.facts import Pipeline, blame_metric, of_arm, of_network, pipelines
+from heatcheck.studies.alignment.report.facts import Pipeline, manifest, map_estimate, network_estimate, pipelines
 from heatcheck.studies.alignment.report.sections.blame import Blame, blames, without_floors
 from heatcheck.studies.alignment.report.sections.robustness import push
 
@@ -34,7 +35,7 @@ class Pushed:
 
 def pushed(evidence: Evidence) -> list[Pushed]:
     """The pipelines with a defined difference of the blame metric, the furthest pushed first."""
-    metric = blame_metric(evidence)
+    metric = manifest(evidence).blame_metric
     found = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
     made = [Pushed(pipeline, row) for pipeline, row in found if row and not math.isnan(row.value)]
     return sorted(made, key=lambda each: -each.row.value)
@@ -54,12 +55,12 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
-    metric = blame_metric(evidence)
+    metric = manifest(evidence).blame_metric
     what = WHAT.get(metric, f"the score ({metric})")
     first = next((each for each in made if each.surely), None)
     if first is None:
         return _unmoved(made, what)
-    ends = [of_arm(evidence, first.pipeline, arm, ("mean", metric, ALL_FINDINGS)) for arm in ("misalign", "align")]
+    ends = [map_estimate(evidence, first.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
     unit = _telling(*(row.value if row else math.nan for row in ends))
     low, high = (_value(row, unit) for row in ends)
     return (
@@ -88,8 +89,10 @@ def _unmoved(made: Sequence[Pushed], what: str) -> str:
 
 def _auroc(evidence: Evidence, first: Pushed) -> str:
     """What both networks still predict, so that the distance is not taken for that of a broken model."""
-    what = ("auroc", "auroc", ALL_FINDINGS)
-    low, high = (_value(of_network(evidence, first.pipeline, arm, what)) for arm in ("misalign", "align"))
+    low, high = (
+        _value(network_estimate(evidence, first.pipeline, arm, AUROC, AUROC, ALL_FINDINGS))
+        for arm in ("misalign", "align")
+    )
     return f"; AUROC of the two networks {low} and {high}" if MISSING not in {low, high} else ""
 
 

@@ -6,22 +6,30 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
-from heatcheck.report.numbers import SCORE
+from heatcheck.report.numbers import SCORE, listed
 from heatcheck.studies.alignment.report import strip as strips
 from heatcheck.studies.alignment.report.facts import (
-    ARMS,
+    ARM_LABELS,
     Pipeline,
-    against_truth,
-    blame_metric,
-    floor_of,
-    human_of,
-    of_arm,
-    of_network,
+    manifest,
+    map_estimate,
+    network_estimate,
     pipelines,
+)
+from heatcheck.studies.alignment.vocabulary import (
+    ARMS,
+    BLAME,
+    FLOOR,
+    FLOOR_METHOD,
+    HUMAN_ARM,
+    RELIANCE,
+    SCALED,
+    SEPARATION,
 )
 
 CHECK = "Made without the model: a check, not counted above"
@@ -93,7 +101,7 @@ def blames(evidence: Evidence) -> tuple[Blame, ...]:
     order = {(p.base.name, p.method.name): (i, p) for i, p in enumerate(pipelines(evidence, every=True))}
     places = {finding: i for i, finding in enumerate(evidence.findings)}
     found = []
-    for row, facts in evidence.rows("blame", every_model=True):
+    for row, facts in evidence.rows(BLAME, every_model=True):
         if (row.model, row.method) in order:
             place, pipeline = order[row.model, row.method]
             made = Blame(
@@ -120,14 +128,14 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     shown = _shown(evidence, rows)
     models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
-    name = evidence.measures[blame_metric(evidence)].label
+    name = evidence.measures[manifest(evidence).blame_metric].label
     return {
         "counts": _counts(rows),
         "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],
         "fold": len(shown) > OPEN,
         "numbers": _numbers(evidence, rows),
         "metric": name,
-        "upper": "the mask itself, a perfect map" if against_truth(evidence) else "the human readers\u2019 masks",
+        "upper": "the mask itself, a perfect map" if _against_truth(evidence) else "the human readers\u2019 masks",
         "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
         "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
         "fills": _fills(evidence),
@@ -136,19 +144,22 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _fills(evidence: Evidence) -> str:
-    facts = evidence.run.manifest.get("reliance") or {}
     names = {"blur": "a blurred copy", "mean": "the image\u2019s mean", "noise": "noise"}
-    told = [names.get(str(name), str(name)) for name in facts.get("fills") or []]
-    return " or ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
+    return listed([names[fill] for fill in manifest(evidence).reliance.fills], "or")
+
+
+def _against_truth(evidence: Evidence) -> bool:
+    """Whether the upper end of the common scale is the mask itself, because nobody read the images again."""
+    return manifest(evidence).human == "truth"
 
 
 def _scaled(evidence: Evidence, row: Blame) -> list[Estimate | None]:
-    what = ("scaled", blame_metric(evidence), row.finding)
-    return [of_arm(evidence, row.pipeline, arm, what) for arm in ARMS]
+    metric = manifest(evidence).blame_metric
+    return [map_estimate(evidence, row.pipeline, arm, SCALED, metric, row.finding) for arm in ARMS]
 
 
 def _reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
-    return [of_network(evidence, row.pipeline, arm, ("mean", "reliance", row.finding)) for arm in ARMS]
+    return [network_estimate(evidence, row.pipeline, arm, MEAN, RELIANCE, row.finding) for arm in ARMS]
 
 
 def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
@@ -157,7 +168,7 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
     wholes = [value for row in rows for value in _whole(evidence, row)]
     reliance_limits = strips.limits_of([each for row in reliances for each in row], (0, 0.2, *wholes), _RELIANCE_ENDS)
-    upper = "the mask" if against_truth(evidence) else "readers"
+    upper = "the mask" if _against_truth(evidence) else "readers"
     made = []
     for row, score, reliance in zip(rows, scores, reliances, strict=True):
         where = f"{row.pipeline.label}, {row.finding}"
@@ -175,14 +186,14 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
 
 def _whole(evidence: Evidence, row: Blame) -> dict[float, str]:
     """How far the base model tells images with the finding from those without, where that is known and above 0."""
-    found = evidence.under(row.pipeline.base.name, arm="base").find("separation", "reliance", row.finding)
+    found = evidence.under(row.pipeline.base.name, arm="base").find(SEPARATION, RELIANCE, row.finding)
     return {found.value: "all it tells"} if found and found.value > 0 else {}
 
 
 def _strip(
     title: str, rows: Sequence[Estimate | None], limits: tuple[float, float], marks: Mapping[float, str]
 ) -> Markup:
-    lines = tuple(strips.Line(arm, label, row) for (arm, label), row in zip(ARMS.items(), rows, strict=True))
+    lines = tuple(strips.Line(arm, label, row) for (arm, label), row in zip(ARM_LABELS.items(), rows, strict=True))
     return strips.draw(strips.ScoreStrip(title, lines, limits, marks))
 
 
@@ -218,30 +229,27 @@ def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
 
 def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
     """Every number behind the strips, with its interval."""
-    notes = Footnotes()
+    notes, metric = Footnotes(), manifest(evidence).blame_metric
     found: dict[str, list[Row]] = {}
     for row in rows:
-        cells = [_floor_cell(evidence, row, notes)]
+        floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, FLOOR_METHOD)
+        cells = [cell_of(floor, _UNIT, notes)]
         cells += [cell_of(each, _UNIT, notes) for each in _scaled(evidence, row)]
         cells.append(_human_cell(evidence, row, notes))
         cells += [cell_of(each, _UNIT, notes) for each in _reliance(evidence, row)]
         found.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
     columns = (
         Column("Random map", "raw, = 0"),
-        *(Column(label.capitalize(), "0 to 1") for label in ARMS.values()),
-        Column("Mask" if against_truth(evidence) else "Readers", "raw, = 1"),
-        *(Column(label.capitalize(), "reliance") for label in ARMS.values()),
+        *(Column(label.capitalize(), "0 to 1") for label in ARM_LABELS.values()),
+        Column("Mask" if _against_truth(evidence) else "Readers", "raw, = 1"),
+        *(Column(label.capitalize(), "reliance") for label in ARM_LABELS.values()),
     )
     groups = tuple((label, tuple(own)) for label, own in found.items())
     return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
 
 
-def _floor_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
-    return cell_of(floor_of(evidence, blame_metric(evidence), row.finding), _UNIT, notes)
-
-
 def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
-    found = human_of(evidence, blame_metric(evidence), row.finding)
-    if found is None and against_truth(evidence):
+    found = evidence.under(arm=HUMAN_ARM).find(MEAN, manifest(evidence).blame_metric, row.finding, HUMAN)
+    if found is None and _against_truth(evidence):
         return Cell("1.00", title="by definition: the mask compared with itself")
     return cell_of(found, _UNIT, notes)

@@ -11,9 +11,10 @@ from heatcheck.report.charts.axes import Axis, tick_label
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import SCORE, number
-from heatcheck.studies.alignment.report.facts import ARMS, pipelines
-from heatcheck.studies.alignment.report.scores import METRICS, SHOWN, ImageScores
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, pipelines
+from heatcheck.studies.alignment.report.scores import SHOWN, ImageScores
 from heatcheck.studies.alignment.report.strip import shape
+from heatcheck.studies.alignment.vocabulary import MAIN_METRICS
 
 _WIDTH, _HEIGHT = 190.0, 112.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
@@ -48,7 +49,7 @@ def _bandwidth(values: np.ndarray) -> float:
 def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
     """A group of plots for each metric that has scores."""
     groups = []
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         panels = []
         for pipeline in pipelines(evidence):
             own = scores.of(pipeline)
@@ -105,6 +106,6 @@ def _curves(drawn: Sequence[Density], across: Axis) -> list[Markup]:
 
 def _told(density: Density) -> str:
     if len(density.values) < FEWEST:
-        return f"{ARMS[density.arm]}: {', '.join(number(value) for value in sorted(density.values.tolist()))}"
+        return f"{ARM_LABELS[density.arm]}: {', '.join(number(value) for value in sorted(density.values.tolist()))}"
     low, middle, high = (number(float(q)) for q in np.quantile(density.values, [0.05, 0.5, 0.95]))
-    return f"{ARMS[density.arm]}: median {middle}, nine in ten from {low} to {high}, n {len(density.values):,}"
+    return f"{ARM_LABELS[density.arm]}: median {middle}, nine in ten from {low} to {high}, n {len(density.values):,}"

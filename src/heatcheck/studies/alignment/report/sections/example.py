@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SHARE
 from heatcheck.report.published import figure_cell, has_published_rows, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARMS, Pipeline, of_arm, of_network, pipelines
-from heatcheck.studies.alignment.report.sections.prediction import AUROC, information
+from heatcheck.studies.alignment.report.facts import Pipeline, map_estimate, network_estimate, pipelines
+from heatcheck.studies.alignment.report.sections.prediction import PREDICTIONS
+from heatcheck.studies.alignment.vocabulary import ARMS
 
 WORDS = {"base": "base", "control": "control", "align": "aligned (in-mask)", "misalign": "misaligned (out-mask)"}
 COLUMNS = {
@@ -49,8 +51,8 @@ def _table(evidence: Evidence, pipeline: Pipeline) -> Matrix:
 
 
 def _cells(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str, notes: Footnotes) -> list[Cell]:
-    networks = [of_network(evidence, pipeline, arm, (*each, finding)) for each in (AUROC, information(evidence))]
-    hit, overlap = (of_arm(evidence, pipeline, arm, ("mean", metric, finding)) for metric in ("hit", "iou"))
+    networks = [network_estimate(evidence, pipeline, arm, *each, finding) for each in PREDICTIONS]
+    hit, overlap = (map_estimate(evidence, pipeline, arm, MEAN, metric, finding) for metric in ("hit", "iou"))
     cells = [cell_of(each, SCORE, notes) for each in networks]
     return [*cells, cell_of(hit, SHARE, notes), cell_of(overlap, SCORE, notes)]
 

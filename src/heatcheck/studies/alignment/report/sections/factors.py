@@ -4,25 +4,24 @@ import math
 from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import CORRELATION
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE, number, probability
 from heatcheck.report.published import figure_cell
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import methods_of
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, methods_of
+from heatcheck.studies.alignment.vocabulary import ERRORS, MAIN_METRICS, PAIRED_SCORES, REGRESSION
 
-ERRORS = {"classical": "as if all images were independent", "clustered": "images of one patient belong together"}
-METRICS = ("mass", "rank")
 KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
-SIDES = {"align": "aligned", "misalign": "misaligned"}
 Fits = Mapping[tuple[str, str], Mapping[str, Estimate]]  # by metric and term, the rows by kind of errors
 
 
 def factors(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section shows; None when neither regression nor correlation was made."""
     fits = _fits(evidence)
-    tables = [_regression(evidence, metric, fits) for metric in METRICS if any(key[0] == metric for key in fits)]
+    tables = [_regression(evidence, metric, fits) for metric in MAIN_METRICS if any(key[0] == metric for key in fits)]
     correlations = _correlations(evidence)
     if not tables and correlations is None:
         return None
@@ -36,7 +35,7 @@ def factors(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _fits(evidence: Evidence) -> Fits:
     found: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for row, facts in evidence.rows("regression", every_model=True):
+    for row, facts in evidence.rows(REGRESSION, every_model=True):
         found.setdefault((row.metric, str(facts.get("term"))), {})[str(facts.get("errors"))] = row
     return found
 
@@ -83,7 +82,7 @@ def _printed(found: literature.Coefficient | None) -> Cell:
 
 def _correlations(evidence: Evidence) -> Matrix | None:
     found: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for row, facts in evidence.rows("correlation", every_model=True):
+    for row, facts in evidence.rows(CORRELATION, every_model=True):
         if row.finding == ALL_FINDINGS:
             pair = str(facts.get("left")), str(facts.get("right"))
             found.setdefault(pair, {})[str(facts.get("kind"))] = row
@@ -107,6 +106,5 @@ def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estim
 
 
 def _score(evidence: Evidence, name: str) -> str:
-    metric, _, arm = name.partition("_")
-    label = evidence.measures[metric].label if metric in evidence.measures else metric
-    return f"{label.lower()}, {SIDES.get(arm, arm)}"
+    metric, arm = PAIRED_SCORES[name]
+    return f"{evidence.measures[metric].label.lower()}, {ARM_LABELS[arm]}"

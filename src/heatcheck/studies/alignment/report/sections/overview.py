@@ -1,21 +1,11 @@
 """At a glance: what was done, in words and in a few numbers."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed, spread
-from heatcheck.studies.alignment.report.facts import (
-    BaseRecord,
-    bases,
-    images_behind,
-    judged,
-    limit_of,
-    methods_of,
-    seeds_of,
-    trained,
-    tuned_bases,
-)
+from heatcheck.studies.alignment.report.facts import images_behind, manifest, methods_of
+from heatcheck.studies.alignment.vocabulary import BaseEntry
 
 ARMS = (
     ("Base", "the model as it came, before any fine-tuning."),
@@ -38,16 +28,17 @@ def overview(evidence: Evidence) -> Mapping[str, object]:
     return {
         "sentences": [sentence for sentence in (_what(evidence), _images(evidence), _fit(evidence)) if sentence],
         "arms": ARMS,
-        "bases": [(base.label, _described(base)) for base in bases(evidence)],
+        "bases": [(base.label, _described(base)) for base in manifest(evidence).models],
         "terms": [("Reliance", NOT_A_MAP), ("Interval", INTERVAL)],
     }
 
 
 def _what(evidence: Evidence) -> str:
     labels = {method.name: method.label for method in methods_of(evidence)}
-    through, only = ([labels[name] for name in names] for names in (trained(evidence), judged(evidence)))
-    seeds = len(seeds_of(evidence))
-    models, others = len(tuned_bases(evidence)), len(bases(evidence)) - len(tuned_bases(evidence))
+    facts = manifest(evidence)
+    through, only = ([labels[name] for name in names] for names in (facts.trained, facts.judged))
+    models, seeds = len(facts.tuned), len(facts.seeds)
+    others = len(facts.models) - models
     text = f"{count(models, 'base model')} {'was' if models == 1 else 'were'} fine-tuned"
     text += f" for {_findings(evidence)}" if evidence.findings else ""
     text += f", through the maps of {listed(through)}" if through else ""
@@ -67,47 +58,47 @@ def _findings(evidence: Evidence) -> str:
 
 
 def _images(evidence: Evidence) -> str:
-    facts = evidence.run.manifest
-    learned, picked, seen = (facts.get(f"n_{name}") for name in ("finetune", "selection", "evaluation"))
-    if learned is None or seen is None:
+    facts = manifest(evidence)
+    if facts.n_finetune is None or facts.n_evaluation is None:
         return ""
-    middle = f", {count(int(picked), 'more image')} picked the checkpoint" if picked else ""
+    middle = f", {count(facts.n_selection, 'more image')} picked the checkpoint" if facts.n_selection else ""
     return (
-        f"The networks learned from {count(int(learned), 'image')}{middle}, and what they predict was measured on "
-        f"{count(int(seen), 'other image')} of other patients.{_outlined(evidence)}"
+        f"The networks learned from {count(facts.n_finetune, 'image')}{middle}, and what they predict was measured on "
+        f"{count(facts.n_evaluation, 'other image')} of other patients.{_outlined(evidence)}"
     )
 
 
 def _outlined(evidence: Evidence) -> str:
     """How many of the evaluated images the map scores rest on."""
-    told = list(images_behind(evidence).values())
-    if not told:
+    images = images_behind(evidence).values()
+    if not images:
         return ""
-    limit = limit_of(evidence)
+    limit = manifest(evidence).limit
     why = f"no more were asked for, --limit {limit}" if limit else "those on which it is outlined"
-    noun = "image" if max(told) == 1 else "images"
-    return f" Map scores and reliance are from {spread(told)} {noun} of each finding among them ({why})."
+    noun = "image" if max(images) == 1 else "images"
+    return f" Map scores and reliance are from {spread(list(images))} {noun} of each finding among them ({why})."
 
 
 def size_of(evidence: Evidence) -> str:
     """What the numbers rest on, for the header: images learned from are not among them."""
-    seen, told = evidence.run.manifest.get("n_evaluation"), list(images_behind(evidence).values())
-    if seen is None or not told:
+    evaluated, images = manifest(evidence).n_evaluation, list(images_behind(evidence).values())
+    if evaluated is None or not images:
         return ""
-    return f"{count(int(seen), 'image')} evaluated, maps of {spread(told)} a finding"
+    return f"{count(evaluated, 'image')} evaluated, maps of {spread(images)} a finding"
 
 
 def _fit(evidence: Evidence) -> str:
-    fit: Mapping[str, Any] = evidence.run.manifest.get("fit") or {}
-    told = [count(int(fit["epochs"]), "epoch")] if fit.get("epochs") else []
-    told += [f"batches of {fit['batch_size']}"] if fit.get("batch_size") else []
-    told += [f"learning rate {float(fit['learning_rate']):g}"] if fit.get("learning_rate") else []
-    alpha = evidence.run.manifest.get("alpha")
-    told += [f"the map\u2019s loss weighted by α = {float(alpha):g}"] if alpha is not None else []
-    return f"Fine-tuning: {', '.join(told)}." if told else ""
+    fit, alpha = manifest(evidence).fit, manifest(evidence).alpha
+    parts = (
+        count(fit.epochs, "epoch") if fit.epochs else "",
+        f"batches of {fit.batch_size}" if fit.batch_size else "",
+        f"learning rate {fit.learning_rate:g}" if fit.learning_rate else "",
+        f"the map\u2019s loss weighted by α = {alpha:g}" if alpha is not None else "",
+    )
+    return f"Fine-tuning: {', '.join(filter(None, parts))}." if any(parts) else ""
 
 
-def _described(base: BaseRecord) -> str:
+def _described(base: BaseEntry) -> str:
     start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
     words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: its AUROC alone is compared"]
     return ", ".join(word for word in words if word)

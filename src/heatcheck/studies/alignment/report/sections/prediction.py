@@ -1,20 +1,28 @@
 """Does the model still predict? AUROC and mutual information of every network, and how many images they rest on."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import AUROC, Statistic
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARMS, TUNED, BaseRecord, bases, methods_of, trained, tuned_bases
+from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
+from heatcheck.studies.alignment.vocabulary import (
+    ARMS,
+    DIRECTIONS,
+    GIVEN,
+    INFORMATION,
+    MUTUAL_INFORMATION,
+    BaseEntry,
+    ImageCounts,
+)
 
-Statistic = tuple[str, str]  # with its metric
-AUROC = ("auroc", "auroc")
-INFORMATION = "mutual_information"
+PREDICTIONS = ((AUROC, AUROC), (MUTUAL_INFORMATION, INFORMATION))  # statistics with their metrics
 INITIALISATIONS = {
     "random_1_channel": "random, 1 channel",
     "random_3_channels": "random, 3 channels",
@@ -32,87 +40,86 @@ _COUNTED = {
 
 def prediction(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section shows; None when no network's answers were measured."""
-    made = [statistic for statistic in (AUROC, information(evidence)) if _has(evidence, statistic)]
+    shown = [each for each in PREDICTIONS if evidence.rows(each[0], every_model=True)]
     counts = _counts(evidence)
-    if not made and counts is None:
+    if not shown and counts is None:
         return None
     return {
-        "table": _networks(evidence, made) if made else None,
-        "by_finding": [_by_finding(evidence, statistic) for statistic in made],
+        "table": _networks(evidence, shown) if shown else None,
+        "by_finding": [_by_finding(evidence, *each) for each in shown],
         "initialisations": _initialisations(evidence),
         "counts": counts,
         "source": literature.SOURCE,
-        "terms": [(_name(evidence, metric), evidence.measures[metric].summary) for _, metric in made],
+        "terms": [(_name(evidence, metric), evidence.measures[metric].summary) for _, metric in shown],
     }
-
-
-def information(evidence: Evidence) -> Statistic:
-    """The statistic and the metric under which the run has mutual information."""
-    for row, _ in evidence.rows(INFORMATION, every_model=True):
-        return row.statistic, row.metric
-    return INFORMATION, INFORMATION
 
 
 def _name(evidence: Evidence, metric: str) -> str:
     return evidence.measures[metric].label
 
 
-def _has(evidence: Evidence, statistic: Statistic) -> bool:
-    return any(row.metric == statistic[1] for row, _ in evidence.rows(statistic[0], every_model=True))
+@dataclass(frozen=True, slots=True)
+class NetworkRow:
+    """A kind of network that every base has."""
+
+    label: str
+    arm: str
+    method: str  # through which it was fine-tuned
 
 
-def _rows_of(evidence: Evidence) -> list[tuple[str, str, str]]:
-    """Every network that a base has: its name, its arm and the method it was tuned through."""
+def _network_rows(evidence: Evidence) -> list[NetworkRow]:
     labels = {method.name: method.label for method in methods_of(evidence)}
-    shared = [(ARMS[arm].capitalize(), arm, "") for arm in ARMS if arm not in TUNED]
-    return shared + [(f"{labels[name]}, {ARMS[arm]}", arm, name) for name in trained(evidence) for arm in TUNED]
+    shared = [NetworkRow(ARM_LABELS[arm].capitalize(), arm, "") for arm in ARMS if arm not in DIRECTIONS]
+    return shared + [
+        NetworkRow(f"{labels[name]}, {ARM_LABELS[arm]}", arm, name)
+        for name in manifest(evidence).trained
+        for arm in DIRECTIONS
+    ]
 
 
-def _of(evidence: Evidence, base: BaseRecord, row: tuple[str, str, str], what: tuple[str, str, str]) -> Estimate | None:
-    _, arm, method = row
-    return evidence.under(base.name, arm=arm).find(*what, method)
-
-
-def _networks(evidence: Evidence, statistics: Sequence[Statistic]) -> Matrix:
+def _networks(evidence: Evidence, statistics: Sequence[tuple[Statistic, str]]) -> Matrix:
     """Every network over all findings."""
     notes = Footnotes()
     groups = []
-    for base in tuned_bases(evidence):
-        rows = [
-            labelled(row[0], [cell_of(_of(evidence, base, row, (*each, ALL_FINDINGS)), SCORE, notes)
-                              for each in statistics])
-            for row in _rows_of(evidence)
-        ]  # fmt: skip
+    for base in manifest(evidence).tuned:
+        rows = []
+        for row in _network_rows(evidence):
+            under = evidence.under(base.name, arm=row.arm)
+            found = [under.find(*each, ALL_FINDINGS, row.method) for each in statistics]
+            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in found]))
         groups.append((base.label, tuple(rows)))
     columns = tuple(Column(_name(evidence, metric), "all findings") for _, metric in statistics)
     return Matrix("Prediction before and after fine-tuning", columns, tuple(groups), tuple(notes.reasons), "Network")
 
 
-def _by_finding(evidence: Evidence, statistic: Statistic) -> Matrix:
+def _by_finding(evidence: Evidence, statistic: Statistic, metric: str) -> Matrix:
     """Every network on every finding; of bases that were only trained, their own AUROC."""
     notes = Footnotes()
-    positives = evidence.run.manifest.get("positives") or {}
+    facts = manifest(evidence)
     names = (ALL_FINDINGS, *evidence.findings)
+    networks = _network_rows(evidence)
     groups = []
-    for base in bases(evidence) if statistic == AUROC else tuned_bases(evidence):
+    for base in facts.models if statistic == AUROC else facts.tuned:
         rows = []
-        for row in _rows_of(evidence) if base.fine_tuned else _rows_of(evidence)[:1]:
-            found = [_of(evidence, base, row, (*statistic, name)) for name in names]
-            rows.append(labelled(row[0], [cell_of(each, SCORE, notes) for each in found]))
+        for row in networks if base.fine_tuned else networks[:1]:
+            under = evidence.under(base.name, arm=row.arm)
+            found = [under.find(statistic, metric, name, row.method) for name in names]
+            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in found]))
         groups.append((base.label, tuple(rows)))
-    columns = tuple(Column(name, _positives(positives.get(name)), main=name == ALL_FINDINGS) for name in names)
-    name = f"{_name(evidence, statistic[1])} by finding"
+    columns = tuple(Column(name, _positives(facts.positives.get(name)), main=name == ALL_FINDINGS) for name in names)
+    name = f"{_name(evidence, metric)} by finding"
     return Matrix(name, columns, tuple(groups), tuple(notes.reasons), "Network")
 
 
-def _positives(facts: Mapping[str, Any] | None) -> str:
-    found = (facts or {}).get("evaluation_positives", (facts or {}).get("evaluation"))
-    return "" if found is None else f"{int(found):,} positive"
+def _positives(counts: ImageCounts | None) -> str:
+    if counts is None or counts.evaluation_positives is None:
+        return ""
+    return f"{counts.evaluation_positives:,} positive"
 
 
 def _initialisations(evidence: Evidence) -> Matrix | None:
     """AUROC of the base models: how they began down, architectures across."""
-    every = bases(evidence)
+    every = manifest(evidence).models
     across = list(dict.fromkeys(base.architecture for base in every if base.architecture))
     down = list(dict.fromkeys(base.initialisation for base in every if base.architecture))
     notes = Footnotes()
@@ -128,34 +135,37 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     rows = []
     for start in down:
         cells = [_base_auroc(evidence, own.get((start, name)), notes) for name in across]
-        rows.append(labelled(INITIALISATIONS.get(start, start or "given"), cells))
+        rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
     table = Matrix("AUROC of the base models, by how they began", tuple(Column(name) for name in across),
                    (("This run", tuple(rows)),), tuple(notes.reasons), "Initialisation")  # fmt: skip
     return with_rows(table, published if has_published else [], notes, literature.SOURCE)
 
 
-def _base_auroc(evidence: Evidence, base: BaseRecord | None, notes: Footnotes) -> Cell:
+def _base_auroc(evidence: Evidence, base: BaseEntry | None, notes: Footnotes) -> Cell:
     if base is None:
         return Cell(MISSING, title="not part of this run")
-    return cell_of(evidence.under(base.name, arm="base").find(*AUROC, ALL_FINDINGS), SCORE, notes)
+    return cell_of(evidence.under(base.name, arm="base").find(AUROC, AUROC, ALL_FINDINGS), SCORE, notes)
 
 
 def _counts(evidence: Evidence) -> Matrix | None:
     """Images by finding and part; published counts beside them where the data are the same."""
-    told: Mapping[str, Mapping[str, Any]] = evidence.run.manifest.get("positives") or {}
-    if not told:
+    facts = manifest(evidence)
+    if not facts.positives:
         return None
-    shown = {key: head for key, head in _COUNTED.items() if any(key in facts for facts in told.values())}
-    same = str((evidence.run.manifest.get("source") or {}).get("name") or "") == "chexlocalize"
-    rows = [_count_row(finding, told.get(finding, {}), list(shown), published=same) for finding in evidence.findings]
-    columns = [Column(*head) for head in shown.values()]
-    if same:
+    published = facts.source.published_as == literature.DATA_SET
+    rows = [
+        _count_row(finding, facts.positives.get(finding, ImageCounts()), published=published)
+        for finding in evidence.findings
+    ]
+    columns = [Column(*head) for head in _COUNTED.values()]
+    if published:
         columns += [Column(f"Published: {part}", sign) for part in ("fine-tuning", "evaluation") for sign in ("+", "−")]
     return Matrix("Images by finding", tuple(columns), (("Findings", tuple(rows)),), (), "Finding")
 
 
-def _count_row(finding: str, facts: Mapping[str, Any], keys: Sequence[str], *, published: bool) -> Row:
-    cells = [Cell(f"{int(facts[key]):,}") if key in facts else Cell(MISSING, title="not counted") for key in keys]
+def _count_row(finding: str, counts: ImageCounts, *, published: bool) -> Row:
+    numbers = [getattr(counts, key) for key in _COUNTED]
+    cells = [Cell(MISSING, title="not counted") if n is None else Cell(f"{n:,}") for n in numbers]
     if published:
         printed = literature.counted(finding)
         for part in ("finetune", "evaluation"):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
@@ -13,9 +14,16 @@ from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
 from heatcheck.studies.alignment.report import literature
-from heatcheck.studies.alignment.report.facts import ARMS, TUNED, Pipeline, of_arm, of_network, pipelines
+from heatcheck.studies.alignment.report.facts import (
+    ARM_LABELS,
+    Pipeline,
+    map_estimate,
+    network_estimate,
+    pipelines,
+)
+from heatcheck.studies.alignment.vocabulary import ARMS, BY_IMAGE, DIRECTIONS, MAIN_METRICS, ROBUSTNESS
 
-MAIN, MORE = ("mass", "rank"), ("hit", "iou")
+MORE_METRICS = ("hit", "iou")
 
 
 def push(
@@ -23,25 +31,25 @@ def push(
 ) -> Estimate | None:
     """Aligned minus misaligned, of one pipeline; `pooled` as the paper has it, where every image counts the same."""
     name = pipeline.base.name
-    seen = evidence.under(name, pooled="images") if pooled else evidence.under(name)
-    return seen.find("robustness", metric, finding, pipeline.method.name)
+    seen = evidence.under(name, pooled=BY_IMAGE) if pooled else evidence.under(name)
+    return seen.find(ROBUSTNESS, metric, finding, pipeline.method.name)
 
 
 def robustness(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section shows; None when nothing was aligned and misaligned."""
-    metrics = [m for m in (*MAIN, *MORE) if any(push(evidence, p, m) for p in pipelines(evidence))]
+    metrics = [m for m in (*MAIN_METRICS, *MORE_METRICS) if any(push(evidence, p, m) for p in pipelines(evidence))]
     if not metrics:
         return None
     table = _table(evidence, metrics)
-    groups = [_panels(evidence, metric) for metric in metrics if metric in MAIN]
+    groups = [_panels(evidence, metric) for metric in metrics if metric in MAIN_METRICS]
     return {
         "groups": groups,
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
         "source": literature.SOURCE,
         "table": table,
         "published": literature.caveat() if has_published_rows(table) else "",
-        "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN],
-        "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE],
+        "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN_METRICS],
+        "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE_METRICS],
         "scores": [_scores(evidence, metric) for metric in metrics],
     }
 
@@ -90,11 +98,11 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
             labelled(pipeline.method.label, _cells(evidence, pipeline, metrics, notes))
         )
     names = [evidence.measures[metric].label for metric in metrics]
-    pooled = [f"{evidence.measures[m].label}, all images" for m in metrics if m in MAIN]
+    pooled = [f"{evidence.measures[m].label}, all images" for m in metrics if m in MAIN_METRICS]
     columns = (
         *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
         *(Column(name, "R, as published") for name in pooled),
-        *(Column("AUROC", ARMS[arm]) for arm in TUNED),
+        *(Column("AUROC", ARM_LABELS[arm]) for arm in DIRECTIONS),
     )
     table = Matrix("Aligned minus misaligned (R)", columns, tuple((k, tuple(v)) for k, v in groups.items()),
                    tuple(notes.reasons), "Model · method")  # fmt: skip
@@ -106,17 +114,17 @@ def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes
     cells += [
         cell_of(push(evidence, pipeline, metric, pooled=True), _unit(evidence, metric), notes)
         for metric in metrics
-        if metric in MAIN
+        if metric in MAIN_METRICS
     ]
-    what = ("auroc", "auroc", ALL_FINDINGS)
-    return cells + [cell_of(of_network(evidence, pipeline, arm, what), SCORE, notes) for arm in TUNED]
+    networks = [network_estimate(evidence, pipeline, arm, AUROC, AUROC, ALL_FINDINGS) for arm in DIRECTIONS]
+    return cells + [cell_of(each, SCORE, notes) for each in networks]
 
 
 def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
     """What was printed for these kinds of models and methods, each once."""
     rows: dict[str, Row] = {}
-    quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN]
-    quantities += [f"auroc_{arm}" for arm in TUNED]
+    quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
+    quantities += [f"auroc_{arm}" for arm in DIRECTIONS]
     for pipeline in pipelines(evidence):
         figures = [_printed(pipeline, quantity) if quantity else None for quantity in quantities]
         kind = literature.label(pipeline.base.architecture, pretrained=pipeline.base.pretrained)
@@ -147,9 +155,10 @@ def _scores(evidence: Evidence, metric: str) -> Matrix:
     notes, unit = Footnotes(), evidence.measures[metric].unit
     groups: dict[str, list[Row]] = {}
     for pipeline in pipelines(evidence, every=True):
-        cells = [cell_of(of_arm(evidence, pipeline, arm, ("mean", metric, ALL_FINDINGS)), unit, notes) for arm in ARMS]
+        rows = [map_estimate(evidence, pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ARMS]
+        cells = [cell_of(row, unit, notes) for row in rows]
         groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
-    columns = tuple(Column(label.capitalize()) for label in ARMS.values())
+    columns = tuple(Column(label.capitalize()) for label in ARM_LABELS.values())
     name = evidence.measures[metric].label
     return Matrix(
         name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"

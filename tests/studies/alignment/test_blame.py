@@ -9,8 +9,9 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.blame import EstimateWithInterval
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.blame import blame_rows, interval_of, separation_rows
+from heatcheck.studies.alignment.blame import blame_rows, interval_of
 from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.predictions import separation_rows
 from heatcheck.studies.alignment.vocabulary import Base, network_key
 
 RULE = AlignmentSettings(

@@ -7,16 +7,15 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from heatcheck.core.seeds import generator_for, seed_for
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import Condition, condition
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.studies.alignment.images import Images
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, Arm, Base, network_key
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, Arm, Base, Human, network_key
 
 Rows = Int[np.ndarray, " images"]
 
@@ -32,7 +31,7 @@ class AlignmentSettings(EstimateSettings):
     through: str  # the method whose networks the judged ones look at
     seeds: tuple[int, ...]
     metrics: tuple[str, ...]  # of maps
-    human: Literal["readers", "truth"]  # readers' marks, or the mask itself, which scores 1
+    human: Human
     blame_metric: str = "mass"
 
     @property
@@ -72,20 +71,19 @@ class NetworkCell:
         about = self.findings[0] if len(self.findings) == 1 else "all"
         return file_name(*self.base.split("/"), about, self.method, self.arm, f"seed{self.seed}")
 
-    def conditions(self, through: str = "") -> dict[str, str | int]:
-        """The facts of its scores; `through` says by which method it was aligned where another's maps are scored."""
-        facts: dict[str, str | int] = {"arm": self.arm}
+    def condition(self, through: str = "", *, learned: bool = False) -> str:
+        """The condition of its scores, `learned` on images that it learned from.
+
+        `through` is the method that it was aligned through, where another method's maps are scored.
+        """
+        facts: Condition = {"arm": self.arm}
         if self.arm != "base":
             facts["seed"] = self.seed
-        return {**facts, "through": through} if through else facts
-
-    def condition(self, through: str = "") -> str:
-        """The same as text."""
-        return condition(**self.conditions(through))
-
-    def learned_condition(self, through: str = "") -> str:
-        """The condition of scores on images that it learned from."""
-        return condition(**self.conditions(through), split=FINETUNE)
+        if through:
+            facts["through"] = through
+        if learned:
+            facts["split"] = FINETUNE
+        return condition(**facts)
 
 
 def file_name(*parts: str) -> str:

@@ -11,14 +11,14 @@ from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import CORRELATION, condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
 from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
 from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.means import (
-    RELIANCE,
+    OF_NETWORKS,
     ArmScores,
     Wide,
     difference_rows,
@@ -27,10 +27,16 @@ from heatcheck.studies.alignment.means import (
     robustness_rows,
     scaled_rows,
 )
-from heatcheck.studies.alignment.predictions import prediction_rows
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS
+from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows
+from heatcheck.studies.alignment.vocabulary import (
+    CORRELATIONS,
+    ERRORS,
+    MAIN_METRICS,
+    PAIRED_SCORES,
+    REGRESSION,
+    RELIANCE,
+)
 
-EXPLAINED = ("mass", "rank")
 REFERENCES = {"architecture": "DenseNet", "method": "gradient"}  # where the run has them; else the first
 PAIRS = (
     ("mass_align", "rank_align"),
@@ -49,7 +55,7 @@ def regression_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings) 
     which take rows for independent, would fall with each seed that is trained, though no image was added. It also
     keeps them comparable with published ones, which had one seed.
     """
-    for metric in EXPLAINED:
+    for metric in MAIN_METRICS:
         if metric in ends:
             yield from _regression(ends[metric].apart, metric, settings)
 
@@ -71,9 +77,9 @@ def _regression(apart: Wide, metric: str, settings: AlignmentSettings) -> Iterat
     factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]
     patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
     found = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
-    blank = Estimate("regression", metric, ALL)
+    blank = Estimate(REGRESSION, metric, ALL)
     at_reference = ", ".join(f"{name}: {level}" for name, level in found.references.items())
-    for errors in ("classical", "clustered"):
+    for errors in ERRORS:
         for term in found.terms:
             at = condition(errors=errors, term=_name(term))
             fit: Fit = getattr(term, errors)
@@ -97,16 +103,16 @@ def correlation_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings)
     Here every seed is a row: a mean over seeds would have less noise, and another correlation, than the scores of one
     network, which is what was published. Patients are drawn with all their rows.
     """
-    if not set(EXPLAINED) <= set(ends):
+    if not set(MAIN_METRICS) <= set(ends):
         return
     names, values, patients = _side_by_side(ends)
-    found = correlations(values, patients, settings.draws, settings.generator("correlation"))
+    found = correlations(values, patients, settings.draws, settings.generator(CORRELATION))
     places = {frozenset(pair): place for place, pair in enumerate(combinations(names, 2))}
-    for kind in ("pearson", "spearman"):
+    for kind in CORRELATIONS:
         for left, right in PAIRS:
             one = getattr(found, kind)[places[frozenset((left, right))]]
             blank = Estimate(
-                "correlation", left.split("_")[0], ALL, condition=condition(kind=kind, left=left, right=right),
+                CORRELATION, PAIRED_SCORES[left][0], ALL, condition=condition(kind=kind, left=left, right=right),
                 n_cases=found.n_cases, n_patients=found.n_patients, n_undefined=found.n_undefined,
             )  # fmt: skip
             yield fill(blank, one)
@@ -116,7 +122,7 @@ def _side_by_side(
     ends: Mapping[str, ArmScores],
 ) -> tuple[list[str], Float[np.ndarray, "rows four"], Shaped[np.ndarray, " rows"]]:
     """The four scores of every image of every network, and its patient."""
-    tables = {f"{metric}_{arm}": getattr(ends[metric], arm).table for metric in EXPLAINED for arm in DIRECTIONS}
+    tables = {name: getattr(ends[metric], arm).table for name, (metric, arm) in PAIRED_SCORES.items()}
     # a row for each place in any of them
     index = functools.reduce(lambda one, other: one.union(other), (table.index for table in tables.values()))
     each = [table.reindex(index).to_numpy(float) for table in tables.values()]
@@ -135,12 +141,13 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
         rows += robustness_rows(ends[metric], metric, settings)
         rows += difference_rows(scores, settings)
         rows += scaled_rows(scores, settings)
-    for metric in RELIANCE:
+    for metric in OF_NETWORKS:
         scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
-        if metric == RELIANCE[0]:
+        if metric == RELIANCE:
             rows += difference_rows(scores, settings)
     rows += regression_rows(ends, settings)
     rows += correlation_rows(ends, settings)
     rows += prediction_rows(folder, settings)
+    rows += separation_rows(folder, settings)
     return rows

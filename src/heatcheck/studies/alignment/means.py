@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.core.vocabulary import condition, facts_of
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, condition, facts_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores, reasons_by_count
 from heatcheck.stats.resampling.bca import NO_VALUE
@@ -21,11 +21,16 @@ from heatcheck.stats.resampling.nested_ratios import nested_ratios
 from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
+    BY_IMAGE,
     DIRECTIONS,
     FINETUNE,
     FLOOR,
     FLOOR_METHOD,
     HUMAN_ARM,
+    PLACEBO,
+    RELIANCE,
+    ROBUSTNESS,
+    SCALED,
 )
 
 KEYS = ["finding", "seed", "case", "patient"]  # an image of a network; what was not trained has seed 0
@@ -108,8 +113,8 @@ def _reasons(table: pd.DataFrame) -> Reasons:
     return found
 
 
-RELIANCE = ("reliance", "reliance_placebo")  # what the model does, whatever a map shows
-POOLED = condition(pooled="images")
+OF_NETWORKS = (RELIANCE, PLACEBO)  # measured without a map
+POOLED = condition(pooled=BY_IMAGE)
 DRAWN = ("seed", "patient")  # what is drawn again
 SHARED = ("base", "control")  # arms whose networks belong to no method
 
@@ -120,7 +125,7 @@ def columns_of(metric: str, at: str, settings: AlignmentSettings) -> list[Column
     arm = facts["arm"]
     if arm in {FLOOR, HUMAN_ARM}:
         return [("", FLOOR_METHOD if arm == FLOOR else HUMAN)]
-    if metric in RELIANCE:
+    if metric in OF_NETWORKS:
         methods: tuple[str, ...] = ("",) if arm in SHARED else settings.methods
     elif "through" in facts:
         methods = settings.judged
@@ -132,11 +137,11 @@ def columns_of(metric: str, at: str, settings: AlignmentSettings) -> list[Column
 def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The mean of every pair in every arm, on each finding and over all of them."""
     expected = [condition(arm=arm) for arm in ARMS]
-    if scores.metric not in RELIANCE:
+    if scores.metric not in OF_NETWORKS:
         expected.append(condition(arm=FLOOR))
     for at in dict.fromkeys([*expected, *scores.by_condition]):
         columns = list(dict.fromkeys([*columns_of(scores.metric, at, settings), *scores.columns(at)]))
-        blank = Estimate("mean", scores.metric, condition=at)
+        blank = Estimate(MEAN, scores.metric, condition=at)
         yield from averaged(scores.wide(at, columns), blank, settings)
 
 
@@ -161,34 +166,36 @@ class ArmScores:
 
 def robustness_rows(ends: ArmScores, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
-    yield from averaged(ends.apart, Estimate("robustness", metric), settings)
-    yield from averaged(ends.apart, Estimate("robustness", metric, condition=POOLED), settings)
+    yield from averaged(ends.apart, Estimate(ROBUSTNESS, metric), settings)
+    yield from averaged(ends.apart, Estimate(ROBUSTNESS, metric, condition=POOLED), settings)
 
 
 def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """How far fine-tuning moved each pair beyond its control, and how far the base is from the floor."""
     metric = scores.metric
-    compared: list[dict[str, str]] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
-    if metric not in RELIANCE:
+    compared: list[Condition] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
+    if metric not in OF_NETWORKS:
         compared.append({"arm": "base", "versus": FLOOR})
         compared.append({"arm": "align", "versus": "control", "split": FINETUNE})
         if settings.judged:
             compared += [{"arm": arm, "versus": "control", "through": settings.through} for arm in DIRECTIONS]
     for facts in compared:
-        blank = Estimate("difference", metric, condition=condition(**facts))
+        blank = Estimate(DIFFERENCE, metric, condition=condition(**facts))
         yield from averaged(_difference(scores, facts, settings), blank, settings)
 
 
-def _difference(scores: MetricScores, facts: dict[str, str], settings: AlignmentSettings) -> Wide:
+def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSettings) -> Wide:
     """Each pair's scores in one arm less those in the other, image by image and seed by seed."""
-    left = condition(**{name: value for name, value in facts.items() if name != "versus"})
-    beside = {"split": facts["split"]} if "split" in facts else {}
-    right = condition(arm=facts["versus"], **beside)
+    minuend, subtrahend = facts.copy(), Condition(arm=facts["versus"])
+    del minuend["versus"]
+    if "split" in facts:
+        subtrahend["split"] = facts["split"]
+    left, right = condition(**minuend), condition(**subtrahend)
     columns = columns_of(scores.metric, left, settings)
     others = columns
     if facts["versus"] == FLOOR:
         others = [("", FLOOR_METHOD)] * len(columns)
-    elif scores.metric in RELIANCE:
+    elif scores.metric in OF_NETWORKS:
         others = [(model, "") for model, _ in columns]
     beneath = scores.wide(right, sorted(set(others)))
     return scores.wide(left, columns) - beneath.renamed(columns, others)
@@ -197,8 +204,8 @@ def _difference(scores: MetricScores, facts: dict[str, str], settings: Alignment
 def averaged(wide: Wide, blank: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The blank filled for every pair, on each finding and over all of them."""
     pooled = blank.condition == POOLED
-    within = (0.0, 1.0) if blank.statistic == "mean" else (-1.0, 1.0)
-    within = (-math.inf, math.inf) if blank.metric in RELIANCE else within
+    within = (0.0, 1.0) if blank.statistic == MEAN else (-1.0, 1.0)
+    within = (-math.inf, math.inf) if blank.metric in OF_NETWORKS else within
     for finding in (ALL,) if pooled else (*settings.findings, ALL):
         own = wide.table if finding == ALL else wide.of_finding(finding)
         findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
@@ -245,7 +252,7 @@ def scaled_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[E
     if settings.judged:
         conditions += [condition(arm=arm, through=settings.through) for arm in DIRECTIONS]
     for at in conditions:
-        blank = Estimate("scaled", scores.metric, condition=at)
+        blank = Estimate(SCALED, scores.metric, condition=at)
         yield from _scaled(scores, floor, human, blank, settings)
 
 
@@ -273,7 +280,7 @@ def _scaled(
         values = own.to_numpy(float)
         found = nested_ratios(
             values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), settings.draws,
-            settings.generator("scaled", scores.metric, finding, blank.condition), ROOM[settings.human],
+            settings.generator(SCALED, scores.metric, finding, blank.condition), ROOM[settings.human],
         )  # fmt: skip
         lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
         for column, one in zip(columns, found, strict=True):

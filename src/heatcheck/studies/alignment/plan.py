@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -20,17 +20,18 @@ from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
+from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
+from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, base_outputs, fresh, planned_bases
-from heatcheck.studies.alignment.blame import blame_rows, separation_rows
+from heatcheck.studies.alignment.blame import blame_rows
 from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
-from heatcheck.studies.alignment.facts import counted_images, run_manifest
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
 from heatcheck.studies.alignment.images import Images, Wanted, images_of
@@ -39,7 +40,21 @@ from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
+from heatcheck.studies.alignment.vocabulary import FILLS, AlignmentManifest, FitEntry, Human, ImageCounts, RelianceEntry
 from heatcheck.training import Machine
+
+METRICS_SHOWN = (
+    "mass", "rank", "hit", "iou", "reliance", "reliance_placebo", "auroc", "mutual_information_label",
+)  # fmt: skip
+NOTES = (
+    RESIZED,
+    "Evidence against a finding counts as 0, and the channels of a map are added up.",
+    "Each map was compared with the mask of its own image, on the map's own grid.",
+    "Networks were fine-tuned with the base's normalisation statistics and without dropout.",
+    "A control is fine-tuned on the same images in the same order, without looking at maps.",
+    "The evaluation images took no part in fine-tuning nor in the choice of a checkpoint.",
+    "Reliance asks the model itself: how much more its score falls without the outlined area than without others.",
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class AlignmentPlan:
     judged: Mapping[str, Method]
     findings: tuple[str, ...]
     bases: tuple[PlannedBase, ...]
-    human: Literal["readers", "truth"]
+    human: Human
     options: RunOptions
 
     @property
@@ -72,7 +87,7 @@ class AlignmentPlan:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        return run_manifest(self).facts()
+        return _manifest(self).facts()
 
     @cached_property
     def rule(self) -> AlignmentSettings:
@@ -121,7 +136,7 @@ class AlignmentPlan:
             training = BaseTrainer(self.body.base, bases, sources, folder.path, seed, workers, watcher).stage
             yield training
             training.remove_states()
-        folder.record(**counted_images(self, finetune, evaluation).facts())
+        folder.record(**_counted_images(self, finetune, evaluation).facts())
         tuner = FineTuner(
             self.body,
             self.envelope.seed,
@@ -188,8 +203,8 @@ class AlignmentPlan:
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """Means, robustness, regressions, answers and the blame table."""
-        found = [*alignment_estimates(folder.path, self.rule), *separation_rows(folder.path, self.rule)]
-        return [*found, *blame_rows(found, self.rule)]
+        rows = alignment_estimates(folder.path, self.rule)
+        return [*rows, *blame_rows(rows, self.rule)]
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Telling images with the maps of every arm; then what only the work needed goes."""
@@ -197,6 +212,84 @@ class AlignmentPlan:
         cases, most = self._shown(evaluation), self.envelope.gallery
         make_alignment_gallery(folder, self.rule, self.sources["evaluation"], cases, most, watcher)
         shutil.rmtree(folder.path / IMAGES, ignore_errors=True)  # a folder that is passed on must not hold every image
+
+
+def _manifest(plan: AlignmentPlan) -> AlignmentManifest:
+    """What is known before the run starts."""
+    body, methods = plan.body, {**plan.trained, **plan.judged}
+    fit = body.fit
+    return AlignmentManifest(
+        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
+        trained=tuple(plan.trained),
+        judged=tuple(plan.judged),
+        through=body.through_method,
+        seeds=plan.rule.seeds,
+        alpha=body.alpha,
+        fit=FitEntry(epochs=fit.epochs, batch_size=fit.batch_size, learning_rate=fit.rates[0]),
+        several=body.several,
+        softplus=body.softplus,
+        blame_metric=body.blame_by,
+        reliance=RelianceEntry(shifts=body.reliance.shifts, fills=FILLS),
+        human=plan.human,
+    )
+
+
+def _notes(plan: AlignmentPlan) -> tuple[str, ...]:
+    limit = plan.options.limit
+    limited = f"At most {limit} outlined images of each finding were explained (--limit {limit})." if limit else ""
+    remark = SOURCES[str(plan.body.evaluation["name"])].remark
+    truth = (
+        ""
+        if plan.human == "readers"
+        else "The source has no second reader: the upper end of the scale is the experts' own mask, which scores 1."
+    )
+    return (limited, remark, truth, *NOTES)
+
+
+def _model_record(base: PlannedBase) -> ModelRecord:
+    name, label = base.settings.name, base.settings.label
+    origin = f"trained for this study from {base.facts.initialisation}" if base.trained else ""
+    return ModelRecord(
+        name=base.key,
+        label=label or (base.key if base.trained else architecture_label(name)),
+        description=describe_model(base.settings, origin),
+        architecture=name,
+        weights_hash=base.weights_hash,
+        contract=base.contract,
+        details={
+            "family": base.facts.family,
+            "initialisation": base.facts.initialisation,
+            "pretrained": base.facts.pretrained,
+            "fine_tuned": base.facts.fine_tuned,
+            "input": list(base.contract.size),
+            "channels": base.contract.channels,
+        },
+    )
+
+
+def _counted_images(plan: AlignmentPlan, finetune: Images, evaluation: Images) -> AlignmentManifest:
+    """How many images and outlined findings there are, known once they were read."""
+    first = seed_of(plan.envelope.seed, NetworkCell("", "control", plan.findings, 1))
+    positives = {}
+    for finding in plan.findings:
+        subjects = plan.findings if plan.body.several else (finding,)
+        parts = parts_of(finetune, subjects, plan.body.selection, first)
+        outlined = set(finetune.positives(finding))
+        labels = [evaluation.label(row, finding) for row in range(len(evaluation.keys))]
+        positives[finding] = ImageCounts(
+            finetune=len(outlined & set(parts.learned.tolist())),
+            selection=len(outlined & set(parts.choosing.tolist())),
+            evaluation=len(evaluation.positives(finding)),
+            evaluation_positives=labels.count(1.0),
+            evaluation_negatives=labels.count(0.0),
+        )
+    return AlignmentManifest(
+        n_finetune=len(parts.learned),
+        n_selection=len(parts.choosing),
+        n_evaluation=len(evaluation.keys),
+        positives=positives,
+    )
 
 
 def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
@@ -237,7 +330,7 @@ def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
         )
 
 
-def human_end(source: Source, findings: Sequence[str]) -> Literal["readers", "truth"]:
+def human_end(source: Source, findings: Sequence[str]) -> Human:
     """Whether the source has readers besides the truth: the first outlined case that can be read says so."""
     for key in source.index():
         if not any(key.labels.get(finding) == 1 for finding in findings):

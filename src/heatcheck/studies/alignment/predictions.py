@@ -7,15 +7,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool, Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import CaseRecord, Estimate, Prediction
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import AUROC, Statistic, condition
 from heatcheck.estimating.estimates import coverage, fill
 from heatcheck.metrics.classification import weighted_mean_auroc
 from heatcheck.metrics.label_information import information_terms
+from heatcheck.metrics.reliance import separation
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.ratios import Totals, Values, means
@@ -23,10 +25,17 @@ from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.studies.alignment.cells import AlignmentSettings
-from heatcheck.studies.alignment.vocabulary import ARMS, network_key
+from heatcheck.studies.alignment.vocabulary import (
+    ARMS,
+    INFORMATION,
+    MUTUAL_INFORMATION,
+    RELIANCE,
+    SEPARATION,
+    Arm,
+    network_key,
+)
 
 FEWEST = 10  # images with the finding, and as many without it, for a finding to count in the mean over findings
-INFORMATION = "mutual_information_label"
 NO_PREDICTIONS = "no predictions"
 TOO_FEW = f"no finding has {FEWEST} images with it and {FEWEST} without it"
 
@@ -121,11 +130,11 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
         }
         answers = read_answers(folder, [key for own in networks.values() for key in own], settings)
         for (arm, method), keys in networks.items():
-            blank = Estimate("", "", method=method, model=base.key, condition=condition(arm=arm))
+            blank = Estimate(AUROC, AUROC, method=method, model=base.key, condition=condition(arm=arm))
             every = tuple(answers.of(finding, keys, failed) for finding in settings.findings)
             kind = NetworkKind(blank, every, answers.patients)
-            yield from _rows(kind, "auroc", "auroc", _aurocs(kind, settings))
-            yield from _rows(kind, "mutual_information", INFORMATION, _informations(kind, settings))
+            yield from _rows(kind, AUROC, AUROC, _aurocs(kind, settings))
+            yield from _rows(kind, MUTUAL_INFORMATION, INFORMATION, _informations(kind, settings))
 
 
 def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSettings) -> BaseAnswers:
@@ -165,7 +174,7 @@ def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, .
         each = [weighted_mean_auroc(one.labels, one.probabilities, weights) for one in kind.usable]
         return _with_macro(np.stack(each, -1), kind.counting)
 
-    generator = settings.generator(*kind.purpose("auroc"))
+    generator = settings.generator(*kind.purpose(AUROC))
     return bca_from_case_weights(statistic, kind.patients, settings.draws, generator) if kind.usable else ()
 
 
@@ -198,7 +207,7 @@ def _with_macro(each: Values, counting: Sequence[int]) -> Values:
     return np.concatenate([each, each[..., counting].mean(-1, keepdims=True)], -1) if counting else each
 
 
-def _rows(kind: NetworkKind, statistic: str, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
+def _rows(kind: NetworkKind, statistic: Statistic, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
     """A row for each finding, and one for those that count together."""
     blank = replace(kind.blank, statistic=statistic, metric=metric)
     usable, counting = kind.usable, kind.counting
@@ -221,3 +230,38 @@ def _filled(
     n_patients = len(set(kind.patients[known].tolist()))
     counted = replace(blank, n_cases=n_cases, n_patients=n_patients, n_undefined=len(known) - n_cases)
     return fill(counted, one, one.reason or note)
+
+
+def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
+    """The separation of each base, and that of its controls on average, for each finding."""
+    networks: dict[tuple[str, Arm], list[str]] = {}
+    for base in settings.fine_tuned:
+        networks[base.key, "base"] = [network_key(base.key, "base")]
+        networks[base.key, "control"] = [network_key(base.key, "control", seed) for seed in settings.seeds]
+    table = _logits(folder, sorted({key for keys in networks.values() for key in keys}))
+    rows = []
+    for (base_key, arm), keys in networks.items():
+        for finding in settings.findings:
+            logits = table[(table["finding"] == finding) & table["model"].isin(keys)]
+            template = Estimate(SEPARATION, RELIANCE, finding, model=base_key, condition=condition(arm=arm))
+            rows.append(_separated(logits, template))
+    return rows
+
+
+def _logits(folder: Path, networks: Sequence[str]) -> pd.DataFrame:
+    columns = ["case", "finding", "model", "label", "logit"]
+    wanted = [("model", "in", list(networks))]
+    batches = [one.to_pandas() for one in read_batches(folder / "predictions.parquet", Prediction, columns, wanted)]
+    if not batches:
+        return pd.DataFrame(columns=columns)
+    return pd.concat([batch.astype({"case": str, "finding": str, "model": str}) for batch in batches])
+
+
+def _separated(table: pd.DataFrame, template: Estimate) -> Estimate:
+    """The mean over networks."""
+    each = [separation(rows["label"].to_numpy(float), rows["logit"].to_numpy(float))
+            for _, rows in table.groupby("model")]  # fmt: skip
+    values = [one.value for one in each if not math.isnan(one.value)]
+    if not values:
+        return replace(template, reason=each[0].reason if each else NO_PREDICTIONS)
+    return replace(template, value=float(np.mean(values)), n_cases=int(table["case"].nunique()))

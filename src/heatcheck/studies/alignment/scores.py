@@ -24,6 +24,7 @@ from heatcheck.studies.alignment.cells import NetworkCell
 from heatcheck.studies.alignment.gallery import for_gallery
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.reliance import RelianceSettings, drops
+from heatcheck.studies.alignment.vocabulary import PLACEBO, RELIANCE
 
 AT_ONCE = 32  # images of one forward pass
 FLAT = np.zeros((1, 1, 1), np.float32)  # scores need no pixels
@@ -153,8 +154,8 @@ class NetworkEvaluation:
         cell = self.cell
         blank = Score(key.case, key.patient, finding, cell.method, cell.base, "", math.nan, cell.condition())
         for metric, measured in (
-            ("reliance", reliance(asked, spread)),
-            ("reliance_placebo", reliance_placebo(asked, spread)),
+            (RELIANCE, reliance(asked, spread)),
+            (PLACEBO, reliance_placebo(asked, spread)),
         ):
             yield replace(blank, metric=metric, value=measured.value, reason=measured.reason)
 

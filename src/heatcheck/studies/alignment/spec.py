@@ -17,6 +17,7 @@ from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import Spec
+from heatcheck.studies.alignment.vocabulary import GIVEN
 
 MODEL = "{model}"  # stands for the model's name in the path of an initialisation's weights
 METRICS = ("mass", "rank", "hit", "iou")
@@ -28,7 +29,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 class AlignmentModel(StudyModel):
     """A model; one that comes with weights may say how those began."""
 
-    initialisation: str = "given"
+    initialisation: str = GIVEN
     pretrained: bool = False  # on other data, before its own training
     fit: dict[str, Any] = Field(default_factory=dict)  # what of `base.fit` is different for this model
 

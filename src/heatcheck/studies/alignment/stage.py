@@ -24,7 +24,7 @@ from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
-from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM
+from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, PLACEBO, RELIANCE
 
 RANDOM_MAPS = 8  # an image: their mean is its floor
 CELLS = 16  # along each axis of a random map, as of the random method
@@ -78,9 +78,6 @@ def _random_map(case: Case, generator: np.random.Generator) -> Map:
     noise = torch.from_numpy(generator.random((1, *grid), np.float32))
     drawn: Map = to_image(noise, place(shape, grid, "stretch"))[0]
     return drawn
-
-
-RELIANCE = ("reliance", "reliance_placebo")
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ class CellsStage:
         for finding in cell.findings:
             positives = [row for row in there.images.positives(finding) if row in learned][: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
-                there.score_maps(finding, method, positives, cell.learned_condition(through), {})
+                there.score_maps(finding, method, positives, cell.condition(through, learned=True), {})
 
     def _kept(self, cell: NetworkCell, finding: str, method: str) -> Mapping[str, str]:
         """The cases whose maps are kept, each with the map's name; of the first seed only."""
@@ -164,7 +161,7 @@ class CellsStage:
             for method, through in methods_on(cell, self.rule).items()
             for metric in self.measuring.metrics
         ]
-        metrics += [(cell.method, metric, cell.condition()) for metric in RELIANCE]
+        metrics += [(cell.method, metric, cell.condition()) for metric in (RELIANCE, PLACEBO)]
         rows = [
             Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, at, reason=reason)
             for finding in cell.findings

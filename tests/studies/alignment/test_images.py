@@ -8,7 +8,7 @@ from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.alignment.bases import BaseNetworks, PlannedBase
 from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, methods_on, parts_of
-from heatcheck.studies.alignment.images import Wanted, images_of
+from heatcheck.studies.alignment.images import ImageRequest, images_of
 from heatcheck.studies.alignment.vocabulary import Base
 
 FINDINGS = ("Cardiomegaly", "Pleural Effusion")
@@ -23,7 +23,7 @@ def contract(**changes):
 
 
 def read(folder, source=None, contracts=()):
-    wanted = Wanted(source or phantom(), FINDINGS, contracts or (contract(),), 1)
+    wanted = ImageRequest(source or phantom(), FINDINGS, contracts or (contract(),), 1)
     return images_of(wanted, folder, "finetune", Silent())
 
 

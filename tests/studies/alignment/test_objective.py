@@ -276,9 +276,9 @@ def test_examples_and_networks_of_something_else_are_refused():
     ("changes", "machine", "error", "message"),
     [
         ({}, Machine(precision="16-mixed"), InputError, "16-mixed scales the loss.*use bf16-mixed or 32-true"),
-        ({}, Machine(devices=2), InputError, "use one device a network"),
+        ({}, Machine(devices=2), InputError, "use one device per network"),
         ({"method": build_method("grad_cam_plus_plus", {})}, Machine(), SpecError, "cannot be part of a loss"),
-        ({"classifier": classifier_of(activation="softmax")}, Machine(), ModelError, "exclude one another"),
+        ({"classifier": classifier_of(activation="softmax")}, Machine(), ModelError, "exclude each other"),
     ],
 )
 def test_what_cannot_be_learned_is_refused_before_it_begins(changes, machine, error, message):

@@ -136,17 +136,17 @@ class StoppedError(Exception):
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_run_that_was_stopped_ends_with_the_same_scores(undisturbed, tmp_path, monkeypatch, after):
     spec = write_alignment(tmp_path, **SMALLEST)
-    made = alignment_networks.FineTuner.made
+    network = alignment_networks.FineTuner.network
     calls = []
 
     def stopping(self, cell):
         if len(calls) == after:
             raise StoppedError
         calls.append(cell)
-        return made(self, cell)
+        return network(self, cell)
 
     with monkeypatch.context() as patch:
-        patch.setattr(alignment_networks.FineTuner, "made", stopping)
+        patch.setattr(alignment_networks.FineTuner, "network", stopping)
         with pytest.raises(StoppedError):
             run_study(spec, tmp_path / "run", TRUSTED)
     run_study(spec, tmp_path / "run", TRUSTED)
@@ -331,10 +331,10 @@ def test_pseudonyms_hide_every_name(tmp_path):
         ({"through": "lrp"}, "is none of `methods`"),
         ({"judged": ["location_prior"]}, "other patients' data"),
         ({"fit": {"batch_size": 64}}, "lower `fit.batch_size`"),
-        ({"fit": {"rotate": 5}}, "leave their masks"),
+        ({"fit": {"rotate": 5}}, "without their masks"),
         ({"models": ["densenet_compact"]}, "comes without weights"),
         ({"size": [24, 24]}, "leave them out"),
-        ({"initialisations": [{"name": "random"}]}, "go together"),
+        ({"initialisations": [{"name": "random"}]}, "need each other"),
         ({"precision": "16-mixed"}, "precision"),
         ({"selection": 1.0}, "selection"),
         ({"alpah": 2}, "did you mean"),

@@ -1,7 +1,6 @@
-"""The networks that an alignment study begins with: given with their weights, or trained here first, a shard each."""
+"""The networks that an alignment study starts from: given with their weights, or trained here first."""
 
 import copy
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,14 +32,14 @@ from heatcheck.training.batches import Examples
 
 @dataclass(frozen=True)
 class PlannedBase:
-    """A base, what it expects, and where it comes from."""
+    """A base with its input contract and the origin of its weights."""
 
     facts: Base
     settings: AlignmentModel
     contract: Preprocessing
-    weights_hash: str = ""  # of the weights it comes with, or begins with
-    start: Path | None = None  # weights with which its training begins
-    fit: FitPart | None = None  # how it is trained here
+    weights_hash: str = ""  # of the weights that are given, or that its training starts from
+    start: Path | None = None  # weights that its training starts from
+    fit: FitPart | None = None  # of its training here
 
     @property
     def trained(self) -> bool:
@@ -54,45 +53,42 @@ class PlannedBase:
 
     @property
     def file(self) -> str:
-        """The name of its file, without the ending."""
+        """The name of its file, without the suffix."""
         return file_name(*self.key.split("/"))
 
 
 def planned_bases(
-    body: AlignmentBody, spec: Spec, options: RunOptions, outputs: Sequence[str]
+    body: AlignmentBody, spec: Spec, options: RunOptions, outputs: tuple[str, ...]
 ) -> tuple[PlannedBase, ...]:
-    """Every base; `outputs` are the findings that those to be trained will tell."""
-    found = [base for model in body.models for base in _of_model(model, body, (spec, options), outputs)]
-    if body.base is not None and not any(base.trained for base in found):
+    """Every base; `outputs` are the findings that those trained here will predict."""
+    bases: list[PlannedBase] = []
+    for model in body.models:
+        if model.has_weights:
+            bases.append(_given(model, spec, options))
+        else:
+            fit = _base_fit(model, body, spec)
+            bases += [_to_train(model, part, body, spec.folder, outputs, fit) for part in body.initialisations]
+    trained = any(base.trained for base in bases)
+    if body.base is not None and not trained:
         raise SpecError(f"{spec.name}: every model comes with weights; leave out `base` and `initialisations`")
-    if not any(base.trained for base in found) and body.model_fields_set & {"size", "pixels"}:
+    if not trained and body.model_fields_set & {"size", "pixels"}:
         raise SpecError(f"{spec.name}: every model comes with its own `size` and `pixels`; leave them out")
-    return tuple(found)
+    return tuple(bases)
 
 
-def _of_model(
-    model: AlignmentModel, body: AlignmentBody, asked: tuple[Spec, RunOptions], outputs: Sequence[str]
-) -> Iterator[PlannedBase]:
-    spec, options = asked
-    if model.has_weights:
-        if model.fit:
-            raise SpecError(
-                f"{spec.name}: model {model.key} comes with weights and is not trained; leave out its `fit`"
-            )
-        yield _given(model, spec, options)
-        return
+def _base_fit(model: AlignmentModel, body: AlignmentBody, spec: Spec) -> FitPart:
+    """How a model without weights is trained."""
     MODELS[model.name]  # raises with a suggestion
     if body.base is None:
         raise SpecError(
-            f"{spec.name}: model {model.name} comes without weights; name `weights`, or say under `initialisations` "
-            "and `base` how it is trained first"
+            f"{spec.name}: model {model.name} comes without weights; name `weights`, or state under "
+            "`initialisations` and `base` how it is trained first"
         )
     changed = {**body.base.fit.model_dump(exclude_unset=True), **model.fit}
     fit = checked(FitPart, changed, f"{spec.name}: fit of model {model.key}")
     if fit.balanced:
         raise SpecError(f"{spec.name}: fit of model {model.key}: findings may occur together; leave out `balanced`")
-    for part in body.initialisations:
-        yield replace(_to_train(model, part, body, (spec.folder, tuple(outputs))), fit=fit)
+    return fit
 
 
 def opened(model: AlignmentModel, spec: Spec, options: RunOptions) -> NetworkClassifier:
@@ -103,24 +99,27 @@ def opened(model: AlignmentModel, spec: Spec, options: RunOptions) -> NetworkCla
 
 
 def _given(model: AlignmentModel, spec: Spec, options: RunOptions) -> PlannedBase:
+    if model.fit:
+        raise SpecError(f"{spec.name}: model {model.key} comes with weights and is not trained; leave out its `fit`")
     classifier = opened(model, spec, options)
     if classifier.preprocessing.activation != "sigmoid":
         raise SpecError(
-            f"{spec.name}: the outputs of model {model.key} exclude each other (softmax); findings are aligned one by "
-            "one, so each needs a sigmoid output of its own"
+            f"{spec.name}: the outputs of model {model.key} exclude each other (softmax); findings are aligned "
+            "separately, so use a model with one sigmoid output per finding"
         )
-    facts = Base(model.key, model.name, _family(model), model.initialisation, model.pretrained)
+    family = MODELS[model.name].family if model.name in MODELS else model.key
+    facts = Base(model.key, model.name, family, model.initialisation, model.pretrained)
     return PlannedBase(facts, model, classifier.preprocessing, weights_hash_of(classifier))
 
 
-def _family(model: AlignmentModel) -> str:
-    return MODELS[model.name].family if model.name in MODELS else model.key
-
-
 def _to_train(
-    model: AlignmentModel, part: InitialisationPart, body: AlignmentBody, known: tuple[Path, tuple[str, ...]]
+    model: AlignmentModel,
+    part: InitialisationPart,
+    body: AlignmentBody,
+    folder: Path,
+    outputs: tuple[str, ...],
+    fit: FitPart,
 ) -> PlannedBase:
-    folder, outputs = known
     facts = MODELS[model.name]
     pixels = body.pixels
     contract = Preprocessing(
@@ -131,24 +130,17 @@ def _to_train(
     )
     start = folder / part.start.replace(MODEL, model.name) if part.start else None
     digest = ""
-    if start is not None:  # refused here if it is another network's
+    if start is not None:  # raises if the weights are those of another network
         new_network(model.name, contract, start=start)
         digest = read_weights(start).digest
     pretrained = part.start != "" if part.pretrained is None else part.pretrained
     base = Base(f"{model.key}/{part.name}", model.name, facts.family, part.name, pretrained, part.fine_tune)
-    return PlannedBase(base, model, contract, digest, start)
-
-
-def base_outputs(part: BasePart | None, training: Source | None) -> tuple[str, ...]:
-    """What a base that is trained here tells."""
-    if part is None or training is None:
-        return ()
-    return training.findings if part.findings == "all" else tuple(part.findings)
+    return PlannedBase(base, model, contract, digest, start, fit)
 
 
 @dataclass(frozen=True)
 class BaseNetworks:
-    """The bases with their weights; the last one stays in memory."""
+    """The bases with their weights; the one used last stays in memory."""
 
     bases: tuple[PlannedBase, ...]
     spec: Spec
@@ -156,11 +148,11 @@ class BaseNetworks:
     folder: Path  # of the networks' files
 
     def base(self, key: str) -> PlannedBase:
-        """What is known of a base."""
+        """The base of this name."""
         return next(base for base in self.bases if base.key == key)
 
     def classifier(self, key: str) -> NetworkClassifier:
-        """The base, ready to be asked."""
+        """The base with its weights."""
         base = self.base(key)
         given = None if base.trained else lambda: opened(base.settings, self.spec, self.options)
         return self.store.load(base.file, given)
@@ -176,7 +168,7 @@ class BaseNetworks:
         return NetworkClassifier(base.key, module, base.contract)
 
     def copy(self, key: str) -> nn.Module:
-        """A network of its own with the base's weights."""
+        """A copy of the base's network, to be fine-tuned."""
         return copy.deepcopy(self.classifier(key).module)
 
 
@@ -187,7 +179,7 @@ def fresh(base: PlannedBase, seed: int) -> nn.Module:
 
 
 class GreyCopies(Dataset[tuple[Tensor, ...]]):
-    """Examples of one channel in as many as the network has."""
+    """Examples of one channel, repeated for every channel of the network."""
 
     def __init__(self, examples: Examples, channels: int) -> None:
         self.examples, self.channels = examples, channels
@@ -214,7 +206,7 @@ class BaseTrainer:
 
     @property
     def stage(self) -> FitStage:
-        """The stage in which they are trained; how well each does is seen when it is measured."""
+        """The stage in which they are trained; they are measured later, as all networks are."""
         return FitStage([self._task(base) for base in self.networks.bases if base.trained], "bases")
 
     def _task(self, base: PlannedBase) -> FitTask:
@@ -238,7 +230,7 @@ class BaseTrainer:
         )
 
     def _examples(self, source: Source, contract: Preprocessing, name: str) -> Examples:
-        """The examples of a split, kept on disk once for all networks that want them alike."""
+        """The examples of a split, stored once for all networks with the same preprocessing."""
         if not self.part.cache:
             return CaseExamples(source, contract, self.part.blank)
         stored = as_stored(contract, 1)

@@ -1,6 +1,6 @@
 """The settings of an alignment study, and its networks: a control per base, finding and seed, and two per method.
 
-Each is a cell of the grid that knows nothing of the others, so that any of them can be made first, or again.
+Each network is a cell of a grid. Cells do not depend on each other, so they can be made in any order, and again.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ Rows = Int[np.ndarray, " images"]
 
 @dataclass(frozen=True, slots=True)
 class AlignmentSettings(EstimateSettings):
-    """What is estimated, and how."""
+    """What is estimated."""
 
     bases: tuple[Base, ...]
     findings: tuple[str, ...]
     methods: tuple[str, ...]  # through which networks are fine-tuned
-    judged: tuple[str, ...]  # which only look at those networks
-    through: str  # the method whose networks the judged ones look at
+    judged: tuple[str, ...]  # methods that are only scored, on networks fine-tuned through another
+    through: str  # that other method
     seeds: tuple[int, ...]
     metrics: tuple[str, ...]  # of maps
     human: Human
@@ -36,13 +36,13 @@ class AlignmentSettings(EstimateSettings):
 
     @property
     def fine_tuned(self) -> tuple[Base, ...]:
-        """The bases from which networks are made."""
+        """The bases from which networks are fine-tuned."""
         return tuple(base for base in self.bases if base.fine_tuned)
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkCell:
-    """One network: how it came about, and the findings it is asked about."""
+    """One network: its base, how it is fine-tuned, and the findings it is evaluated on."""
 
     base: str
     arm: Arm
@@ -52,24 +52,20 @@ class NetworkCell:
 
     @property
     def key(self) -> str:
-        """What the table of predictions calls it."""
+        """Its name in the table of predictions."""
         return network_key(self.base, self.arm, self.seed, self.method)
 
     @property
     def label(self) -> str:
-        """What whoever watches is told."""
-        return self.key if self.arm == "base" else f"{self.key} · {self.about}"
-
-    @property
-    def about(self) -> str:
-        """The finding, or how many at once."""
-        return self.findings[0] if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        """Its name in the progress output and among failures, with its finding or how many it has."""
+        findings = self.findings[0] if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        return self.key if self.arm == "base" else f"{self.key} · {findings}"
 
     @property
     def file(self) -> str:
-        """A name for its files."""
-        about = self.findings[0] if len(self.findings) == 1 else "all"
-        return file_name(*self.base.split("/"), about, self.method, self.arm, f"seed{self.seed}")
+        """The name of its files, without the suffix."""
+        findings = self.findings[0] if len(self.findings) == 1 else "all"
+        return file_name(*self.base.split("/"), findings, self.method, self.arm, f"seed{self.seed}")
 
     def condition(self, through: str = "", *, learned: bool = False) -> str:
         """The condition of its scores, `learned` on images that it learned from.
@@ -87,7 +83,7 @@ class NetworkCell:
 
 
 def file_name(*parts: str) -> str:
-    """The parts in one name for a file; where letters must be left out of it, a digest keeps it apart from others."""
+    """The parts joined into a file name; where characters must be replaced, a digest keeps it unique."""
     plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", part) for part in parts if part]
     if [part.replace(" ", "_") for part in parts if part] != plain:
         plain.append(hashlib.sha256("/".join(parts).encode()).hexdigest()[:8])
@@ -95,7 +91,7 @@ def file_name(*parts: str) -> str:
 
 
 def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[NetworkCell]:
-    """Every network, base by base; a base's own comes first, then its controls."""
+    """Every network, base by base, the base itself first."""
     subjects = [settings.findings] if several else [(finding,) for finding in settings.findings]
     for base in settings.bases:
         yield NetworkCell(base.key, "base", settings.findings)
@@ -108,11 +104,11 @@ def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[NetworkC
 
 
 def methods_on(cell: NetworkCell, settings: AlignmentSettings) -> dict[str, str]:
-    """The methods whose maps are made on a network, each with the method that it was aligned through if another's."""
+    """The methods whose maps are scored on a network, each with the method it was aligned through, if another."""
     if cell.arm in ("base", "control"):
         return dict.fromkeys((*settings.methods, *settings.judged), "")
-    own = {cell.method: ""}
-    return {**own, **dict.fromkeys(settings.judged, cell.method)} if cell.method == settings.through else own
+    judged = settings.judged if cell.method == settings.through else ()
+    return {cell.method: "", **dict.fromkeys(judged, cell.method)}
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ class Parts:
 
 
 def parts_of(images: Images, findings: Sequence[str], share: float, seed: int) -> Parts:
-    """The two parts: no patient is in both, and each has its share of the patients with an outlined finding.
+    """The two parts: no patient is in both, and both have patients with an outlined finding.
 
     They are the same for every arm, method and base, so that these can be compared.
     """
@@ -132,16 +128,16 @@ def parts_of(images: Images, findings: Sequence[str], share: float, seed: int) -
     patients = sorted({key.patient for key in images.keys})
     name = "+".join(findings)
     choosing: set[str] = set()
-    for kind, some in (
+    for kind, group in (
         ("outlined", [patient for patient in patients if patient in outlined]),
         ("others", [patient for patient in patients if patient not in outlined]),
     ):
-        drawn = generator_for(seed, name, kind, "selection").permutation(some).tolist()
-        most = max(0, len(drawn) - 1) if kind == "outlined" else len(drawn)
-        least = 1 if kind == "outlined" else 0
-        choosing |= set(drawn[: min(most, max(least, round(share * len(drawn))))])
-    chosen = np.array([key.patient in choosing for key in images.keys], bool)
-    return Parts(np.flatnonzero(~chosen), np.flatnonzero(chosen))
+        drawn = generator_for(seed, name, kind, "selection").permutation(group).tolist()
+        needed = 1 if kind == "outlined" else 0  # in each part, as far as there are two
+        most = max(0, len(drawn) - needed)
+        choosing |= set(drawn[: min(most, max(needed, round(share * len(drawn))))])
+    is_choosing = np.array([key.patient in choosing for key in images.keys], bool)
+    return Parts(np.flatnonzero(~is_choosing), np.flatnonzero(is_choosing))
 
 
 def seed_of(run_seed: int, cell: NetworkCell) -> int:

@@ -1,8 +1,7 @@
-"""From an alignment run's scores and predictions to the numbers of its tables, regressions among them."""
+"""All estimates of an alignment run but its blame table; regressions and correlations are computed here."""
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -48,21 +47,21 @@ PAIRS = (
 )  # as published
 
 
-def regression_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
-    """Least squares on each image's difference, by pre-training, architecture and method.
+def regression_rows(arms: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
+    """Least squares on each image's robustness, by pre-training, architecture and method.
 
-    An image has one row for each model and method, the mean over its seeds: were every seed a row, classical errors,
-    which take rows for independent, would fall with each seed that is trained, though no image was added. It also
-    keeps them comparable with published ones, which had one seed.
+    An image has one row for each model and method, the mean over its seeds. If every seed were a row, classical errors,
+    which assume independent rows, would shrink with each seed although no image was added. It also keeps them
+    comparable with the published ones, which come from one seed.
     """
     for metric in MAIN_METRICS:
-        if metric in ends:
-            yield from _regression(ends[metric].apart, metric, settings)
+        if metric in arms:
+            yield from _regression(arms[metric].robustness, metric, settings)
 
 
-def _regression(apart: Wide, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
-    differences = apart.table.groupby(["finding", "case", "patient"]).mean()
-    n_images, columns = len(differences), apart.pairs
+def _regression(robustness: Wide, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
+    differences = robustness.table.groupby(["finding", "case", "patient"]).mean()
+    n_images, columns = len(differences), robustness.pairs
     bases = {base.key: base for base in settings.fine_tuned}
     kinds = {
         "pretrained": ["yes" if bases[model].pretrained else "no" for model, _ in columns],
@@ -71,74 +70,71 @@ def _regression(apart: Wide, metric: str, settings: AlignmentSettings) -> Iterat
     }
     levels = {
         "pretrained": ("no", "yes"),
-        "architecture": _in_order("architecture", [base.family for base in settings.fine_tuned]),
-        "method": _in_order("method", list(settings.methods)),
+        "architecture": _reference_first("architecture", [base.family for base in settings.fine_tuned]),
+        "method": _reference_first("method", list(settings.methods)),
     }
-    factors = [Factor(name, np.tile(np.array(own, object), n_images), levels[name]) for name, own in kinds.items()]
+    factors = [Factor(name, np.tile(np.array(each, object), n_images), levels[name]) for name, each in kinds.items()]
     patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
-    found = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
-    blank = Estimate(REGRESSION, metric, ALL)
-    at_reference = ", ".join(f"{name}: {level}" for name, level in found.references.items())
+    effects = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
+    references = ", ".join(f"{name}: {level}" for name, level in effects.references.items())
     for errors in ERRORS:
-        for term in found.terms:
-            at = condition(errors=errors, term=_name(term))
+        for term in effects.terms:
+            template = Estimate(REGRESSION, metric, ALL, condition=condition(errors=errors, term=_name(term)))
             fit: Fit = getattr(term, errors)
-            note = at_reference and f"the level at {at_reference}" if term.factor == INTERCEPT else ""
-            yield fill(replace(blank, condition=at), fit, fit.reason or note)
+            note = references and f"the level at {references}" if term.factor == INTERCEPT else ""
+            yield fill(template, fit, fit.reason or note)
 
 
-def _in_order(factor: str, levels: list[str]) -> tuple[str, ...]:
-    """The levels, the usual reference first."""
+def _reference_first(factor: str, levels: list[str]) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(levels), key=lambda level: level != REFERENCES[factor]))
 
 
 def _name(term: Term) -> str:
-    """What tables call a term; a factor that is left out has its own name alone."""
+    """The name of a term in tables; a factor with one level, which is left out, has no level in it."""
     return term.factor if term.factor == "pretrained" or not term.level else f"{term.factor}:{term.level}"
 
 
-def correlation_rows(ends: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
-    """How both scores at both ends go together, over every image of every network that has all four.
+def correlation_rows(arms: Mapping[str, ArmScores], settings: AlignmentSettings) -> Iterator[Estimate]:
+    """Correlations of both metrics in both directions, over every image and network that has all four scores.
 
     Here every seed is a row: a mean over seeds would have less noise, and another correlation, than the scores of one
     network, which is what was published. Patients are drawn with all their rows.
     """
-    if not set(MAIN_METRICS) <= set(ends):
+    if not set(MAIN_METRICS) <= set(arms):
         return
-    names, values, patients = _side_by_side(ends)
+    values, patients = _side_by_side(arms)
     found = correlations(values, patients, settings.draws, settings.generator(CORRELATION))
-    places = {frozenset(pair): place for place, pair in enumerate(combinations(names, 2))}
+    indices = {frozenset(pair): index for index, pair in enumerate(combinations(PAIRED_SCORES, 2))}
     for kind in CORRELATIONS:
         for left, right in PAIRS:
-            one = getattr(found, kind)[places[frozenset((left, right))]]
-            blank = Estimate(
+            result = getattr(found, kind)[indices[frozenset((left, right))]]
+            template = Estimate(
                 CORRELATION, PAIRED_SCORES[left][0], ALL, condition=condition(kind=kind, left=left, right=right),
                 n_cases=found.n_cases, n_patients=found.n_patients, n_undefined=found.n_undefined,
             )  # fmt: skip
-            yield fill(blank, one)
+            yield fill(template, result)
 
 
 def _side_by_side(
-    ends: Mapping[str, ArmScores],
-) -> tuple[list[str], Float[np.ndarray, "rows four"], Shaped[np.ndarray, " rows"]]:
-    """The four scores of every image of every network, and its patient."""
-    tables = {name: getattr(ends[metric], arm).table for name, (metric, arm) in PAIRED_SCORES.items()}
-    # a row for each place in any of them
-    index = functools.reduce(lambda one, other: one.union(other), (table.index for table in tables.values()))
-    each = [table.reindex(index).to_numpy(float) for table in tables.values()]
+    arms: Mapping[str, ArmScores],
+) -> tuple[Float[np.ndarray, "rows four"], Shaped[np.ndarray, " rows"]]:
+    """The four scores of every image and network, in the order of `PAIRED_SCORES`, and the patients."""
+    tables = [getattr(arms[metric], arm).table for metric, arm in PAIRED_SCORES.values()]
+    index = functools.reduce(lambda one, other: one.union(other), (table.index for table in tables))
+    each = [table.reindex(index).to_numpy(float) for table in tables]
     patients = np.repeat(index.get_level_values("patient").to_numpy(), each[0].shape[1])
-    return list(tables), np.stack([values.ravel() for values in each], 1), patients
+    return np.stack([values.ravel() for values in each], 1), patients
 
 
 def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
-    """Every estimate of an alignment run but its blame table, from its joined tables; one metric at a time is read."""
+    """Every estimate but the blame table, from the run's joined tables; one metric is read at a time."""
     rows: list[Estimate] = []
-    ends = {}
+    arms = {}
     for metric in settings.metrics:
         scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
-        ends[metric] = ArmScores.of(scores, settings)
-        rows += robustness_rows(ends[metric], metric, settings)
+        arms[metric] = ArmScores.of(scores, settings)
+        rows += robustness_rows(arms[metric], metric, settings)
         rows += difference_rows(scores, settings)
         rows += scaled_rows(scores, settings)
     for metric in OF_NETWORKS:
@@ -146,8 +142,8 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
         rows += mean_rows(scores, settings)
         if metric == RELIANCE:
             rows += difference_rows(scores, settings)
-    rows += regression_rows(ends, settings)
-    rows += correlation_rows(ends, settings)
+    rows += regression_rows(arms, settings)
+    rows += correlation_rows(arms, settings)
     rows += prediction_rows(folder, settings)
     rows += separation_rows(folder, settings)
     return rows

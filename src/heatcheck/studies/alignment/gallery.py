@@ -1,7 +1,7 @@
-"""Pictures of the same image before and after: what a method shows on the base, its control, aligned and misaligned.
+"""Pictures of the same image with the maps of the base, its control, the aligned and the misaligned network.
 
-Every network is met once and then forgotten, so the cases are chosen before anything is trained, and each network's
-work keeps their maps.
+Every network is used once and then removed, so cases are chosen before anything is trained, and each network's shard
+keeps their maps.
 """
 
 import math
@@ -30,9 +30,8 @@ from heatcheck.running.gallery import (
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.alignment.cells import AlignmentSettings
-from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, Arm, ArmMapEntry, network_key
+from heatcheck.studies.alignment.vocabulary import ARMS, MAIN_METRICS, AlignmentEntry, Arm, ArmMapEntry, network_key
 
-SHOWN = ("mass", "rank")  # the scores beside a map
 Chosen = Mapping[str, Sequence[CaseKey]]  # by finding
 
 
@@ -42,12 +41,12 @@ def chosen(
     how_many: int,
     marked: Callable[[CaseKey, str], bool] = lambda key, finding: True,  # noqa: ARG005
 ) -> dict[str, list[CaseKey]]:
-    """Positive cases to look at, taken from each finding in turn in the order of the keys, no patient twice.
+    """Positive cases to show, taken from each finding in turn in the order of the keys, no patient twice.
 
-    `marked` says whether a case has a mask of a finding; it is asked of no more cases than need be.
+    `marked` says whether a case has a mask of a finding; it is called for no more cases than necessary.
     """
     waiting = {finding: iter([key for key in keys if key.labels.get(finding) == 1]) for finding in findings}
-    found: dict[str, list[CaseKey]] = {finding: [] for finding in findings}
+    cases: dict[str, list[CaseKey]] = {finding: [] for finding in findings}
     patients: set[str] = set()
     while len(patients) < how_many and waiting:
         for finding in list(waiting):
@@ -57,9 +56,9 @@ def chosen(
             if key is None:
                 del waiting[finding]
             else:
-                found[finding].append(key)
+                cases[finding].append(key)
                 patients.add(key.patient)
-    return found
+    return cases
 
 
 def map_name(model: str, finding: str, method: str, arm: Arm, case: str) -> str:
@@ -68,7 +67,7 @@ def map_name(model: str, finding: str, method: str, arm: Arm, case: str) -> str:
 
 
 def for_gallery(values: Map) -> Map:
-    """A map on the image's grid as it is kept: small, because many networks keep one."""
+    """A map on the image's grid as it is kept: small, because there is one per network."""
     return for_keeping(smaller(np.asarray(values, np.float32), MAP_SIDE))
 
 
@@ -87,15 +86,15 @@ class ChosenPipeline:
 
 
 def choices(rule: AlignmentSettings, cases: Chosen, most: int) -> list[ChosenPipeline]:
-    """The chosen cases, one finding after the other, each with another model and method until all pairs were shown."""
+    """The chosen cases, finding by finding in turn, with models and methods in turn so that all pairs are shown."""
     rounds = max(map(len, cases.values()), default=0)
     in_turn = [
         (key, finding) for turn in range(rounds) for finding, keys in cases.items() for key in keys[turn : turn + 1]
     ]
     models, methods = [base.key for base in rule.fine_tuned], rule.methods
-    together = math.lcm(len(models), len(methods))  # after so many steps a pair would come again
+    cycle = math.lcm(len(models), len(methods))  # after so many steps a pair would repeat
     return [
-        ChosenPipeline(key, finding, models[turn % len(models)], methods[(turn + turn // together) % len(methods)])
+        ChosenPipeline(key, finding, models[turn % len(models)], methods[(turn + turn // cycle) % len(methods)])
         for turn, (key, finding) in enumerate(in_turn[:most])
     ]
 
@@ -105,7 +104,7 @@ def make_alignment_gallery(
 ) -> None:
     """Draw the chosen cases with the maps that the run has kept, and store pictures and index in its folder.
 
-    A case whose image cannot be read, or of whose pair no map was kept, is left out.
+    A case is left out if its image cannot be read or no map of its model and method was kept.
     """
     planned = choices(rule, cases, most)
     store_gallery(folder, _drawn(folder, planned, source, rule.seeds[0]), len(planned), watcher)
@@ -115,18 +114,18 @@ def _drawn(
     folder: RunFolder, planned: Sequence[ChosenPipeline], source: Source, seed: int
 ) -> Iterator[DrawnCase | None]:
     kept = folder.read_maps({name for choice in planned for name in choice.names().values()})
-    values = _known_values(folder, planned)
-    number = 0  # of those that have something to show
+    numbers = _known_numbers(folder, planned)
+    number = 0  # of the case among those that are shown
     for choice in planned:
         case = _case(source, choice)
         maps = {arm: kept[name] for arm, name in choice.names().items() if name in kept}
-        maps = {arm: one for arm, one in maps.items() if np.isfinite(one).all()}
+        maps = {arm: values for arm, values in maps.items() if np.isfinite(values).all()}
         if case is None or choice.finding not in case.truth or not maps:
             yield None
             continue
         prefix = f"{number:03d}"
-        entries = tuple(_map_entry(choice, arm, f"{prefix}-{arm}.png", seed, values) for arm in maps)
-        for entry in entries:  # stretched over all greys: what counts is where a map is bright, not how bright
+        entries = tuple(_map_entry(choice, arm, f"{prefix}-{arm}.png", seed, numbers) for arm in maps)
+        for entry in entries:  # stretched to the full range: what counts is where a map is bright, not how bright
             write_grey(folder, entry.file, min_max(maps[entry.arm]), MAP_SIDE)
         yield DrawnCase(_entry(folder, prefix, choice, case, entries))
         number += 1
@@ -139,31 +138,36 @@ def _case(source: Source, choice: ChosenPipeline) -> Case | None:
         return None
 
 
-def _known_values(folder: RunFolder, planned: Sequence[ChosenPipeline]) -> dict[tuple[str, ...], float]:
-    """What the networks said of the cases to be shown, and how their maps scored, by all that tells them apart."""
+def _known_numbers(folder: RunFolder, planned: Sequence[ChosenPipeline]) -> dict[tuple[str, ...], float]:
+    """The networks' probabilities for the cases to be shown and their maps' scores, by the other columns."""
     cases = sorted({choice.key.case for choice in planned})
-    values: dict[tuple[str, ...], float] = {}
+    numbers: dict[tuple[str, ...], float] = {}
     if not cases:  # a filter cannot be empty
-        return values
+        return numbers
     for table, columns, value, wanted in (
         ("predictions", ["model", "finding", "case"], "probability", []),
-        ("scores", ["model", "finding", "case", "method", "condition", "metric"], "value", [("metric", "in", SHOWN)]),
+        (
+            "scores",
+            ["model", "finding", "case", "method", "condition", "metric"],
+            "value",
+            [("metric", "in", MAIN_METRICS)],
+        ),
     ):
         filters = [("case", "in", cases), *wanted]
         rows = pd.read_parquet(folder.path / f"{table}.parquet", columns=[*columns, value], filters=filters)
-        values |= {tuple(row[:-1]): float(row[-1]) for row in rows.itertuples(index=False, name=None)}
-    return values
+        numbers |= {tuple(row[:-1]): float(row[-1]) for row in rows.itertuples(index=False, name=None)}
+    return numbers
 
 
 def _map_entry(
-    choice: ChosenPipeline, arm: Arm, file: str, seed: int, values: Mapping[tuple[str, ...], float]
+    choice: ChosenPipeline, arm: Arm, file: str, seed: int, numbers: Mapping[tuple[str, ...], float]
 ) -> ArmMapEntry:
     """The map with the network's probability and its scores; NaN where they are not known."""
     of_case = (choice.finding, choice.key.case)
-    which = condition(arm=arm) if arm == "base" else condition(arm=arm, seed=seed)
+    under = condition(arm=arm) if arm == "base" else condition(arm=arm, seed=seed)
     network = network_key(choice.model, arm, seed, choice.method)
-    mass, rank = (values.get((choice.model, *of_case, choice.method, which, name), math.nan) for name in SHOWN)
-    return ArmMapEntry(arm=arm, file=file, probability=values.get((network, *of_case), math.nan), mass=mass, rank=rank)
+    mass, rank = (numbers.get((choice.model, *of_case, choice.method, under, name), math.nan) for name in MAIN_METRICS)
+    return ArmMapEntry(arm=arm, file=file, probability=numbers.get((network, *of_case), math.nan), mass=mass, rank=rank)
 
 
 def _entry(

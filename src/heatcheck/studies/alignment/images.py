@@ -1,9 +1,9 @@
-"""The images of an alignment study: read once, kept on disk as each network wants them, with the experts' masks."""
+"""The images of an alignment study: read once and stored as each network needs them, with the experts' masks."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -22,23 +22,23 @@ from heatcheck.running.cases import digest_of, failure, read_cases
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.tables import replaced
 
-FOLDER = "images"  # within the run, while it is under way
-READ = "read.json"
+FOLDER = "images"  # of the run, until it is finished
+INDEX = "read.json"
 MASKS = "masks.npz"
 
 
 @dataclass(frozen=True)
 class Images:
-    """One split's images that could be read, row by row, with labels and masks."""
+    """The readable images of one split, by row, with labels and masks."""
 
     folder: Path
     keys: Sequence[CaseKey]  # of the rows
-    shapes: Sequence[tuple[int, ...]]  # of the images themselves
+    shapes: Sequence[tuple[int, ...]]  # of the original images
     failed: tuple[CaseRecord, ...]
     _open: dict[str, np.ndarray] = field(default_factory=dict)  # memory maps
 
     def prepared(self, rows: Sequence[int], contract: Preprocessing) -> Float[Tensor, "batch channel *space"]:
-        """The images of these rows as a network of that contract wants them."""
+        """The images of these rows, prepared for a network of that contract."""
         name = file_of(contract)
         if name not in self._open:
             self._open[name] = np.load(self.folder / name, mmap_mode="r")
@@ -55,7 +55,7 @@ class Images:
         return self.keys[row].labels.get(finding, np.nan)
 
     def mask(self, row: int, finding: str) -> Mask | None:
-        """Where the finding is, on the image's own grid; None where nobody drew it."""
+        """The finding's mask on the image's own grid; None where there is none."""
         name = _mask_name(row, finding)
         if name not in self._masks:
             return None
@@ -64,7 +64,7 @@ class Images:
         return np.asarray(bits.reshape(shape).astype(bool))
 
     def mask_on(self, row: int, finding: str, contract: Preprocessing, grid: tuple[int, ...] = ()) -> Mask | None:
-        """The mask on a grid over the model's field of view; on its input's without one."""
+        """The mask on a grid over the model's field of view; by default that of its input."""
         mask = self.mask(row, finding)
         return None if mask is None else mask_to_grid(mask, self.placement(row, contract), grid or contract.size)
 
@@ -74,7 +74,7 @@ class Images:
         return [row for row in rows if self.label(row, finding) == 1 and self.is_outlined(row, finding)]
 
     def is_outlined(self, row: int, finding: str) -> bool:
-        """Whether somebody drew the finding."""
+        """Whether there is a mask of the finding."""
         return _mask_name(row, finding) in self._masks
 
     @cached_property
@@ -82,7 +82,7 @@ class Images:
         return np.load(self.folder / MASKS, allow_pickle=False)
 
     def records(self) -> list[CaseRecord]:
-        """What became of every case."""
+        """Every case, read or failed."""
         read = (
             CaseRecord(key.case, key.patient, "ok", shape="×".join(map(str, shape)), annotated=1)
             for key, shape in zip(self.keys, self.shapes, strict=True)
@@ -92,7 +92,7 @@ class Images:
 
 @dataclass
 class _Writer:
-    """Fills the files of one split."""
+    """Writes the files of one split."""
 
     folder: Path
     contracts: Sequence[Preprocessing]
@@ -102,11 +102,11 @@ class _Writer:
 
     @cached_property
     def masks(self) -> ZipFile:
-        """A file of arrays to which one is added at a time: together they may be large."""
+        """The file of masks; they are added one at a time, because together they may be large."""
         return ZipFile(self.folder / MASKS, "w", ZIP_DEFLATED)
 
     def write(self, row: int, case: Case) -> None:
-        """Put the case into the row of every file."""
+        """Write the case into the row of every file."""
         for contract in self.contracts:
             name = file_of(contract)
             image = prepared(case.image, as_stored(contract, len(case.image))).numpy()
@@ -116,19 +116,19 @@ class _Writer:
             self.files[name][row] = image
         for finding, mask in case.truth.items():
             if finding in self.findings and mask.any():
-                with self.masks.open(f"{_mask_name(row, finding)}.npy", "w") as opened:
-                    np.lib.format.write_array(opened, np.packbits(mask), allow_pickle=False)
+                with self.masks.open(f"{_mask_name(row, finding)}.npy", "w") as file:
+                    np.lib.format.write_array(file, np.packbits(mask), allow_pickle=False)
 
     def close(self) -> None:
-        """Everything on disk."""
+        """Flush and close all files."""
         for file in self.files.values():
             file.flush()
         self.masks.close()
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be read of a split, and for whom."""
+class ImageRequest:
+    """What is to be read of a split, and for which networks."""
 
     source: Source
     findings: tuple[str, ...]
@@ -137,7 +137,7 @@ class Wanted:
 
     @property
     def origin(self) -> str:
-        """What the files depend on."""
+        """What the files depend on, as JSON."""
         facts = {
             "data": self.source.stamp(),
             "cases": digest_of(self.source.index()),
@@ -147,18 +147,18 @@ class Wanted:
         return json.dumps(facts, sort_keys=True)
 
 
-def images_of(wanted: Wanted, folder: Path, name: str, watcher: Watcher) -> Images:
+def images_of(request: ImageRequest, folder: Path, name: str, watcher: Watcher) -> Images:
     """The images of a split, read unless an earlier call did it."""
     target = folder / FOLDER / name
-    told = target / READ
-    if not (told.exists() and json.loads(told.read_text())["origin"] == wanted.origin):
-        told.unlink(missing_ok=True)  # before the images change: it must never speak of others
+    index = target / INDEX
+    if not (index.exists() and json.loads(index.read_text())["origin"] == request.origin):
+        index.unlink(missing_ok=True)  # before the images change: it must never describe others
         target.mkdir(parents=True, exist_ok=True)
-        facts = _read(wanted, target, f"reading {name}", watcher)
-        with replaced(told) as temporary:
-            temporary.write_text(json.dumps({"origin": wanted.origin, **facts}))
-    facts = json.loads(told.read_text())
-    by_case = {key.case: key for key in wanted.source.index()}
+        facts = _read(request, target, f"reading {name}", watcher)
+        with replaced(index) as temporary:
+            temporary.write_text(json.dumps({"origin": request.origin, **facts}))
+    facts = json.loads(index.read_text())
+    by_case = {key.case: key for key in request.source.index()}
     return Images(
         target,
         [by_case[case] for case in facts["cases"]],
@@ -167,22 +167,22 @@ def images_of(wanted: Wanted, folder: Path, name: str, watcher: Watcher) -> Imag
     )
 
 
-def _read(wanted: Wanted, target: Path, what: str, watcher: Watcher) -> dict[str, list[object]]:
-    keys = wanted.source.index()
-    writer = _Writer(target, wanted.contracts, len(keys), wanted.findings)
+def _read(request: ImageRequest, target: Path, label: str, watcher: Watcher) -> dict[str, list[object]]:
+    keys = request.source.index()
+    writer = _Writer(target, request.contracts, len(keys), request.findings)
     cases: list[object] = []
     shapes: list[object] = []
     failed: list[object] = []
-    watcher.start(what, len(keys))
-    for key, read in zip(keys, read_cases(wanted.source, keys, wanted.workers), strict=True):
+    watcher.start(label, len(keys))
+    for key, read in zip(keys, read_cases(request.source, keys, request.workers), strict=True):
         watcher.advance()
         try:
             if isinstance(read, CaseRecord):
-                failed.append(_plain(read))
+                failed.append(asdict(read))
                 continue
             writer.write(len(cases), read)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            failed.append(_plain(failure(key, error)))
+            failed.append(asdict(failure(key, error)))
             continue
         cases.append(key.case)
         shapes.append(list(read.image.shape[1:]))
@@ -190,26 +190,26 @@ def _read(wanted: Wanted, target: Path, what: str, watcher: Watcher) -> dict[str
     return {"cases": cases, "shapes": shapes, "failed": failed}
 
 
-def _plain(record: CaseRecord) -> dict[str, object]:
-    return {name: getattr(record, name) for name in CaseRecord.__dataclass_fields__}
-
-
 def _mask_name(row: int, finding: str) -> str:
     return f"{row}/{finding}"
 
 
 def as_stored(contract: Preprocessing, channels: int) -> Preprocessing:
-    """The contract with the image's own channels where the network's are copies of one."""
-    alike = len(set(contract.mean)) == 1 and len(set(contract.std)) == 1
-    if channels != 1 or not alike:
+    """The contract with one channel, where a grey image would be copied into all channels of the network."""
+    if channels != 1 or not _same_scale(contract):
         return contract
     return contract.model_copy(update={"channels": 1, "mean": contract.mean[:1], "std": contract.std[:1]})
 
 
 def file_of(contract: Preprocessing) -> str:
-    """The name of the file that holds images for that contract; contracts that differ in copies of grey share one."""
-    alike = len(set(contract.mean)) == 1 and len(set(contract.std)) == 1
-    pixels = (contract.mean[:1], contract.std[:1]) if alike else (contract.mean, contract.std, contract.channels)
-    own = ("nonzero",) if contract.scaling == "nonzero" else ()
-    facts = json.dumps([contract.size, contract.fit, *pixels, *own])
+    """The name of the file that holds images for that contract; contracts that only copy grey channels share it."""
+    grey = contract.mean[:1], contract.std[:1]
+    pixels = grey if _same_scale(contract) else (contract.mean, contract.std, contract.channels)
+    scaling = ("nonzero",) if contract.scaling == "nonzero" else ()
+    facts = json.dumps([contract.size, contract.fit, *pixels, *scaling])
     return f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.npy"
+
+
+def _same_scale(contract: Preprocessing) -> bool:
+    """Whether all channels are scaled alike."""
+    return len(set(contract.mean)) == 1 and len(set(contract.std)) == 1

@@ -1,4 +1,4 @@
-"""Means of an alignment run's scores over images and seeds, their differences, and both on the readers' scale."""
+"""Means of an alignment run's scores over images and seeds, their differences, and means on the common scale."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from heatcheck.studies.alignment.vocabulary import (
     SCALED,
 )
 
-KEYS = ["finding", "seed", "case", "patient"]  # an image of a network; what was not trained has seed 0
+KEYS = ["finding", "seed", "case", "patient"]  # an image and a network; what was not trained has seed 0
 NO_SCORES = "no scores"
 Column = tuple[str, str]  # model and method
 Reasons = Mapping[tuple[str, str, str], str]  # by model, method and finding
@@ -41,26 +41,26 @@ Reasons = Mapping[tuple[str, str, str], str]  # by model, method and finding
 
 @dataclass(frozen=True)
 class Wide:
-    """Values by image and pair of model and method, and why some pairs have none."""
+    """Values by image and by pair of model and method, and why some pairs have none."""
 
     table: pd.DataFrame  # the index is KEYS, the columns are pairs; NaN where undefined or never scored
     reasons: Reasons
 
     def why_not(self, column: Column, finding: str) -> str:
-        """The commonest reason of the values that a pair lacks on a finding, or on any of them."""
+        """The commonest reason for the values that a pair lacks on a finding, or on any."""
         return self.reasons.get((*column, finding), "")
 
     @property
     def pairs(self) -> list[Column]:
-        """Its columns."""
+        """The columns as tuples of words."""
         return [(str(pair[0]), str(pair[1])) for pair in self.table.columns.to_list()]
 
     def __sub__(self, other: "Wide") -> "Wide":
-        """The differences, image by image; where one of the two is undefined, so is the difference."""
+        """The differences by image, undefined where one of the two is."""
         return Wide(self.table - other.table, {**other.reasons, **self.reasons})
 
     def renamed(self, columns: Sequence[Column], given: Sequence[Column]) -> "Wide":
-        """The given columns under other names, in their order."""
+        """The `given` columns, renamed to `columns`; a given one may appear several times."""
         values = self.table[list(given)].set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
         findings = {key[2] for key in self.reasons}
         pairs = list(zip(columns, given, strict=True))
@@ -69,30 +69,30 @@ class Wide:
 
     @staticmethod
     def labels(table: pd.DataFrame, level: str) -> Int[np.ndarray, " rows"]:
-        """What each row has of one of the KEYS, as the number of its name in sorted order."""
+        """One of the KEYS for each row, as a number in sorted order."""
         return np.asarray(pd.factorize(table.index.get_level_values(level), sort=True)[0])
 
-    def of_finding(self, finding: str) -> pd.DataFrame:
-        """One finding's rows."""
+    def rows_of(self, finding: str) -> pd.DataFrame:
+        """The rows of one finding."""
         return self.table[self.table.index.get_level_values("finding") == finding]
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """All values of one metric, by their condition without the seed."""
+    """All values of one metric, by condition without the seed."""
 
     metric: str
     by_condition: Mapping[str, pd.DataFrame]
 
-    def columns(self, at: str) -> list[Column]:
+    def columns(self, under: str) -> list[Column]:
         """The pairs that were scored under a condition."""
-        table = self.by_condition.get(at)
+        table = self.by_condition.get(under)
         return [] if table is None else sorted(set(zip(table["model"], table["method"], strict=True)))
 
-    def wide(self, at: str, columns: Sequence[Column]) -> Wide:
-        """Those pairs under a condition, whether they were scored or not."""
+    def wide(self, under: str, columns: Sequence[Column]) -> Wide:
+        """The values of these pairs under a condition, whether they were scored or not."""
         names = pd.MultiIndex.from_tuples(columns, names=["model", "method"])
-        table = self.by_condition.get(at)
+        table = self.by_condition.get(under)
         if table is None:
             none = pd.MultiIndex.from_arrays([[], np.array([], int), [], []], names=KEYS)
             return Wide(pd.DataFrame(np.empty((0, len(names))), none, names), {})
@@ -100,28 +100,28 @@ class MetricScores:
 
 
 def read_metric(folder: Path, metric: str) -> MetricScores:
-    """One metric's values."""
+    """The scores of one metric."""
     words = ["case", "patient", "finding", "method", "model", "reason"]
     return MetricScores(metric, by_condition(read_scores(folder, words, [("metric", "==", metric)], "seed")))
 
 
 def _reasons(table: pd.DataFrame) -> Reasons:
     """The commonest reason by model, method and finding, and by model and method."""
-    found: dict[tuple[str, str, str], str] = {}
+    reasons: dict[tuple[str, str, str], str] = {}
     for model, method, finding, reason in reasons_by_count(table, ["model", "method", "finding"]):
-        found[model, method, finding] = found[model, method, ALL] = reason
-    return found
+        reasons[model, method, finding] = reasons[model, method, ALL] = reason
+    return reasons
 
 
 OF_NETWORKS = (RELIANCE, PLACEBO)  # measured without a map
 POOLED = condition(pooled=BY_IMAGE)
-DRAWN = ("seed", "patient")  # what is drawn again
+DRAWN = ("seed", "patient")  # what is resampled
 SHARED = ("base", "control")  # arms whose networks belong to no method
 
 
-def columns_of(metric: str, at: str, settings: AlignmentSettings) -> list[Column]:
+def columns_of(metric: str, under: str, settings: AlignmentSettings) -> list[Column]:
     """The pairs of model and method that a metric should have under a condition."""
-    facts = facts_of(at)
+    facts = facts_of(under)
     arm = facts["arm"]
     if arm in {FLOOR, HUMAN_ARM}:
         return [("", FLOOR_METHOD if arm == FLOOR else HUMAN)]
@@ -135,43 +135,42 @@ def columns_of(metric: str, at: str, settings: AlignmentSettings) -> list[Column
 
 
 def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """The mean of every pair in every arm, on each finding and over all of them."""
+    """The mean of every pair in every arm, for each finding and over all."""
     expected = [condition(arm=arm) for arm in ARMS]
     if scores.metric not in OF_NETWORKS:
         expected.append(condition(arm=FLOOR))
-    for at in dict.fromkeys([*expected, *scores.by_condition]):
-        columns = list(dict.fromkeys([*columns_of(scores.metric, at, settings), *scores.columns(at)]))
-        blank = Estimate(MEAN, scores.metric, condition=at)
-        yield from averaged(scores.wide(at, columns), blank, settings)
+    for under in dict.fromkeys([*expected, *scores.by_condition]):
+        columns = list(dict.fromkeys([*columns_of(scores.metric, under, settings), *scores.columns(under)]))
+        yield from averaged(scores.wide(under, columns), Estimate(MEAN, scores.metric, condition=under), settings)
 
 
 @dataclass(frozen=True)
 class ArmScores:
-    """Scores of the methods that networks were trained through, toward the masks and away from them."""
+    """Scores of the methods on the networks that were aligned and misaligned through them."""
 
     align: Wide
     misalign: Wide
 
     @classmethod
     def of(cls, scores: MetricScores, settings: AlignmentSettings) -> "ArmScores":
-        """One metric's."""
-        at = [condition(arm=arm) for arm in DIRECTIONS]
-        return cls(*(scores.wide(each, columns_of(scores.metric, each, settings)) for each in at))
+        """The part of these scores that belongs to the two directions."""
+        both = (condition(arm=arm) for arm in DIRECTIONS)
+        return cls(*(scores.wide(under, columns_of(scores.metric, under, settings)) for under in both))
 
     @property
-    def apart(self) -> Wide:
+    def robustness(self) -> Wide:
         """Aligned less misaligned, by image and seed."""
         return self.align - self.misalign
 
 
-def robustness_rows(ends: ArmScores, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """How far aligned and misaligned networks lie apart; over all findings each counts the same, or each image."""
-    yield from averaged(ends.apart, Estimate(ROBUSTNESS, metric), settings)
-    yield from averaged(ends.apart, Estimate(ROBUSTNESS, metric, condition=POOLED), settings)
+def robustness_rows(arms: ArmScores, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
+    """Mean difference of aligned and misaligned networks; over all findings each finding counts the same, or image."""
+    yield from averaged(arms.robustness, Estimate(ROBUSTNESS, metric), settings)
+    yield from averaged(arms.robustness, Estimate(ROBUSTNESS, metric, condition=POOLED), settings)
 
 
 def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """How far fine-tuning moved each pair beyond its control, and how far the base is from the floor."""
+    """The differences of each pair from its control, and of the base from the floor."""
     metric = scores.metric
     compared: list[Condition] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
     if metric not in OF_NETWORKS:
@@ -180,12 +179,12 @@ def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterat
         if settings.judged:
             compared += [{"arm": arm, "versus": "control", "through": settings.through} for arm in DIRECTIONS]
     for facts in compared:
-        blank = Estimate(DIFFERENCE, metric, condition=condition(**facts))
-        yield from averaged(_difference(scores, facts, settings), blank, settings)
+        template = Estimate(DIFFERENCE, metric, condition=condition(**facts))
+        yield from averaged(_difference(scores, facts, settings), template, settings)
 
 
 def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSettings) -> Wide:
-    """Each pair's scores in one arm less those in the other, image by image and seed by seed."""
+    """Each pair's scores in one arm less those in the other, by image and seed."""
     minuend, subtrahend = facts.copy(), Condition(arm=facts["versus"])
     del minuend["versus"]
     if "split" in facts:
@@ -197,42 +196,42 @@ def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSetti
         others = [("", FLOOR_METHOD)] * len(columns)
     elif scores.metric in OF_NETWORKS:
         others = [(model, "") for model, _ in columns]
-    beneath = scores.wide(right, sorted(set(others)))
-    return scores.wide(left, columns) - beneath.renamed(columns, others)
+    subtracted = scores.wide(right, sorted(set(others)))
+    return scores.wide(left, columns) - subtracted.renamed(columns, others)
 
 
-def averaged(wide: Wide, blank: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """The blank filled for every pair, on each finding and over all of them."""
-    pooled = blank.condition == POOLED
-    within = (0.0, 1.0) if blank.statistic == MEAN else (-1.0, 1.0)
-    within = (-math.inf, math.inf) if blank.metric in OF_NETWORKS else within
+def averaged(wide: Wide, template: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
+    """The template filled in for every pair, for each finding and over all."""
+    pooled = template.condition == POOLED
+    within = (0.0, 1.0) if template.statistic == MEAN else (-1.0, 1.0)
+    within = (-math.inf, math.inf) if template.metric in OF_NETWORKS else within
     for finding in (ALL,) if pooled else (*settings.findings, ALL):
-        own = wide.table if finding == ALL else wide.of_finding(finding)
-        findings, seeds, patients = (wide.labels(own, name) for name in ("finding", *DRAWN))
+        rows = wide.table if finding == ALL else wide.rows_of(finding)
+        findings, seeds, patients = (wide.labels(rows, name) for name in ("finding", *DRAWN))
         design = Design(seeds, patients, None if pooled else findings)
-        trained = bool(own.index.get_level_values("seed").any())
-        generator = settings.generator(blank.statistic, blank.metric, finding, blank.condition)
-        values = own.to_numpy(float)
-        found = nested_means(values, design, settings.draws, generator, within=within)
-        for column, one, scored in zip(wide.pairs, found, values.T, strict=True):
+        trained = bool(rows.index.get_level_values("seed").any())
+        generator = settings.generator(template.statistic, template.metric, finding, template.condition)
+        values = rows.to_numpy(float)
+        means = nested_means(values, design, settings.draws, generator, within=within)
+        for column, mean, scored in zip(wide.pairs, means, values.T, strict=True):
             covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(settings.findings)
-            reason = reason_of(one, settings, covered, wide.why_not(column, finding), trained=trained)
-            yield fill(replace(blank, finding=finding, model=column[0], method=column[1]), one, reason)
+            reason = reason_of(mean, settings, covered, wide.why_not(column, finding), trained=trained)
+            yield fill(replace(template, finding=finding, model=column[0], method=column[1]), mean, reason)
 
 
-def reason_of(one: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:
-    """Why a part of an estimate is missing, or else what it does not rest on.
+def reason_of(result: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:
+    """Why an estimate or its interval is missing, or else which seeds and findings it does not rest on.
 
-    That an interval knows one seed only is noted where the run has several: else the report says it once, and what was
-    not fine-tuned has no seeds.
+    That an interval rests on one seed is noted only where the run has several: otherwise the report says it once, and
+    networks that were not fine-tuned have no seeds.
     """
-    if one.reason in {NO_SEED, NO_VALUE}:
+    if result.reason in {NO_SEED, NO_VALUE}:
         return why_not or NO_SCORES
-    if one.reason:
-        return one.reason  # alone: others look for it
+    if result.reason:
+        return result.reason  # alone, because blame compares it
     several = trained and len(settings.seeds) > 1
-    note = one.note if several else one.note.removeprefix(ONE_SEED).removeprefix("; ")
-    seeds = coverage(one.n_seeds, len(settings.seeds), "seeds") if trained else ""
+    note = result.note if several else result.note.removeprefix(ONE_SEED).removeprefix("; ")
+    seeds = coverage(result.n_seeds, len(settings.seeds), "seeds") if trained else ""
     return joined(note, seeds, coverage(covered, len(settings.findings)))
 
 
@@ -251,13 +250,12 @@ def scaled_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[E
     conditions = [condition(arm=arm) for arm in ARMS]
     if settings.judged:
         conditions += [condition(arm=arm, through=settings.through) for arm in DIRECTIONS]
-    for at in conditions:
-        blank = Estimate(SCALED, scores.metric, condition=at)
-        yield from _scaled(scores, floor, human, blank, settings)
+    for under in conditions:
+        yield from _scaled(scores, floor, human, Estimate(SCALED, scores.metric, condition=under), settings)
 
 
 def _by_image(scores: MetricScores, arm: str, method: str) -> pd.Series:
-    """What is known of an image whatever the network, by finding and case."""
+    """Scores that depend on no network, by finding and case."""
     table = scores.wide(condition(arm=arm), [("", method)]).table
     return pd.Series(table.to_numpy()[:, 0], _images(table))
 
@@ -267,23 +265,23 @@ def _images(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _scaled(
-    scores: MetricScores, floor: pd.Series, human: pd.Series, blank: Estimate, settings: AlignmentSettings
+    scores: MetricScores, floor: pd.Series, human: pd.Series, template: Estimate, settings: AlignmentSettings
 ) -> Iterator[Estimate]:
-    columns = columns_of(scores.metric, blank.condition, settings)
-    wide = scores.wide(blank.condition, columns)
+    columns = columns_of(scores.metric, template.condition, settings)
+    wide = scores.wide(template.condition, columns)
     for finding in settings.findings:
-        own = wide.of_finding(finding)
-        images = _images(own)
-        beneath, above = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
-        seeds, patients = (wide.labels(own, name) for name in DRAWN)
-        trained = bool(own.index.get_level_values("seed").any())
-        values = own.to_numpy(float)
-        found = nested_ratios(
-            values - beneath, np.broadcast_to(above - beneath, values.shape), Design(seeds, patients), settings.draws,
-            settings.generator(SCALED, scores.metric, finding, blank.condition), ROOM[settings.human],
+        rows = wide.rows_of(finding)
+        images = _images(rows)
+        lower, upper = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
+        seeds, patients = (wide.labels(rows, name) for name in DRAWN)
+        trained = bool(rows.index.get_level_values("seed").any())
+        values = rows.to_numpy(float)
+        ratios = nested_ratios(
+            values - lower, np.broadcast_to(upper - lower, values.shape), Design(seeds, patients), settings.draws,
+            settings.generator(SCALED, scores.metric, finding, template.condition), ROOM[settings.human],
         )  # fmt: skip
-        lacking = NO_FLOOR if np.isnan(beneath).all() else NO_HUMAN if np.isnan(above).all() else ""
-        for column, one in zip(columns, found, strict=True):
-            why_not = wide.why_not(column, finding) or (lacking if len(own) else "")
-            reason = reason_of(one, settings, len(settings.findings), why_not, trained=trained)
-            yield fill(replace(blank, finding=finding, model=column[0], method=column[1]), one, reason)
+        missing_end = NO_FLOOR if np.isnan(lower).all() else NO_HUMAN if np.isnan(upper).all() else ""
+        for column, ratio in zip(columns, ratios, strict=True):
+            why_not = wide.why_not(column, finding) or (missing_end if len(rows) else "")
+            reason = reason_of(ratio, settings, len(settings.findings), why_not, trained=trained)
+            yield fill(replace(template, finding=finding, model=column[0], method=column[1]), ratio, reason)

@@ -1,4 +1,4 @@
-"""The networks of an alignment study: each fine-tuned from its base, starting from where an earlier call stopped."""
+"""The networks of an alignment study: each is fine-tuned from its base, and continued where it was interrupted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,13 +20,13 @@ from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
 from heatcheck.studies.alignment.spec import AlignmentBody
 from heatcheck.training import Job, Machine
 
-SAVE_EVERY = 60.0  # seconds: there are thousands of networks, and saving each after every epoch wears disks out
+SAVE_EVERY = 60.0  # seconds; saving thousands of networks after every epoch would wear out disks
 
 
 class MaskedExamples(Dataset[tuple[Tensor, ...]]):
-    """Images with their labels, the masks of the findings on the maps' grid, and whether there is one to learn from.
+    """Images with labels, masks on the maps' grid, whether each mask can be learned from, and the row.
 
-    A mask that covers the whole grid takes no part: there is nothing outside it.
+    A mask that covers the whole grid cannot: there is nothing outside it.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
     ) -> None:
         self.images, self.rows, self.contract = images, rows, contract
         self.findings, self.grid = findings, grid
-        self._masks: dict[int, Tensor] = {}  # small ones, but costly to make
+        self._masks: dict[int, Tensor] = {}  # by row; small, but costly to make
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,7 +51,7 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
         return image, self._labels(row), masks.float(), self._outlined(row), torch.tensor(row)
 
     @property
-    def shows_something(self) -> bool:
+    def has_usable_masks(self) -> bool:
         """Whether there is a mask to learn from."""
         return any(bool(self._outlined(row).any()) for row in self.rows.tolist())
 
@@ -59,7 +59,7 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
         return torch.tensor([self.images.label(row, finding) for finding in self.findings])
 
     def _outlined(self, row: int) -> Tensor:
-        """Which findings are there and outlined, with something left outside."""
+        """Which findings are present and outlined, with something outside the outline."""
         flat = self._masks_of(row).flatten(1)
         return flat.any(1) & ~flat.all(1) & (self._labels(row) == 1)
 
@@ -69,8 +69,8 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
         return self._masks[row]
 
     def _mask(self, row: int, finding: str) -> Tensor:
-        found = self.images.mask_on(row, finding, self.contract, self.grid)
-        return torch.zeros(self.grid, dtype=torch.bool) if found is None else torch.from_numpy(found)
+        mask = self.images.mask_on(row, finding, self.contract, self.grid)
+        return torch.zeros(self.grid, dtype=torch.bool) if mask is None else torch.from_numpy(mask)
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class FineTuner:
     machine: Machine
     watcher: Watcher
     _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    _gone: set[NetworkCell] = field(default_factory=set)
+    _forgotten: set[NetworkCell] = field(default_factory=set)
 
     def parts(self, cell: NetworkCell) -> Parts:
         """The images that a network learns from, and those that choose its checkpoint."""
         return parts_of(self.finetune, cell.findings, self.body.selection, seed_of(self.seed, cell))
 
-    def made(self, cell: NetworkCell) -> NetworkClassifier:
-        """The network: the base itself, or what fine-tuning makes of it."""
+    def network(self, cell: NetworkCell) -> NetworkClassifier:
+        """The network of a cell: the base itself, or fine-tuned from it."""
         base = self.bases.classifier(cell.base)
         if cell.arm == "base":
             return base
@@ -106,24 +106,24 @@ class FineTuner:
         return self.bases.store.path(cell.file)
 
     def state(self, cell: NetworkCell) -> Path:
-        """The file in which its fit keeps how far it is."""
+        """The file from which an interrupted fit continues."""
         return self.bases.store.state(cell.file)
 
     def forget(self, cell: NetworkCell) -> None:
-        """Remove what only the making needed; the weights too, unless they are asked for.
+        """Remove the state of its fit and, unless the spec keeps networks, its weights.
 
-        Each once: a run that goes on forgets all networks before it at every step, and they are thousands.
+        Only once per cell: each of thousands of shards forgets all networks before it.
         """
-        if cell in self._gone:
+        if cell in self._forgotten:
             return
-        self._gone.add(cell)
+        self._forgotten.add(cell)
         if self.body.keep_networks:
             self.state(cell).unlink(missing_ok=True)
         else:
             self.discard(cell)
 
     def discard(self, cell: NetworkCell) -> None:
-        """Remove everything of a network."""
+        """Remove its weights and the state of its fit."""
         self.state(cell).unlink(missing_ok=True)
         self.path(cell).unlink(missing_ok=True)
 
@@ -132,7 +132,7 @@ class FineTuner:
         contract, grid = base.preprocessing, self._grid(cell, base)
         classifier = NetworkClassifier(cell.key, self.bases.copy(cell.base), contract)
         learned = MaskedExamples(self.finetune, parts.learned, contract, cell.findings, grid)
-        if cell.method and not learned.shows_something:
+        if cell.method and not learned.has_usable_masks:
             raise UntrainedError(
                 f"every mask that could be learned from covers the whole grid of {cell.method}'s maps "
                 f"({'×'.join(map(str, grid))}); name a layer with a finer grid, or leave the finding out"
@@ -164,7 +164,7 @@ class FineTuner:
         return replace(common, method=method, direction=cell.arm, alpha=self.body.alpha)
 
     def _grid(self, cell: NetworkCell, base: NetworkClassifier) -> tuple[int, ...]:
-        """The grid of the method's maps on this base; one pixel where no map is made."""
+        """The grid of the method's maps on this base; one pixel for a control, which makes none."""
         if not cell.method:
             return (1,) * len(base.preprocessing.size)
         if (cell.base, cell.method) not in self._grids:

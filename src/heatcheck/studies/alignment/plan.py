@@ -1,4 +1,4 @@
-"""Study: the same model fine-tuned toward the experts' masks and away from them; whose fault is a low score?"""
+"""An alignment study, checked and ready to run, and what it says of itself in run.json."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ import torch
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
+from heatcheck.core.vocabulary import AUROC
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
 from heatcheck.explaining.methods import built_methods
@@ -28,24 +29,32 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
-from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, base_outputs, fresh, planned_bases
+from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, fresh, planned_bases
 from heatcheck.studies.alignment.blame import blame_rows
 from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
-from heatcheck.studies.alignment.images import Images, Wanted, images_of
+from heatcheck.studies.alignment.images import ImageRequest, Images, images_of
 from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
-from heatcheck.studies.alignment.vocabulary import FILLS, AlignmentManifest, FitEntry, Human, ImageCounts, RelianceEntry
+from heatcheck.studies.alignment.vocabulary import (
+    FILLS,
+    INFORMATION,
+    PLACEBO,
+    RELIANCE,
+    AlignmentManifest,
+    FitEntry,
+    Human,
+    ImageCounts,
+    RelianceEntry,
+)
 from heatcheck.training import Machine
 
-METRICS_SHOWN = (
-    "mass", "rank", "hit", "iou", "reliance", "reliance_placebo", "auroc", "mutual_information_label",
-)  # fmt: skip
+METRICS_SHOWN = (*METRICS, RELIANCE, PLACEBO, AUROC, INFORMATION)
 NOTES = (
     RESIZED,
     "Evidence against a finding counts as 0, and the channels of a map are added up.",
@@ -59,11 +68,11 @@ NOTES = (
 
 @dataclass(frozen=True)
 class AlignmentPlan:
-    """An alignment study, checked and ready."""
+    """The study; its stages do the work."""
 
     body: AlignmentBody
     spec: Spec
-    sources: Mapping[str, Source]  # finetune and evaluation, and training and validation of the bases if any
+    sources: Mapping[str, Source]  # finetune, evaluation and, if bases are trained, training and validation
     trained: Mapping[str, Method]
     judged: Mapping[str, Method]
     findings: tuple[str, ...]
@@ -78,7 +87,7 @@ class AlignmentPlan:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The resolved spec, the weights and the cases."""
+        """What must be the same for a run to be continued: resolved spec, weights and cases."""
         weights = [base.weights_hash for base in self.bases]
         contracts = [base.contract.model_dump(mode="json") for base in self.bases]
         data = DataIdentity.of_sources(self.sources.values())
@@ -86,7 +95,7 @@ class AlignmentPlan:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Names and explanations for the report."""
+        """What run.json says before the run starts."""
         return _manifest(self).facts()
 
     @cached_property
@@ -113,16 +122,16 @@ class AlignmentPlan:
 
     @property
     def measuring(self) -> Measuring:
-        """What is measured on each."""
+        """What is measured on each network."""
         settings = RelianceSettings(shifts=self.body.reliance.shifts)
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
-        """The bases that are to be trained; then every network, fine-tuned and measured.
+        """The training of bases, if any; then the fine-tuning and measuring of every network.
 
-        Images are read before anything is trained: what is wrong with them should not be known after days.
+        Images are read before anything is trained, so that errors in them do not show after days of training.
         """
         finetune, evaluation = self._images(folder, "finetune", watcher), self._images(folder, "evaluation", watcher)
         self._require_readable(finetune, evaluation)
@@ -155,8 +164,8 @@ class AlignmentPlan:
 
     def _images(self, folder: RunFolder, name: str, watcher: Watcher) -> Images:
         contracts = tuple(base.contract for base in self.bases)
-        wanted = Wanted(self.sources[name], self.findings, contracts, self.options.workers)
-        return images_of(wanted, folder.path, name, watcher)
+        request = ImageRequest(self.sources[name], self.findings, contracts, self.options.workers)
+        return images_of(request, folder.path, name, watcher)
 
     def _require_readable(self, finetune: Images, evaluation: Images) -> None:
         for name, images in (("finetune", finetune), ("evaluation", evaluation)):
@@ -168,11 +177,11 @@ class AlignmentPlan:
                     )
 
     def _require_filled(self, finetune: Images) -> None:
-        """Refuse images of which too few are learned from to fill a batch; how patients are drawn decides that."""
+        """Refuse too few images to fill a batch; how many there are depends on how patients are drawn."""
         size = self.body.fit.batch_size
         for cell in self.cells:
             if cell.base != self.bases[0].key or cell.arm != "control":
-                continue  # the parts are the same for all bases, methods and arms
+                continue  # the parts are the same for all bases and arms
             parts = parts_of(finetune, cell.findings, self.body.selection, seed_of(self.envelope.seed, cell))
             if len(parts.learned) < size:
                 raise SpecError(
@@ -181,7 +190,7 @@ class AlignmentPlan:
                 )
 
     def _shown(self, evaluation: Images) -> dict[str, list[CaseKey]]:
-        """The cases to be looked at, by finding."""
+        """The cases of the gallery, by finding."""
         if self.envelope.keep_maps == "none":
             return {}
         outlined = {
@@ -193,7 +202,7 @@ class AlignmentPlan:
         return chosen(keys, self.findings, most, lambda key, finding: (key.case, finding) in outlined)
 
     def _kept(self, evaluation: Images) -> dict[str, frozenset[str]]:
-        """Of each finding the cases whose maps are kept."""
+        """The cases whose maps are kept, by finding."""
         if self.envelope.keep_maps == "all":
             return {
                 name: frozenset(evaluation.keys[row].case for row in evaluation.positives(name))
@@ -202,20 +211,20 @@ class AlignmentPlan:
         return {name: frozenset(key.case for key in keys) for name, keys in self._shown(evaluation).items()}
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
-        """Means, robustness, regressions, answers and the blame table."""
+        """All estimates, and the blame table that is read from them."""
         rows = alignment_estimates(folder.path, self.rule)
         return [*rows, *blame_rows(rows, self.rule)]
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Telling images with the maps of every arm; then what only the work needed goes."""
+        """Draw the gallery with the maps of every arm, then remove the stored images."""
         evaluation = self._images(folder, "evaluation", watcher)
         cases, most = self._shown(evaluation), self.envelope.gallery
         make_alignment_gallery(folder, self.rule, self.sources["evaluation"], cases, most, watcher)
-        shutil.rmtree(folder.path / IMAGES, ignore_errors=True)  # a folder that is passed on must not hold every image
+        shutil.rmtree(folder.path / IMAGES, ignore_errors=True)  # a run that is passed on must not contain every image
 
 
 def _manifest(plan: AlignmentPlan) -> AlignmentManifest:
-    """What is known before the run starts."""
+    """What run.json says before the run starts."""
     body, methods = plan.body, {**plan.trained, **plan.judged}
     fit = body.fit
     return AlignmentManifest(
@@ -293,7 +302,7 @@ def _counted_images(plan: AlignmentPlan, finetune: Images, evaluation: Images) -
 
 
 def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
-    """The study, with everything checked that can be known before work starts."""
+    """The study, with everything checked that can be checked before work starts."""
     body = spec.checked_body(AlignmentBody)
     trained = built_methods(body.methods, spec.name)
     judged = built_methods(body.judged, spec.name)
@@ -305,7 +314,8 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     require_apart(sources, spec.name)
     findings = findings_of(body, sources, spec.name)
     _require_batch(body, len(sources["finetune"].index()), spec.name)
-    bases = planned_bases(body, spec, options, base_outputs(body.base, sources.get("training")))
+    outputs = body.base.outputs(sources["training"]) if body.base else ()
+    bases = planned_bases(body, spec, options, outputs)
     for base in bases:
         missing = [finding for finding in findings if finding not in base.contract.outputs]
         if missing:
@@ -321,7 +331,7 @@ def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
 
 
 def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
-    """Refuse a batch that the images to learn from cannot fill."""
+    """Refuse a batch that is larger than the number of images to learn from."""
     learned = images - round(body.selection * images)
     if learned < body.fit.batch_size:
         raise SpecError(
@@ -331,7 +341,7 @@ def _require_batch(body: AlignmentBody, images: int, where: str) -> None:
 
 
 def human_end(source: Source, findings: Sequence[str]) -> Human:
-    """Whether the source has readers besides the truth: the first outlined case that can be read says so."""
+    """Whether the source has human readers: the first readable outlined case decides."""
     for key in source.index():
         if not any(key.labels.get(finding) == 1 for finding in findings):
             continue
@@ -343,7 +353,7 @@ def human_end(source: Source, findings: Sequence[str]) -> Human:
 
 
 def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
-    """Ask each method for one map of the base, and learn a step through those that networks are trained through."""
+    """Try each method on the base: one map, and one gradient through those that networks are trained through."""
     if base.trained:
         module = fresh(base, plan.envelope.seed).eval()
         classifier = NetworkClassifier(base.key, module, base.contract)
@@ -352,23 +362,23 @@ def _try_methods(base: PlannedBase, plan: AlignmentPlan) -> None:
     methods = {**plan.trained, **plan.judged}
     try_out(Explainer(classifier, plan.findings, methods, "positive", plan.envelope.seed))
     for name, method in plan.trained.items():
-        _require_slope(name, method, classifier)
+        _require_gradient(name, method, classifier)
 
 
-def _require_slope(name: str, method: Method, classifier: NetworkClassifier) -> None:
-    """Refuse a method whose maps of this network do not depend on its weights in a way that can be learned."""
-    wanted = classifier.preprocessing
-    image = torch.rand(1, wanted.channels, *wanted.size, generator=torch.Generator().manual_seed(0))
+def _require_gradient(name: str, method: Method, classifier: NetworkClassifier) -> None:
+    """Refuse a method whose maps of this network have no gradient with respect to its weights."""
+    contract = classifier.preprocessing
+    image = torch.rand(1, contract.channels, *contract.size, generator=torch.Generator().manual_seed(0))
     cheap = replace(method, **METHODS[name].trial)  # type: ignore[type-var]
     target = torch.zeros(1, 1, dtype=torch.long, device=classifier.device)
-    made = differentiable(cheap)(
+    maps = differentiable(cheap)(
         explained(classifier), image.to(classifier.device), target, [0], create_graph=True
     ).values
     weights = [weight for weight in classifier.module.parameters() if weight.requires_grad]
     if not weights:
         raise SpecError(
-            f"model {classifier.name} has no weights that can be trained; set requires_grad of those that may change"
+            f"model {classifier.name} has no trainable weights; set requires_grad of those that may be fine-tuned"
         )
-    slopes = torch.autograd.grad(made.square().sum(), weights, allow_unused=True) if made.requires_grad else ()
-    if not any(slope is not None and bool(slope.isfinite().all()) for slope in slopes):
+    gradients = torch.autograd.grad(maps.square().sum(), weights, allow_unused=True) if maps.requires_grad else ()
+    if not any(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients):
         raise SpecError(f"networks cannot be trained through {name} on model {classifier.name}; use another method")

@@ -1,4 +1,4 @@
-"""Whether networks still predict after fine-tuning: AUROC and mutual information, means over seeds."""
+"""Whether networks still predict after fine-tuning: AUROC, mutual information with the label, and separation."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,20 +35,20 @@ from heatcheck.studies.alignment.vocabulary import (
     network_key,
 )
 
-FEWEST = 10  # images with the finding, and as many without it, for a finding to count in the mean over findings
+FEWEST = 10  # images with a finding, and without it, for the finding to count in the mean over findings
 NO_PREDICTIONS = "no predictions"
 TOO_FEW = f"no finding has {FEWEST} images with it and {FEWEST} without it"
 
 
 @dataclass(frozen=True, slots=True)
 class SeedAnswers:
-    """What the seeds of one kind of network say of one finding, on the images that all of them answered."""
+    """The predictions of one finding by the seeds of one kind of network, on images that all seeds predicted."""
 
     finding: str
     labels: Float[np.ndarray, " cases"]  # NaN where unknown
-    probabilities: Float[np.ndarray, "seeds cases"]  # of the seeds that have any
-    lacking: int  # seeds that have none
-    failure: str = ""  # of one of these
+    probabilities: Float[np.ndarray, "seeds cases"]  # of the seeds with predictions
+    lacking: int  # seeds without
+    failure: str = ""  # why one of these has none
 
     @property
     def known(self) -> Bool[np.ndarray, " cases"]:
@@ -57,65 +57,65 @@ class SeedAnswers:
 
     @property
     def why_not(self) -> str:
-        """Why nothing can be said, or ""."""
+        """Why nothing can be estimated; empty where it can."""
         if not len(self.probabilities):
             return self.failure or NO_PREDICTIONS
         if not self.known.any():
             return NO_LABEL
-        lacking = {NO_POSITIVE: 1, NO_NEGATIVE: 0}
-        return next((reason for reason, label in lacking.items() if not (self.labels == label).any()), "")
+        needed = {NO_POSITIVE: 1, NO_NEGATIVE: 0}
+        return next((reason for reason, label in needed.items() if not (self.labels == label).any()), "")
 
     @property
     def counts(self) -> bool:
-        """Whether the finding takes part in the mean over findings."""
+        """Whether the finding counts in the mean over findings."""
         return not self.why_not and min(int((self.labels == label).sum()) for label in (0, 1)) >= FEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class BaseAnswers:
-    """The answers of all networks that began as one base, on the same images."""
+    """The predictions of one base and all networks fine-tuned from it, on the same images."""
 
     patients: Shaped[np.ndarray, " cases"]
     labels: Mapping[str, Float[np.ndarray, " cases"]]  # by finding
     probabilities: Mapping[tuple[str, str], Float[np.ndarray, " cases"]]  # by network and finding
 
-    def of(self, finding: str, networks: Sequence[str], failed: Mapping[str, str]) -> SeedAnswers:
-        """What those networks say of a finding."""
-        own = [self.probabilities[key, finding] for key in networks if (key, finding) in self.probabilities]
-        answers = [each for each in own if not np.isnan(each).all()]
-        answered = np.array(answers).reshape(len(answers), len(self.patients))
-        labels = np.where(np.isnan(answered).any(0), np.nan, self.labels[finding])
-        subjects = (finding, f"{len(self.labels)} findings")  # it was made for one, or for all at once
+    def of_networks(self, finding: str, networks: Sequence[str], failed: Mapping[str, str]) -> SeedAnswers:
+        """The predictions of one finding by these networks."""
+        each = [self.probabilities[key, finding] for key in networks if (key, finding) in self.probabilities]
+        known = [probabilities for probabilities in each if not np.isnan(probabilities).all()]
+        by_seed = np.array(known).reshape(len(known), len(self.patients))
+        labels = np.where(np.isnan(by_seed).any(0), np.nan, self.labels[finding])
+        subjects = (finding, f"{len(self.labels)} findings")  # a network has one finding, or all
         failures = [failed.get(f"{network} · {subject}", "") for network in networks for subject in subjects]
         failure = next(filter(None, failures), "")
-        return SeedAnswers(finding, labels, answered, len(networks) - len(answered), failure)
+        return SeedAnswers(finding, labels, by_seed, len(networks) - len(by_seed), failure)
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkKind:
     """The networks of one base, arm and method, whatever their seed."""
 
-    blank: Estimate  # that says which
-    every: tuple[SeedAnswers, ...]  # a finding each
+    template: Estimate  # with model, method and condition
+    every: tuple[SeedAnswers, ...]  # one per finding
     patients: Shaped[np.ndarray, " cases"]
 
     @property
     def usable(self) -> list[SeedAnswers]:
-        """The findings of which something can be said."""
+        """The findings for which something can be estimated."""
         return [answers for answers in self.every if not answers.why_not]
 
     @property
     def counting(self) -> list[int]:
-        """The places, among the usable ones, of the findings that count in the mean over findings."""
-        return [place for place, answers in enumerate(self.usable) if answers.counts]
+        """The indices, among the usable ones, of the findings that count in the mean over findings."""
+        return [index for index, answers in enumerate(self.usable) if answers.counts]
 
     def purpose(self, metric: str) -> tuple[str, ...]:
-        """Of the generator of an estimate."""
-        return metric, self.blank.model, self.blank.method, self.blank.condition
+        """What names the generator of an estimate."""
+        return metric, self.template.model, self.template.method, self.template.condition
 
 
 def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """AUROC and mutual information with the label of every kind of network, on each finding and over those that count.
+    """AUROC and mutual information of every kind of network, for each finding and over those that count.
 
     Patients are drawn once for all seeds and findings.
     """
@@ -128,17 +128,17 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
             for arm in (ARMS if base.fine_tuned else ARMS[:1])
             for method in (("",) if arm in {"base", "control"} else settings.methods)
         }
-        answers = read_answers(folder, [key for own in networks.values() for key in own], settings)
+        answers = read_answers(folder, [key for keys in networks.values() for key in keys], settings)
         for (arm, method), keys in networks.items():
-            blank = Estimate(AUROC, AUROC, method=method, model=base.key, condition=condition(arm=arm))
-            every = tuple(answers.of(finding, keys, failed) for finding in settings.findings)
-            kind = NetworkKind(blank, every, answers.patients)
+            template = Estimate(AUROC, AUROC, method=method, model=base.key, condition=condition(arm=arm))
+            every = tuple(answers.of_networks(finding, keys, failed) for finding in settings.findings)
+            kind = NetworkKind(template, every, answers.patients)
             yield from _rows(kind, AUROC, AUROC, _aurocs(kind, settings))
             yield from _rows(kind, MUTUAL_INFORMATION, INFORMATION, _informations(kind, settings))
 
 
 def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSettings) -> BaseAnswers:
-    """The answers of those networks."""
+    """The predictions of these networks."""
     columns = ["case", "patient", "finding", "model", "label", "probability"]
     wanted = [("model", "in", list(networks)), ("finding", "in", list(settings.findings))]
     batches = list(read_batches(folder / "predictions.parquet", Prediction, columns, wanted))
@@ -148,19 +148,19 @@ def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSetti
     cases, row = np.unique(table["case"].to_numpy(str), return_inverse=True)
     patients = np.empty(len(cases), object)
     patients[row] = table["patient"].to_numpy(object)
-    said, label = (table[name].to_numpy(float) for name in ("probability", "label"))
+    probability, label = (table[name].to_numpy(float) for name in ("probability", "label"))
     label = np.where(np.isin(label, (0, 1)), label, np.nan)  # uncertain is unknown
     labels = {finding: np.full(len(cases), np.nan) for finding in settings.findings}
     probabilities = {}
     for (model, finding), rows in table.groupby(["model", "finding"], observed=True).indices.items():
         labels[finding][row[rows]] = label[rows]
-        own = probabilities[str(model), str(finding)] = np.full(len(cases), np.nan)
-        own[row[rows]] = said[rows]
+        values = probabilities[str(model), str(finding)] = np.full(len(cases), np.nan)
+        values[row[rows]] = probability[rows]
     return BaseAnswers(patients.astype(str), labels, probabilities)
 
 
 def _failed(folder: Path) -> dict[str, str]:
-    """Why networks failed, by their name and finding."""
+    """Why networks failed, by label."""
     wanted = [("status", "==", "failed"), ("stage", "==", "training")]
     batches = read_batches(folder / "cases.parquet", CaseRecord, ["case", "reason"], wanted)
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -168,10 +168,10 @@ def _failed(folder: Path) -> dict[str, str]:
 
 
 def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
-    """Of each usable finding, and over those that count."""
+    """The AUROC of each usable finding, and the mean over those that count."""
 
     def statistic(weights: Float[np.ndarray, "*draws cases"]) -> Values:
-        each = [weighted_mean_auroc(one.labels, one.probabilities, weights) for one in kind.usable]
+        each = [weighted_mean_auroc(answers.labels, answers.probabilities, weights) for answers in kind.usable]
         return _with_macro(np.stack(each, -1), kind.counting)
 
     generator = settings.generator(*kind.purpose(AUROC))
@@ -179,17 +179,19 @@ def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, .
 
 
 def _informations(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
-    """As `_aurocs`. What is drawn are the terms of which mutual information is made, each with its patient.
+    """As `_aurocs`. The terms whose mean is the mutual information are drawn again, each with its patient.
 
-    Drawing cases and measuring anew would put a case beside itself, which neighbour estimates take for information.
-    Neighbours have like terms, for which these intervals are somewhat narrow: those of 95 % held the truth in 90 to
-    93 % of simulations with 234 cases.
+    Drawing cases and estimating again would put a case beside its copy, which a neighbour estimator takes for
+    information. Neighbours have similar terms, so these intervals are somewhat narrow: those of 95 % held the truth in
+    90 to 93 % of simulations with 234 cases.
     """
     generator = settings.generator(*kind.purpose(INFORMATION))
     terms = [
-        information_terms(one.labels, own, generator) for one in kind.usable for own in one.probabilities
-    ]  # fmt: skip
-    starts = np.cumsum([0, *(len(one.probabilities) for one in kind.usable)])
+        information_terms(answers.labels, probabilities, generator)
+        for answers in kind.usable
+        for probabilities in answers.probabilities
+    ]
+    starts = np.cumsum([0, *(len(answers.probabilities) for answers in kind.usable)])
     if not terms:
         return ()
 
@@ -203,33 +205,33 @@ def _informations(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Inter
 
 
 def _with_macro(each: Values, counting: Sequence[int]) -> Values:
-    """The values and, where there are findings that count, their mean."""
+    """The values and the mean of those that count, if any do."""
     return np.concatenate([each, each[..., counting].mean(-1, keepdims=True)], -1) if counting else each
 
 
-def _rows(kind: NetworkKind, statistic: Statistic, metric: str, found: Sequence[Interval]) -> Iterator[Estimate]:
-    """A row for each finding, and one for those that count together."""
-    blank = replace(kind.blank, statistic=statistic, metric=metric)
+def _rows(kind: NetworkKind, statistic: Statistic, metric: str, intervals: Sequence[Interval]) -> Iterator[Estimate]:
+    """One row per finding, and one for the mean over findings."""
+    template = replace(kind.template, statistic=statistic, metric=metric)
     usable, counting = kind.usable, kind.counting
-    by_finding = {answers.finding: one for answers, one in zip(usable, found, strict=False)}
+    by_finding = {answers.finding: interval for answers, interval in zip(usable, intervals, strict=False)}
     for answers in kind.every:
-        one = by_finding.get(answers.finding, Interval(math.nan, reason=answers.why_not))
+        interval = by_finding.get(answers.finding, Interval(math.nan, reason=answers.why_not))
         seeds = len(answers.probabilities) + answers.lacking
         note = coverage(seeds - answers.lacking, seeds, "seeds")
-        yield _filled(replace(blank, finding=answers.finding), one, note, answers.known, kind)
+        yield _filled(replace(template, finding=answers.finding), interval, note, answers.known, kind)
     none = Interval(math.nan, reason=TOO_FEW if usable else kind.every[0].why_not)
     note = coverage(len(counting), len(kind.every))
-    known = np.any([np.zeros(len(kind.patients), bool), *(usable[place].known for place in counting)], axis=0)
-    yield _filled(replace(blank, finding=ALL), found[-1] if counting else none, note, known, kind)
+    known = np.any([np.zeros(len(kind.patients), bool), *(usable[index].known for index in counting)], axis=0)
+    yield _filled(replace(template, finding=ALL), intervals[-1] if counting else none, note, known, kind)
 
 
 def _filled(
-    blank: Estimate, one: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: NetworkKind
+    template: Estimate, interval: Interval, note: str, known: Bool[np.ndarray, " cases"], kind: NetworkKind
 ) -> Estimate:
     n_cases = int(np.count_nonzero(known))
     n_patients = len(set(kind.patients[known].tolist()))
-    counted = replace(blank, n_cases=n_cases, n_patients=n_patients, n_undefined=len(known) - n_cases)
-    return fill(counted, one, one.reason or note)
+    counted = replace(template, n_cases=n_cases, n_patients=n_patients, n_undefined=len(known) - n_cases)
+    return fill(counted, interval, interval.reason or note)
 
 
 def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
@@ -259,8 +261,9 @@ def _logits(folder: Path, networks: Sequence[str]) -> pd.DataFrame:
 
 def _separated(table: pd.DataFrame, template: Estimate) -> Estimate:
     """The mean over networks."""
-    each = [separation(rows["label"].to_numpy(float), rows["logit"].to_numpy(float))
-            for _, rows in table.groupby("model")]  # fmt: skip
+    each = [
+        separation(rows["label"].to_numpy(float), rows["logit"].to_numpy(float)) for _, rows in table.groupby("model")
+    ]
     values = [one.value for one in each if not math.isnan(one.value)]
     if not values:
         return replace(template, reason=each[0].reason if each else NO_PREDICTIONS)

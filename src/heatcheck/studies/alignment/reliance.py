@@ -1,7 +1,7 @@
-"""What a model says of images of which a marked area, or others of the same shape, is replaced.
+"""A model's logits for images in which the outlined area, or another of the same shape, is replaced.
 
-Shifted regions and noise depend on the case alone, so every network is asked about the same copies and differences
-between networks are paired.
+Shifted regions and noise depend on the case alone: every network sees the same copies, so that differences between
+networks are paired.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,20 @@ from heatcheck.methods.covering.masking import evaluating
 from heatcheck.metrics.reliance import Drops, shifted_masks
 from heatcheck.studies.alignment.vocabulary import FILLS
 
-BLUR = 0.1  # standard deviation of the blur, as a share of each side: no detail is left
+BLUR = 0.1  # standard deviation of the blur as a share of each side, which leaves no detail
 OneImage = Float[Tensor, "channel *space"]
 Window = tuple[slice, ...]
-__all__ = ["BLUR", "FILLS", "Drops", "RelianceSettings", "drops", "fills_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class RelianceSettings:
-    """How many regions are compared, and how many copies go through the model together."""
+    """How reliance is measured."""
 
-    shifts: int = 4
-    at_once: int = 32
+    shifts: int = 4  # regions of the same shape elsewhere
+    at_once: int = 32  # copies per forward pass
 
 
-def drops(  # the six things it joins
+def drops(
     classifier: Classifier,
     column: int,
     images: Images,
@@ -43,22 +42,22 @@ def drops(  # the six things it joins
     seeds: Sequence[int],
     settings: RelianceSettings,
 ) -> list[Drops]:
-    """The logits of one output for each image, whole and with its mask or a shifted region replaced by each fill.
+    """The logits of one output for each image: unchanged, and with its mask or a shifted region replaced by each fill.
 
-    Images and masks lie on the model's grid; `seeds` belong to the cases. The model is only asked, and left as it was.
+    Images and masks are on the model's grid; there is one seed per case. The model is left unchanged.
     """
-    regions = [_regions(*one, settings.shifts) for one in zip(images, masks, seeds, strict=True)]
-    copies = (copy for one in zip(images, regions, seeds, strict=True) for copy in _copies(*one))
-    said: list[float] = []
+    regions = [_regions(*each, settings.shifts) for each in zip(images, masks, seeds, strict=True)]
+    copies = (copy for each in zip(images, regions, seeds, strict=True) for copy in _copies(*each))
+    scores: list[float] = []
     with evaluating(classifier, settings.at_once) as evaluate:
         while batch := list(islice(copies, settings.at_once)):
-            said += evaluate.scores(torch.stack(batch))[:, column].tolist()
-    answers = iter(said)
-    return [_drops(next(answers), list(islice(answers, len(own) * len(FILLS))), len(own)) for own in regions]
+            scores += evaluate.scores(torch.stack(batch))[:, column].tolist()
+    logits = iter(scores)
+    return [_drops(next(logits), list(islice(logits, len(each) * len(FILLS))), len(each)) for each in regions]
 
 
 def _regions(image: OneImage, mask: Mask, seed: int, shifts: int) -> list[Mask]:
-    """The mask, if it holds anything, and its shifted regions."""
+    """The mask and its shifted regions; nothing where the mask is empty."""
     if mask.shape != tuple(image.shape[1:]):
         raise ValueError(
             f"image and mask must share the model's grid, got {tuple(image.shape[1:])} and {mask.shape}; "
@@ -71,29 +70,29 @@ def _regions(image: OneImage, mask: Mask, seed: int, shifts: int) -> list[Mask]:
 
 
 def _picture(image: OneImage) -> Window:
-    """The part of the grid without empty edges: a film that was padded, or one with a blank border."""
+    """The part of the grid within a uniform border, which padding or the film itself may have left."""
     first = image[(slice(None), *[slice(0, 1)] * (image.ndim - 1))]
-    drawn = (image != first).any(0).cpu().numpy()
-    if not drawn.any():
-        return tuple(slice(None) for _ in drawn.shape)
-    return tuple(slice(int(at.min()), int(at.max()) + 1) for at in np.nonzero(drawn))
+    differs = (image != first).any(0).cpu().numpy()
+    if not differs.any():
+        return tuple(slice(None) for _ in differs.shape)
+    return tuple(slice(int(index.min()), int(index.max()) + 1) for index in np.nonzero(differs))
 
 
 def _shifted(mask: Mask, window: Window, count: int, generator: np.random.Generator) -> list[Mask]:
-    """Shifted regions within a part of the grid, where replacing something can matter; none if the mask leaves it."""
+    """Shifted regions within the window, where replacing pixels can matter; none if the mask exceeds it."""
     inner = mask[window]
     if inner.sum() < mask.sum():
         return []
-    found = []
-    for region in shifted_masks(inner, count, generator):
-        whole = np.zeros_like(mask)
-        whole[window] = region
-        found.append(whole)
-    return found
+    regions = []
+    for part in shifted_masks(inner, count, generator):
+        region = np.zeros_like(mask)
+        region[window] = part
+        regions.append(region)
+    return regions
 
 
 def _copies(image: OneImage, regions: Sequence[Mask], seed: int) -> Iterator[OneImage]:
-    """The image itself, then for each region the image with that region replaced by each fill."""
+    """The image itself, then the image with each region replaced by each fill."""
     yield image
     if not regions:
         return
@@ -104,13 +103,13 @@ def _copies(image: OneImage, regions: Sequence[Mask], seed: int) -> Iterator[One
             yield torch.where(hidden, fill, image)
 
 
-def _drops(whole: float, said: Sequence[float], regions: int) -> Drops:
-    by_region = np.asarray(said, dtype=np.float64).reshape(regions, len(FILLS))
-    return Drops(whole, by_region[0] if regions else np.zeros(0), by_region[1:])
+def _drops(unchanged: float, replaced: Sequence[float], regions: int) -> Drops:
+    by_region = np.asarray(replaced, dtype=np.float64).reshape(regions, len(FILLS))
+    return Drops(unchanged, by_region[0] if regions else np.zeros(0), by_region[1:])
 
 
 def fills_of(image: OneImage, seed: int) -> tuple[OneImage, OneImage, OneImage]:
-    """The image blurred, its mean, and Gaussian noise with its mean and spread, channel by channel."""
+    """The blurred image, its mean, and Gaussian noise with its mean and standard deviation, channel by channel."""
     space = tuple(range(1, image.ndim))
     mean, spread = image.mean(space, keepdim=True), image.std(space, correction=0, keepdim=True)
     drawn = torch.randn(image.shape, generator=torch.Generator().manual_seed(seed_for(seed, "noise")))
@@ -118,10 +117,10 @@ def fills_of(image: OneImage, seed: int) -> tuple[OneImage, OneImage, OneImage]:
 
 
 def _blurred(image: OneImage) -> OneImage:
-    """The image after a Gaussian blur along every axis; what lies beyond its edges has no weight."""
+    """The image after a Gaussian blur along every axis, normalised at the edges."""
     for axis, size in enumerate(image.shape[1:], 1):
-        place = torch.arange(size, device=image.device, dtype=image.dtype)
-        weights = torch.exp(-0.5 * ((place[:, None] - place) / (BLUR * size)) ** 2)
+        position = torch.arange(size, device=image.device, dtype=image.dtype)
+        weights = torch.exp(-0.5 * ((position[:, None] - position) / (BLUR * size)) ** 2)
         weights = weights / weights.sum(1, keepdim=True)
         image = torch.tensordot(image, weights, dims=([axis], [1])).movedim(-1, axis)
     return image

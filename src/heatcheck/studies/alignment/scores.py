@@ -1,4 +1,4 @@
-"""What is measured on one network: its answers, its maps beside the masks, and what it relies on."""
+"""What is measured on one network: its predictions, the scores of its maps, and its reliance."""
 
 import math
 import time
@@ -26,8 +26,8 @@ from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.reliance import RelianceSettings, drops
 from heatcheck.studies.alignment.vocabulary import PLACEBO, RELIANCE
 
-AT_ONCE = 32  # images of one forward pass
-FLAT = np.zeros((1, 1, 1), np.float32)  # scores need no pixels
+AT_ONCE = 32  # images per forward pass
+NO_PIXELS = np.zeros((1, 1, 1), np.float32)  # an image is not needed to score a map
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Measuring:
 
     metrics: tuple[str, ...]
     methods: Mapping[str, Method]
-    batch_size: int  # images whose maps are made together
+    batch_size: int  # images per batch of maps
     seed: int
     reliance: RelianceSettings
-    limit: int | None = None  # outlined images of a finding that are explained
+    limit: int | None = None  # outlined images per finding that are explained
 
     @property
     def rule(self) -> ScoringRule:
@@ -49,7 +49,7 @@ class Measuring:
 
 @dataclass(frozen=True)
 class NetworkEvaluation:
-    """One network with the images it is asked about; what is measured is added to the rows of its shard."""
+    """One network and the images it is evaluated on; results are added to the rows of its shard."""
 
     cell: NetworkCell
     classifier: NetworkClassifier
@@ -59,15 +59,15 @@ class NetworkEvaluation:
     collected: ShardRows
 
     def predict(self) -> dict[str, float]:
-        """Add the answers on all images; returned is the spread of each finding's logit."""
+        """Add the predictions on all images; returns the standard deviation of each finding's logit."""
         begun = time.perf_counter()
         contract = self.classifier.preprocessing
         logits, probabilities = [], []
         for rows in batches(range(len(self.images.keys)), AT_ONCE):
             inputs = self.images.prepared(rows, contract).to(self.classifier.device)
-            answers = answers_of(self.classifier, inputs)
-            logits.append(answers[0].cpu())
-            probabilities.append(answers[1].cpu())
+            batch_logits, batch_probabilities = answers_of(self.classifier, inputs)
+            logits.append(batch_logits.cpu())
+            probabilities.append(batch_probabilities.cpu())
         logit, probability = torch.cat(logits), torch.cat(probabilities)
         for finding in self.cell.findings:
             column = self.classifier.outputs.index(finding)
@@ -90,82 +90,83 @@ class NetworkEvaluation:
                 float(probabilities[row]),
             )
 
-    def score_maps(self, finding: str, method: str, rows: Sequence[int], at: str, keep: Mapping[str, str]) -> None:
-        """Add the scores of a method's maps of the finding; of the cases in `keep`, the maps under those names."""
+    def score_maps(
+        self, finding: str, method: str, rows: Sequence[int], condition: str, keep: Mapping[str, str]
+    ) -> None:
+        """Add the scores of a method's maps of the finding, and the maps of the cases in `keep` under those names."""
         begun = time.perf_counter()
-        for some in batches(rows, self.measuring.batch_size):
-            self._score_batch(finding, method, some, at, keep)
+        for batch in batches(rows, self.measuring.batch_size):
+            for row, values in self._batch_maps(finding, method, batch).items():
+                # here an error ends the run: a map that exists can be scored
+                self.collected.scores += self._score_rows(row, finding, method, values, condition)
+                case = self.images.keys[row].case
+                if case in keep and not isinstance(values, Measured):
+                    self.collected.maps[keep[case]] = for_gallery(values)
         self._timed("map", method, len(rows), begun)
 
-    def _score_batch(self, finding: str, method: str, rows: Sequence[int], at: str, keep: Mapping[str, str]) -> None:
+    def _batch_maps(self, finding: str, method: str, rows: Sequence[int]) -> dict[int, Map | Measured]:
+        """The maps by row; rows of which none can be made are recorded as failures."""
         maps: dict[int, Map | Measured] = {}
         one_by_one_if_needed(
             rows,
-            lambda some: maps.update(self._maps(finding, method, some)),
+            lambda part: maps.update(self._maps(finding, method, part)),
             lambda row, error: self.collected.cases.append(failure(self.images.keys[row], error)),
         )
-        for row, values in maps.items():  # here an error ends the run: a map that exists can be scored
-            self.collected.scores += self._score_rows(row, finding, method, values, at)
-            case = self.images.keys[row].case
-            if case in keep and not isinstance(values, Measured):
-                self.collected.maps[keep[case]] = for_gallery(values)
+        return maps
 
     def _maps(self, finding: str, method: str, rows: Sequence[int]) -> dict[int, Map | Measured]:
-        """The relevance on each image's own grid: resized, then without what speaks against, summed over channels."""
+        """Each image's map on its own grid, or why it is undefined."""
         contract = self.classifier.preprocessing
         inputs = self.images.prepared(rows, contract).to(self.classifier.device)
         column = self.classifier.outputs.index(finding)
         targets = torch.full((len(rows), 1), column, device=inputs.device)
         names = [self.images.keys[row].case for row in rows]
         request = MapRequest(self.classifier, names, inputs, targets, self.measuring.seed)
-        # unlike in localization and triggers, channels are joined after the resizing: see `relevance`
-        made = request.maps(method, self.measuring.methods[method], channels=None)[:, 0]
+        # unlike in localization and triggers, channels are joined after resizing: see `relevance`
+        maps = request.maps(method, self.measuring.methods[method], channels=None)[:, 0]
         return {
             row: relevance(values, self, row)
             if bool(values.isfinite().all())
             else Measured(math.nan, f"the map of {method} is not finite")
-            for row, values in zip(rows, made, strict=True)
+            for row, values in zip(rows, maps, strict=True)
         }
 
-    def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, at: str) -> list[Score]:
+    def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, condition: str) -> list[Score]:
         mask = self.images.mask(row, finding)
-        case = Case(self.images.keys[row], FLAT, {} if mask is None else {finding: mask})
-        place = MapTarget(case, finding, method, math.nan)
-        return [
-            replace(score, condition=at) for score in score_map(place, values, self.cell.base, self.measuring.rule).rows
-        ]
+        case = Case(self.images.keys[row], NO_PIXELS, {} if mask is None else {finding: mask})
+        target = MapTarget(case, finding, method, math.nan)
+        rows = score_map(target, values, self.cell.base, self.measuring.rule).rows
+        return [replace(score, condition=condition) for score in rows]
 
     def probe(self, finding: str, rows: Sequence[int], spread: float) -> None:
         """Add how much the network relies on the outlined area of each image."""
         begun = time.perf_counter()
         contract, column = self.classifier.preprocessing, self.classifier.outputs.index(finding)
-        for some in batches(rows, self.measuring.reliance.at_once):
-            inputs = self.images.prepared(some, contract).to(self.classifier.device)
-            masks = [self.images.mask_on(row, finding, contract) for row in some]
-            kept = [mask for mask in masks if mask is not None]
-            seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, finding) for row in some]
-            asked = drops(self.classifier, column, inputs, kept, seeds, self.measuring.reliance)
-            for row, one in zip(some, asked, strict=True):
-                self.collected.scores += self._reliance_rows(row, finding, one, spread)
+        for batch in batches(rows, self.measuring.reliance.at_once):
+            inputs = self.images.prepared(batch, contract).to(self.classifier.device)
+            masks = [self.images.mask_on(row, finding, contract) for row in batch]
+            outlined = [mask for mask in masks if mask is not None]
+            seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, finding) for row in batch]
+            logits = drops(self.classifier, column, inputs, outlined, seeds, self.measuring.reliance)
+            for row, of_image in zip(batch, logits, strict=True):
+                self.collected.scores += self._reliance_rows(row, finding, of_image, spread)
         self._timed("reliance", "", len(rows), begun)
 
-    def _reliance_rows(self, row: int, finding: str, asked: Drops, spread: float) -> Iterator[Score]:
-        key = self.images.keys[row]
-        cell = self.cell
-        blank = Score(key.case, key.patient, finding, cell.method, cell.base, "", math.nan, cell.condition())
-        for metric, measured in (
-            (RELIANCE, reliance(asked, spread)),
-            (PLACEBO, reliance_placebo(asked, spread)),
-        ):
-            yield replace(blank, metric=metric, value=measured.value, reason=measured.reason)
+    def _reliance_rows(self, row: int, finding: str, logits: Drops, spread: float) -> Iterator[Score]:
+        key, cell = self.images.keys[row], self.cell
+        for metric, measured in ((RELIANCE, reliance(logits, spread)), (PLACEBO, reliance_placebo(logits, spread))):
+            yield Score(
+                key.case, key.patient, finding, cell.method, cell.base, metric, measured.value, cell.condition(),
+                reason=measured.reason,
+            )  # fmt: skip
 
     def _timed(self, step: str, method: str, number: int, begun: float) -> None:
-        spent = time.perf_counter() - begun
-        self.collected.timings.append(Timing(self.shard, step, method, number, spent, self.cell.base))
+        seconds = time.perf_counter() - begun
+        self.collected.timings.append(Timing(self.shard, step, method, number, seconds, self.cell.base))
 
 
 def relevance(values: Tensor, evaluation: NetworkEvaluation, row: int) -> Map:
-    """A map of channels on the image's grid."""
+    """The map on the image's grid: resized, then without negative relevance, then summed over channels."""
     placement = evaluation.images.placement(row, evaluation.classifier.preprocessing)
     resized: Map = np.maximum(to_image(values, placement), 0).sum(0, dtype=np.float32)
     return resized

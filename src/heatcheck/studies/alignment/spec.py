@@ -1,4 +1,4 @@
-"""What an alignment spec may say, and the checks that need no model."""
+"""What an alignment spec may contain, and the checks that need no model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -19,7 +19,7 @@ from heatcheck.running.open_source import open_source
 from heatcheck.runs.spec import Spec
 from heatcheck.studies.alignment.vocabulary import GIVEN
 
-MODEL = "{model}"  # stands for the model's name in the path of an initialisation's weights
+MODEL = "{model}"  # replaced by the model's name in the path of an initialisation's weights
 METRICS = ("mass", "rank", "hit", "iou")
 FINE_TUNING = {"epochs": 25, "batch_size": 16, "learning_rate": 1e-4, "weight_decay": 0.01, "clip": 0.5}
 BASE_TRAINING = {"epochs": 10, "batch_size": 128, "learning_rate": 1e-4, "weight_decay": 0.01}
@@ -27,21 +27,21 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class AlignmentModel(StudyModel):
-    """A model; one that comes with weights may say how those began."""
+    """A model; if it comes with weights, the spec may state their origin."""
 
     initialisation: str = GIVEN
     pretrained: bool = False  # on other data, before its own training
-    fit: dict[str, Any] = Field(default_factory=dict)  # what of `base.fit` is different for this model
+    fit: dict[str, Any] = Field(default_factory=dict)  # changes to `base.fit` for this model
 
 
 class InitialisationPart(BaseModel):
-    """With which weights the training of a base begins."""
+    """The weights that the training of a base starts from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str = Field(min_length=1)
-    channels: PositiveInt | None = None  # a grey image fills them all; the network's usual number where nothing is said
-    start: str = ""  # a file of weights, with {model} in place of the model's name; none: random ones
-    pretrained: bool | None = None  # what the regression calls it; by itself, whether there is a file
+    channels: PositiveInt | None = None  # filled with copies of a grey image; by default the network's usual number
+    start: str = ""  # a file of weights, with {model} for the model's name; by default random weights
+    pretrained: bool | None = None  # in the regression; by default whether there is a file
     fine_tune: bool = True  # else such bases are trained for their AUROC alone
 
 
@@ -55,49 +55,51 @@ class BasePart(BaseModel):
     uncertainty: str = "zeros"
     blank: Literal["unknown", "zero"] = "zero"
     fit: FitPart = FitPart(**BASE_TRAINING)
-    cache: bool = True  # keep prepared images on disk
+    cache: bool = True  # store prepared images on disk
 
     @field_validator("fit", mode="before")
     @classmethod
     def _usual_fit(cls, value: object) -> object:
         return {**BASE_TRAINING, **value} if isinstance(value, dict) else value
 
+    def outputs(self, training: Source) -> tuple[str, ...]:
+        """The findings that a base learns to predict."""
+        return training.findings if self.findings == "all" else self.findings
+
 
 class ReliancePart(BaseModel):
-    """How it is asked what the model itself relies on."""
+    """How reliance is measured."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    shifts: int = Field(4, ge=2)  # regions of the same shape elsewhere, with which the outlined one is compared
+    shifts: int = Field(4, ge=2)  # regions of the same shape elsewhere, for comparison with the outlined one
 
 
 class AlignmentBody(BaseModel):
-    """What an alignment spec says beyond the common part."""
+    """An alignment spec without the part that all studies share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    finetune: dict[str, Any]  # the data that models are fine-tuned on
-    evaluation: dict[str, Any]  # other patients' data, on which everything is measured
+    finetune: dict[str, Any]  # the source of the fine-tuning images
+    evaluation: dict[str, Any]  # other patients, on whom everything is measured
     models: tuple[AlignmentModel, ...] = Field(min_length=1)
     initialisations: tuple[InitialisationPart, ...] = ()  # of models without weights
     base: BasePart | None = None  # how those are trained
-    size: tuple[int, ...] | None = None  # of their input; the network's usual one where nothing is said
+    size: tuple[int, ...] | None = None  # of their input; by default the network's usual one
     pixels: PixelsPart = PixelsPart(mean=(0.5,), std=(0.5,))
     findings: tuple[str, ...] | Literal["all"] = "all"
-    several: bool = False  # all findings at once in one network, instead of a network each
+    several: bool = False  # one network for all findings, instead of one per finding
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)  # through which networks are aligned and misaligned
-    judged: tuple[dict[str, Any], ...] = ()  # further methods, judged on networks aligned through another
-    through: str = ""  # that other method; the first of `methods` where nothing is said
+    judged: tuple[dict[str, Any], ...] = ()  # further methods, scored on networks aligned through another
+    through: str = ""  # that other method; by default the first of `methods`
     alpha: float = Field(1.0, ge=0, allow_inf_nan=False)  # the weight of the map loss
     seeds: int = Field(3, ge=1)
-    selection: Share = 1 / 3  # share of the fine-tuning patients by whom the checkpoint is chosen
+    selection: Share = 1 / 3  # of the fine-tuning patients, for choosing the checkpoint
     fit: FitPart = FitPart(**FINE_TUNING, schedule="constant")
-    at_once: PositiveInt | None = (
-        None  # images that go through the network together; the whole batch if nothing is said
-    )
+    at_once: PositiveInt | None = None  # images per pass through the network; by default the whole batch
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
-    softplus: PositiveFloat | None = None  # ReLUs become softplus of this β while fine-tuning
+    softplus: PositiveFloat | None = None  # β of the softplus that replaces ReLUs in fine-tuning
     reliance: ReliancePart = ReliancePart()
     blame_by: Literal["mass", "rank", "hit", "iou"] = "mass"  # the score that the blame table reads
-    keep_networks: bool = False  # store the weights of every network
+    keep_networks: bool = False  # keep the weights of every network
     bootstrap_draws: int = Field(2000, ge=100)
 
     @field_validator("findings", mode="after")
@@ -119,28 +121,28 @@ class AlignmentBody(BaseModel):
     @classmethod
     def _not_against(cls, value: object) -> object:
         if isinstance(value, int | float) and value < 0:
-            raise ValueError("must not be negative: a negative weight would misalign where alignment is meant")
+            raise ValueError("must not be negative, which would misalign networks that should be aligned")
         return value
 
     @model_validator(mode="after")
-    def _own_names(self) -> Self:
-        for what, names in (
+    def _consistent(self) -> Self:
+        for key, names in (
             ("models", [model.key for model in self.models]),
             ("initialisations", [part.name for part in self.initialisations]),
         ):
             twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
             if twice:
-                raise ValueError(f"two of `{what}` are called {twice!r}; give one of them a name of its own")
+                raise ValueError(f"two of `{key}` are called {twice!r}; rename one of them")
         if self.initialisations and not any(part.fine_tune for part in self.initialisations):
             raise ValueError("none of `initialisations` is fine-tuned; set `fine_tune: true` for one of them")
         if bool(self.initialisations) != bool(self.base):
-            raise ValueError("`initialisations` and `base` go together: with what a base begins, and how it is trained")
+            raise ValueError("`initialisations` and `base` need each other; name both or neither")
         if len(self.fit.rates) > 1:
-            raise ValueError("`fit.learning_rate` must be one number: networks are compared with each other")
+            raise ValueError("`fit.learning_rate` must be one number, because networks are compared; name one")
         if self.fit.balanced or (self.base and self.base.fit.balanced):
-            raise ValueError("`balanced` draws classes equally often, and findings may occur together; leave it out")
+            raise ValueError("`balanced` is for classes that exclude each other, and findings do not; leave it out")
         if self.fit.rotate:
-            raise ValueError("`fit.rotate` would turn images and leave their masks; only `base.fit` may have it")
+            raise ValueError("`fit.rotate` would rotate images without their masks; use it in `base.fit` only")
         return self
 
     @property
@@ -150,7 +152,7 @@ class AlignmentBody(BaseModel):
 
 
 def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Mapping[str, Method], where: str) -> None:
-    """Refuse methods that cannot have the part they were given, and a `through` that is not trained."""
+    """Refuse methods under the wrong key, and a `through` that is none of `methods`."""
     for method in trained.values():
         try:
             differentiable(method)
@@ -165,13 +167,13 @@ def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Ma
     for name in judged:
         if METHODS[name].wants_priors or METHODS[name].wants_donors:
             raise SpecError(
-                f"{where}: `judged` method {name} needs other patients' data, which this study does not hand out; "
+                f"{where}: `judged` method {name} needs other patients' data, which this study does not provide; "
                 "leave it out"
             )
 
 
 def open_sources(parts: Mapping[str, Mapping[str, Any]], spec: Spec) -> dict[str, Source]:
-    """The sources by their keys in the spec, each with cases."""
+    """The sources by their keys in the spec; refuses one without cases."""
     sources = {}
     for name, part in parts.items():
         try:
@@ -184,7 +186,7 @@ def open_sources(parts: Mapping[str, Mapping[str, Any]], spec: Spec) -> dict[str
 
 
 def findings_of(body: AlignmentBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
-    """The findings to study; each must be known to both sources and have positives with a usable mask in both."""
+    """The findings to study; each must have positive cases with a usable mask in both sources."""
     both = [name for name in sources["finetune"].findings if name in sources["evaluation"].findings]
     wanted = both if body.findings == "all" else list(body.findings)
     if not wanted:
@@ -199,31 +201,31 @@ def findings_of(body: AlignmentBody, sources: Mapping[str, Source], where: str) 
 
 
 def _require_masks(source: Source, name: str, finding: str, needed: int, where: str) -> None:
-    """Refuse a finding of which too few patients have a mask that leaves a part of the image free."""
+    """Refuse a finding if too few patients have a mask that leaves a part of the image free."""
     positives = [key for key in source.index() if key.labels.get(finding) == 1]
     if not positives:
         raise SpecError(f"{where}: `{name}` has no positive case of {finding!r}; leave the finding out")
-    found: set[str] = set()
+    patients: set[str] = set()
     kinds: set[str] = set()
     for key, kind in _mask_kinds(source, positives, finding):
         kinds.add(kind)
         if kind == "usable":
-            found.add(key.patient)
-        if len(found) >= needed:
+            patients.add(key.patient)
+        if len(patients) >= needed:
             return
     if kinds == {"full"}:
         raise SpecError(
-            f"{where}: every mask of {finding!r} in `{name}` covers the whole image; there is nothing outside to "
-            "misalign with. Leave the finding out, or draw where it is"
+            f"{where}: every mask of {finding!r} in `{name}` covers the whole image and leaves nothing to misalign "
+            "with; leave the finding out, or outline where it is"
         )
-    if not found:
+    if not patients:
         raise SpecError(
-            f"{where}: no positive case of {finding!r} in `{name}` has a mask; name where its masks lie in `{name}` "
+            f"{where}: no positive case of {finding!r} in `{name}` has a mask; state their path in `{name}` "
             "(a folder source takes `masks` or `truth`), or leave the finding out"
         )
     raise SpecError(
-        f"{where}: {finding!r} has masks of {len(found)} patient in `{name}`; at least {needed} are needed, "
-        "one to learn from and one to choose the checkpoint by"
+        f"{where}: {finding!r} has masks of {len(patients)} patient in `{name}`; at least {needed} are needed, "
+        "one to learn from and one to choose the checkpoint; add masks, or leave the finding out"
     )
 
 
@@ -231,7 +233,9 @@ def _mask_kinds(source: Source, keys: Sequence[CaseKey], finding: str) -> Iterat
     for key in keys:
         try:
             mask = source.truth(key).get(finding)
-        except CaseError:  # recorded when its turn comes
+        except CaseError:  # recorded when the images are read
             continue
-        empty = mask is None or not mask.any()
-        yield key, "none" if empty else "full" if mask is not None and mask.all() else "usable"
+        if mask is None or not mask.any():
+            yield key, "none"
+        else:
+            yield key, "full" if mask.all() else "usable"

@@ -1,4 +1,4 @@
-"""The work of an alignment study: random maps and readers' outlines first, then one network a shard."""
+"""The shards of an alignment study: first the ends of the common scale, then one network each."""
 
 import math
 import time
@@ -26,13 +26,13 @@ from heatcheck.studies.alignment.networks import FineTuner
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
 from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, PLACEBO, RELIANCE
 
-RANDOM_MAPS = 8  # an image: their mean is its floor
-CELLS = 16  # along each axis of a random map, as of the random method
+RANDOM_MAPS = 8  # per image; their mean score is its floor
+CELLS = 16  # along each axis of a random map, as in the random method
 
 
 @dataclass(frozen=True)
 class ScaleAnchors:
-    """Scores the two ends on the evaluation images."""
+    """Scores random maps and readers' marks, the ends of the common scale, on the evaluation images."""
 
     source: Source
     images: Images
@@ -48,7 +48,7 @@ class ScaleAnchors:
         keys = [self.images.keys[row] for row in rows]
         for row, read in zip(rows, read_cases(self.source, keys, self.workers), strict=True):
             if isinstance(read, CaseRecord):
-                continue  # it was read before; what is wrong with it now concerns only these ends
+                continue  # it could be read before, so networks have scores on it; only these ends lack it
             for finding in self.findings:
                 if row in outlined[finding]:
                     yield from self._floor(read, finding)
@@ -57,13 +57,13 @@ class ScaleAnchors:
     def _floor(self, case: Case, finding: str) -> Iterator[Score]:
         generator = generator_for(self.measuring.seed, case.key.case, finding, "floor")
         drawn = [self._scored(case, finding, _random_map(case, generator)) for _ in range(RANDOM_MAPS)]
-        for same in zip(*drawn, strict=True):  # the same metric of each map
-            value = float(np.mean([score.value for score in same]))
-            yield replace(same[0], value=value, condition=condition(arm=FLOOR))
+        for scores in zip(*drawn, strict=True):  # one metric, all maps
+            value = float(np.mean([score.value for score in scores]))
+            yield replace(scores[0], value=value, condition=condition(arm=FLOOR))
 
     def _scored(self, case: Case, finding: str, values: Map) -> Sequence[Score]:
-        where = MapTarget(case, finding, FLOOR_METHOD, math.nan)
-        return score_map(where, values, "", self.measuring.rule).rows
+        target = MapTarget(case, finding, FLOOR_METHOD, math.nan)
+        return score_map(target, values, "", self.measuring.rule).rows
 
     def _human(self, case: Case, finding: str) -> Iterator[Score]:
         for score in human_rows(case, finding, self.measuring.rule):
@@ -72,38 +72,38 @@ class ScaleAnchors:
 
 
 def _random_map(case: Case, generator: np.random.Generator) -> Map:
-    """Uniform noise, as coarse as a class activation map, on the image's grid."""
+    """Uniform noise on the image's grid, as coarse as a class activation map."""
     shape = tuple(case.image.shape[1:])
     grid = (CELLS,) * len(shape)
     noise = torch.from_numpy(generator.random((1, *grid), np.float32))
-    drawn: Map = to_image(noise, place(shape, grid, "stretch"))[0]
-    return drawn
+    resized: Map = to_image(noise, place(shape, grid, "stretch"))[0]
+    return resized
 
 
 @dataclass(frozen=True)
 class CellsStage:
-    """Every network of the grid; a shard is a network, and the first one the ends of the scale."""
+    """One shard for the ends of the common scale, then one for each network."""
 
     tuner: FineTuner
     cells: Sequence[NetworkCell]
     rule: AlignmentSettings
     measuring: Measuring
     ends: ScaleAnchors
-    shown: Mapping[str, frozenset[str]]  # cases of each finding whose maps are kept to be looked at
+    shown: Mapping[str, frozenset[str]]  # cases of each finding whose maps are kept
     name: str = ""
     what: str = "networks"
 
     @property
     def shards(self) -> int:
-        """One more than there are networks."""
+        """The number of networks and one."""
         return 1 + len(self.cells)
 
-    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - each is one
-        """One network."""
+    def cases_in(self, shard: int) -> int:  # noqa: ARG002 - the same for all
+        """One network per shard."""
         return 1
 
     def work(self, shard: int) -> ShardTables:
-        """The tables of the ends, or of one network."""
+        """The tables of one shard."""
         if shard == 0:
             return self._ends()
         cell = self.cells[shard - 1]
@@ -111,49 +111,49 @@ class CellsStage:
             self.tuner.forget(finished)
         begun = time.perf_counter()
         try:
-            classifier = self.tuner.made(cell)
+            classifier = self.tuner.network(cell)
         except UntrainedError as error:
             self.tuner.discard(cell)
-            return self._lost(cell, str(error))
-        spent = Timing(shard, "training", cell.method or cell.arm, 1, time.perf_counter() - begun, cell.base)
-        return self._measured(shard, cell, classifier, spent)
+            return self._failed(cell, str(error))
+        timing = Timing(shard, "training", cell.method or cell.arm, 1, time.perf_counter() - begun, cell.base)
+        return self._measured(cell, classifier, timing)
 
     def _ends(self) -> ShardTables:
         records = [*self.tuner.finetune.records(), *self.tuner.evaluation.records()]
         return ShardRows(scores=list(self.ends.scores()), cases=records).sorted_tables(by_finding)
 
-    def _measured(self, shard: int, cell: NetworkCell, classifier: NetworkClassifier, spent: Timing) -> ShardTables:
-        collected = ShardRows(timings=[spent])
-        here = NetworkEvaluation(cell, classifier, self.tuner.evaluation, self.measuring, shard, collected)
-        spread = here.predict()
+    def _measured(self, cell: NetworkCell, classifier: NetworkClassifier, timing: Timing) -> ShardTables:
+        rows = ShardRows(timings=[timing])
+        evaluation = NetworkEvaluation(cell, classifier, self.tuner.evaluation, self.measuring, timing.shard, rows)
+        spread = evaluation.predict()
         for finding in cell.findings:
             positives = self.tuner.evaluation.positives(finding)[: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
-                kept = self._kept(cell, finding, method)
-                here.score_maps(finding, method, positives, cell.condition(through), kept)
-            here.probe(finding, positives, spread[finding])
+                kept = self._kept_maps(cell, finding, method)
+                evaluation.score_maps(finding, method, positives, cell.condition(through), kept)
+            evaluation.probe(finding, positives, spread[finding])
         if cell.arm != "base":
-            self._score_learned(replace(here, images=self.tuner.finetune))
-        collected.scores.sort(key=by_finding)  # predictions and failures stay in the order of findings and images
-        return collected.tables()
+            self._score_learned(replace(evaluation, images=self.tuner.finetune))
+        rows.scores.sort(key=by_finding)  # predictions and failures stay in the order of findings and images
+        return rows.tables()
 
-    def _score_learned(self, there: NetworkEvaluation) -> None:
-        """Scores on images that the network learned from: where even these did not move, the fine-tuning failed."""
-        cell = there.cell
+    def _score_learned(self, evaluation: NetworkEvaluation) -> None:
+        """Add scores on images that the network learned from: if not even these changed, the fine-tuning failed."""
+        cell = evaluation.cell
         learned = set(self.tuner.parts(cell).learned.tolist())
         for finding in cell.findings:
-            positives = [row for row in there.images.positives(finding) if row in learned][: self.measuring.limit]
+            positives = [row for row in evaluation.images.positives(finding) if row in learned][: self.measuring.limit]
             for method, through in methods_on(cell, self.rule).items():
-                there.score_maps(finding, method, positives, cell.condition(through, learned=True), {})
+                evaluation.score_maps(finding, method, positives, cell.condition(through, learned=True), {})
 
-    def _kept(self, cell: NetworkCell, finding: str, method: str) -> Mapping[str, str]:
-        """The cases whose maps are kept, each with the map's name; of the first seed only."""
+    def _kept_maps(self, cell: NetworkCell, finding: str, method: str) -> Mapping[str, str]:
+        """The names under which maps are kept, by case; of the first seed only."""
         if cell.seed > 1 or finding not in self.shown:
             return {}
         return {case: map_name(cell.base, finding, method, cell.arm, case) for case in self.shown[finding]}
 
-    def _lost(self, cell: NetworkCell, reason: str) -> ShardTables:
-        """A network that could not be made: said as such, and every score it would have is undefined."""
+    def _failed(self, cell: NetworkCell, reason: str) -> ShardTables:
+        """A failed network as a case of its own, and every score that it would have as undefined."""
         images: Images = self.tuner.evaluation
         record = CaseRecord(cell.label, "", "failed", "training", reason)
         metrics = [
@@ -163,9 +163,9 @@ class CellsStage:
         ]
         metrics += [(cell.method, metric, cell.condition()) for metric in (RELIANCE, PLACEBO)]
         rows = [
-            Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, at, reason=reason)
+            Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, under, reason=reason)
             for finding in cell.findings
             for key in (images.keys[row] for row in images.positives(finding)[: self.measuring.limit])
-            for method, metric, at in metrics
+            for method, metric, under in metrics
         ]
         return ShardTables(scores=tuple(sorted(rows, key=by_finding)), cases=(record,))

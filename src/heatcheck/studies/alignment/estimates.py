@@ -103,14 +103,14 @@ def correlation_rows(arms: Mapping[str, ArmScores], settings: AlignmentSettings)
     if not set(MAIN_METRICS) <= set(arms):
         return
     values, patients = _side_by_side(arms)
-    found = correlations(values, patients, settings.draws, settings.generator(CORRELATION))
+    results = correlations(values, patients, settings.draws, settings.generator(CORRELATION))
     indices = {frozenset(pair): index for index, pair in enumerate(combinations(PAIRED_SCORES, 2))}
     for kind in CORRELATIONS:
         for left, right in PAIRS:
-            result = getattr(found, kind)[indices[frozenset((left, right))]]
+            result = getattr(results, kind)[indices[frozenset((left, right))]]
             template = Estimate(
                 CORRELATION, PAIRED_SCORES[left][0], ALL, condition=condition(kind=kind, left=left, right=right),
-                n_cases=found.n_cases, n_patients=found.n_patients, n_undefined=found.n_undefined,
+                n_cases=results.n_cases, n_patients=results.n_patients, n_undefined=results.n_undefined,
             )  # fmt: skip
             yield fill(template, result)
 

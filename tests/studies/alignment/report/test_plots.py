@@ -64,13 +64,13 @@ def test_limits_hold_every_interval_but_never_leave_the_furthest():
 @pytest.mark.parametrize("values", [np.linspace(0, 1, 50), np.full(9, 0.3), np.array([0.0, 0.01, 0.02, 1.0])])
 def test_density_has_the_area_1_between_0_and_1(values):
     places = np.linspace(0, 1, 4001)
-    assert np.trapezoid(Density("align", values).at(places), places) == pytest.approx(1, abs=2e-3)
+    assert np.trapezoid(Density("align", values).evaluate(places), places) == pytest.approx(1, abs=2e-3)
 
 
 def test_density_is_highest_where_the_scores_are():
     places = np.linspace(0, 1, 101)
     values = np.random.default_rng(0).normal(0.7, 0.05, 200)
-    assert places[Density("align", values).at(places).argmax()] == pytest.approx(0.7, abs=0.03)
+    assert places[Density("align", values).evaluate(places).argmax()] == pytest.approx(0.7, abs=0.03)
 
 
 def test_dot_of_a_scatter_has_mass_across_and_rank_up():

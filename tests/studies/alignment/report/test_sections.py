@@ -184,7 +184,7 @@ def test_robustness_stands_by_finding(alignment_text):
 
 def test_scores_of_images_are_read_by_arm_without_those_learned_from(alignment_evidence):
     evidence = alignment_evidence()
-    own = image_scores(evidence).of(pipelines(evidence)[0])
+    own = image_scores(evidence).rows_of(pipelines(evidence)[0])
     assert len(own) == 48  # two findings of 24 images, seeds averaged
     assert own["mass_align"].mean() == pytest.approx(0.62, abs=0.02)
     assert own["mass_misalign"].mean() == pytest.approx(0.06, abs=0.02)
@@ -195,7 +195,7 @@ def test_pair_is_left_out_of_both_ends_where_one_network_failed(alignment_eviden
     cell_of_seed_1 = ("densenet201/random", "gradient", "Edema", "misalign", 1)
     both = (cell_of_seed_1, ("densenet201/random", "gradient", "Edema", "misalign", 2))
     evidence = alignment_evidence(failed=both)
-    own = image_scores(evidence).of(pipelines(evidence)[0])
+    own = image_scores(evidence).rows_of(pipelines(evidence)[0])
     edema = own[own["finding"] == "Edema"]
     assert edema["mass_align"].isna().all()
     assert edema["mass_control"].notna().all()

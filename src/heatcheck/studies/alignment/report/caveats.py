@@ -1,4 +1,4 @@
-"""What a careful reader should hold against an alignment study's verdict, one plain sentence each."""
+"""What weakens the verdict of an alignment study, one plain sentence each."""
 
 import itertools
 import math
@@ -21,18 +21,18 @@ from heatcheck.studies.alignment.report.sections.blame import blames
 from heatcheck.studies.alignment.vocabulary import DIRECTIONS, ImageCounts
 
 FEW_POSITIVES = 10
-MOST_LOST = 0.05  # of AUROC, before a tuned network is called another model
+MOST_LOST = 0.05  # AUROC that a tuned network may lose without a caveat
 WEAK, GUESS = 0.6, 0.5  # AUROC
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (
+    sentences = (
         _limited(evidence),
         _failed(evidence),
         _one_seed(evidence),
         _few_positives(evidence),
-        _phantom(evidence),
+        _drawn(evidence),
         _weak(evidence),
         _rough(evidence),
         _lost(evidence),
@@ -40,7 +40,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _scale(evidence),
         smaller_settings(evidence),
     )
-    return tuple(sentence for sentence in made if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _limited(evidence: Evidence) -> str:
@@ -54,16 +54,15 @@ def _limited(evidence: Evidence) -> str:
 
 
 def _failed(evidence: Evidence) -> str:
-    """How many networks and images took no part."""
     cases = evidence.run.cases
-    lost = cases[cases["status"] == "failed"]
-    cells = int(is_network(lost).sum())
-    images = len(lost) - cells
-    told = [f"{count(cells, 'fine-tuned network')} failed"] if cells else []
-    told += [f"{count(images, 'image')} could not be read"] if images else []
-    if not told:
+    failed = cases[cases["status"] == "failed"]
+    networks = int(is_network(failed).sum())
+    images = len(failed) - networks
+    parts = [f"{count(networks, 'fine-tuned network')} failed"] if networks else []
+    parts += [f"{count(images, 'image')} could not be read"] if images else []
+    if not parts:
         return ""
-    return f"{' and '.join(told)}, and took no part; the section on gaps lists them with reasons."
+    return f"{' and '.join(parts)}, and took no part; the section on gaps lists them with reasons."
 
 
 def _one_seed(evidence: Evidence) -> str:
@@ -82,7 +81,7 @@ def _few_positives(evidence: Evidence) -> str:
     return f"Fewer than {FEW_POSITIVES} evaluation images stand behind {few(rare)}: read those rows as anecdotes."
 
 
-def _phantom(evidence: Evidence) -> str:
+def _drawn(evidence: Evidence) -> str:
     if not manifest(evidence).source.drawn:
         return ""
     return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
@@ -94,14 +93,14 @@ def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Es
 
 
 def _weak(evidence: Evidence) -> str:
-    """Base models that may guess, finding by finding: what such a model relies on is a poor measure of any map."""
-    found: dict[tuple[str, str], float] = {}
+    """Base models that may be guessing, by finding: their reliance is a poor standard for any map."""
+    aurocs: dict[tuple[str, str], float] = {}
     for pipeline in pipelines(evidence):
         for finding in evidence.findings:
             row = _auroc(evidence, pipeline, "base", finding)
             if row and (row.value < WEAK or row.low <= GUESS):
-                found[finding, pipeline.base.label] = row.value
-    worst = sorted(found.items(), key=lambda each: each[1])
+                aurocs[finding, pipeline.base.label] = row.value
+    worst = sorted(aurocs.items(), key=lambda each: each[1])
     weak = [f"{finding} ({label}, {number(value, SCORE.rounded(2))})" for (finding, label), value in worst]
     if not weak:
         return ""
@@ -112,7 +111,7 @@ def _weak(evidence: Evidence) -> str:
 
 
 def _rough(evidence: Evidence) -> str:
-    """Findings of which it is hardly known whether any network predicts them."""
+    """Findings with too few images to know how well any network predicts them."""
     rare = []
     for finding in evidence.findings:
         counts = manifest(evidence).positives.get(finding, ImageCounts())
@@ -128,25 +127,25 @@ def _rough(evidence: Evidence) -> str:
 
 
 def _lost(evidence: Evidence) -> str:
-    """Networks that predict worse than their control: what the map's loss, not fine-tuning as such, has cost."""
-    found: dict[str, float] = {}
+    """Networks that predict worse than their control: the cost of the map loss, not of fine-tuning as such."""
+    differences: dict[str, float] = {}
     for pipeline in pipelines(evidence):
         for arm, finding in itertools.product(DIRECTIONS, evidence.findings):
             control, tuned = (_auroc(evidence, pipeline, each, finding) for each in ("control", arm))
             if control and tuned and control.value - tuned.value > MOST_LOST:
-                found[f"{pipeline.label}, {ARM_LABELS[arm]}, {finding}"] = tuned.value - control.value
-    if not found:
+                differences[f"{pipeline.label}, {ARM_LABELS[arm]}, {finding}"] = tuned.value - control.value
+    if not differences:
         return ""
-    lost = sorted(found.items(), key=lambda each: each[1])
-    told = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in lost])
+    worst = sorted(differences.items(), key=lambda each: each[1])
+    names = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in worst])
     return (
-        f"Tuning the maps cost prediction: the AUROC of {told} lies more than {MOST_LOST:g} below that of the control, "
-        "which was tuned without maps, so part of the distance is that of a worse model."
+        f"Tuning the maps cost prediction: the AUROC of {names} lies more than {MOST_LOST:g} below that of the "
+        "control, which was tuned without maps, so part of the distance is that of a worse model."
     )
 
 
 def _floors(evidence: Evidence) -> str:
-    """Pictures made without the model that are read as if they showed something: then little was asked here."""
+    """Floors that pass as good maps: then the criterion is weak there."""
     rows = [row for row in blames(evidence) if row.pipeline.method.kind == "floor"]
     fooled = [row for row in rows if row.before in {"shows", "looks_elsewhere"} or row.under == "follows"]
     if not fooled:

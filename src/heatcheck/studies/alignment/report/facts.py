@@ -1,4 +1,4 @@
-"""What an alignment run says of itself: its base models, its arms, and its estimates by model, method and arm."""
+"""An alignment run's manifest, its pairs of base model and method, and its estimates by pair and arm."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ RANDOM = Entrant(
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A base model with a method: what a score against masks really grades."""
+    """A base model with a method: a score against masks grades both together."""
 
     base: BaseEntry
     method: Entrant
@@ -40,7 +40,7 @@ def manifest(evidence: Evidence) -> AlignmentManifest:
 
 
 def prepared(evidence: Evidence) -> Evidence:
-    """The evidence with random maps as a floor, which is no method of the run unless it was judged."""
+    """The evidence with random maps among the floors; they are no method of the run unless they were judged."""
     if FLOOR_METHOD in {method.name for method in manifest(evidence).methods}:
         return evidence
     methods = tuple(method for method in evidence.methods if method.name != FLOOR_METHOD)
@@ -69,9 +69,9 @@ def map_estimate(
 ) -> Estimate | None:
     """An estimate of one arm's maps; of a judged method, on the network aligned through another."""
     model, method = pipeline.base.name, pipeline.method.name
-    own = evidence.under(model, arm=arm).find(statistic, metric, finding, method)
+    row = evidence.under(model, arm=arm).find(statistic, metric, finding, method)
     through = manifest(evidence).through
-    return own or evidence.under(model, arm=arm, through=through).find(statistic, metric, finding, method)
+    return row or evidence.under(model, arm=arm, through=through).find(statistic, metric, finding, method)
 
 
 def network_estimate(
@@ -96,8 +96,8 @@ def images_behind(evidence: Evidence) -> dict[str, int]:
 def conditions(evidence: Evidence) -> list[str]:
     """The conditions of all scores on evaluation images."""
     through = manifest(evidence).through
-    found = [condition(arm=arm) for arm in ("base", FLOOR, HUMAN_ARM)]
+    every = [condition(arm=arm) for arm in ("base", FLOOR, HUMAN_ARM)]
     for seed in manifest(evidence).seeds:
-        found += [condition(arm=arm, seed=seed) for arm in ARMS[1:]]
-        found += [condition(arm=arm, seed=seed, through=through) for arm in DIRECTIONS]
-    return found
+        every += [condition(arm=arm, seed=seed) for arm in ARMS[1:]]
+        every += [condition(arm=arm, seed=seed, through=through) for arm in DIRECTIONS]
+    return every

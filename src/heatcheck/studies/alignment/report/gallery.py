@@ -1,4 +1,4 @@
-"""Cases to look at: one image, four networks, the same method, and the experts' outline over each map."""
+"""Cases to look at: one image with the maps of four networks by one method, and the experts' outline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path
 from heatcheck.studies.alignment.report.facts import ARM_LABELS, manifest, methods_of
 from heatcheck.studies.alignment.vocabulary import ARMS, AlignmentEntry, ArmMapEntry
 
-TOP = 99.5  # the percentile of a map that gets the brightest colour: gradients have few, very hot pixels
+TOP = 99.5  # percentile of a map with the brightest colour; gradient maps have few, very hot pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AlignmentCard:
 
     @property
     def group(self) -> str:
-        """The model and method."""
+        """The model and method, by which cards can be chosen."""
         return self.pipeline
 
     @property
@@ -70,5 +70,5 @@ def _card(entry: AlignmentEntry, folder: Path, names: Mapping[str, str]) -> Alig
 
 def _map(entry: ArmMapEntry, folder: Path) -> ArmMap:
     mass, rank = (number_or_dash(value, SCORE.rounded(2)) for value in (entry.mass, entry.rank))
-    chance = number_or_dash(entry.probability, SHARE.rounded(0))
-    return ArmMap(ARM_LABELS[entry.arm], map_uri(folder, entry.file, TOP), chance, mass, rank)
+    probability = number_or_dash(entry.probability, SHARE.rounded(0))
+    return ArmMap(ARM_LABELS[entry.arm], map_uri(folder, entry.file, TOP), probability, mass, rank)

@@ -1,4 +1,4 @@
-"""What the alignment paper printed: robustness, regressions, correlations, AUROC and counts, with notes."""
+"""The figures of the alignment paper: robustness, regressions, correlations, AUROC and counts, with notes."""
 
 import math
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ LOW_AUROC = (
     "AUROC below 0.65: this network lost much of its prediction while its maps were tuned, so its robustness is not "
     "that of a working model."
 )
-_GUESSING = 0.65  # AUROC below which a published network is called out
+_GUESSING = 0.65  # AUROC below which a published network gets a footnote
 _AUROCS = ("auroc_align", "auroc_misalign")
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A published coefficient; with `p_is_bound` its p-value is the smallest that was printed."""
+    """A published coefficient; with `p_is_bound` its p-value is below the printed one."""
 
     value: float
     standard_error: float
@@ -33,47 +33,50 @@ class Coefficient:
     p_is_bound: bool
 
 
+def _row(table: str, **columns: str) -> Mapping[str, str] | None:
+    """The first row of a published table with these values."""
+    return next((row for row in reference.rows(table) if columns.items() <= row.items()), None)
+
+
 def robustness(architecture: str, method: str, quantity: str, *, pretrained: bool) -> Figure | None:
     """A cell of the robustness table: "robustness_mass", "robustness_rank", "auroc_align" or "auroc_misalign"."""
-    wanted = str(int(pretrained)), ARCHITECTURES.get(architecture, ""), method, quantity
-    for row in reference.rows("alignment_robustness"):
-        if (row["pretrained"], row["architecture"], row["method"], row["quantity"]) == wanted:
-            value = float(row["value"] or math.nan)
-            low = quantity in _AUROCS and value < _GUESSING
-            return Figure(value, note=LOW_AUROC if low else SWIN if wanted[1] == "swin" else "")
-    return None
+    name = ARCHITECTURES.get(architecture, "")
+    row = _row(
+        "alignment_robustness", pretrained=str(int(pretrained)), architecture=name, method=method, quantity=quantity
+    )
+    if row is None:
+        return None
+    value = float(row["value"] or math.nan)
+    low = quantity in _AUROCS and value < _GUESSING
+    return Figure(value, note=LOW_AUROC if low else SWIN if name == "swin" else "")
 
 
 def label(architecture: str, *, pretrained: bool) -> str:
-    """What the published table calls this kind of base model."""
+    """The published table's name for this kind of base model."""
     name = ARCHITECTURES.get(architecture, architecture)
     return f"{PRINTED.get(name, name)}, {'pretrained' if pretrained else 'not pretrained'}"
 
 
-def initialisation(architecture: str, name: str) -> Figure | None:
+def initialisation(architecture: str, initialisation: str) -> Figure | None:
     """The published AUROC of a base model, before any fine-tuning."""
-    wanted = name, ARCHITECTURES.get(architecture, "")
-    for row in reference.rows("alignment_initialization_auroc"):
-        if (row["initialisation"], row["architecture"]) == wanted:
-            return Figure(float(row["auroc"]), note=SWIN if wanted[1] == "swin" else "")
-    return None
+    name = ARCHITECTURES.get(architecture, "")
+    row = _row("alignment_initialization_auroc", initialisation=initialisation, architecture=name)
+    return Figure(float(row["auroc"]), note=SWIN if name == "swin" else "") if row else None
 
 
 def regression(metric: str, term: str) -> Coefficient | None:
     """A published coefficient of the differences between aligned and misaligned."""
-    for row in reference.rows("alignment_regression"):
-        if (row["metric"], row["term"]) == (metric, term):
-            return Coefficient(float(row["value"]), float(row["standard_error"]), float(row["p_value"]),
-                               row["p_is_bound"] == "1")  # fmt: skip
-    return None
+    row = _row("alignment_regression", metric=metric, term=term)
+    if row is None:
+        return None
+    value, error, p_value = (float(row[name]) for name in ("value", "standard_error", "p_value"))
+    return Coefficient(value, error, p_value, row["p_is_bound"] == "1")
 
 
 def correlation(kind: str, left: str, right: str) -> Figure | None:
     """A published correlation of two of the four scores."""
-    for row in reference.rows("alignment_metric_correlation"):
-        if (row["kind"], row["left"], row["right"]) == (kind, left, right):
-            return Figure(float(row["value"]))
-    return None
+    row = _row("alignment_metric_correlation", kind=kind, left=left, right=right)
+    return Figure(float(row["value"])) if row else None
 
 
 def example(finding: str, arm: str, metric: str) -> Figure | None:
@@ -85,7 +88,7 @@ def example(finding: str, arm: str, metric: str) -> Figure | None:
 
 
 def counted(finding: str) -> Mapping[str, tuple[int, int]]:
-    """Published positives and negatives of a finding, by split; nothing where the paper has none."""
+    """Published numbers of positives and negatives of a finding, by split."""
     return {row["split"]: (int(row["positives"]), int(row["negatives"]))
             for row in reference.rows("alignment_label_counts") if row["finding"] in spellings(finding)}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The alignment study's page: how far can a score be pushed by changing the model alone, and whose fault is it?"""
+"""The page of an alignment study."""
 
 from collections.abc import Mapping
 
@@ -62,8 +62,8 @@ def alignment_page(evidence: Evidence) -> StudyPage:
 def images(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on single images shows; None when there are no scores."""
     scores = image_scores(evidence)
-    made = {"densities": densities(evidence, scores), "scatter": scatter(evidence, scores)}
-    return made if any(made.values()) else None
+    content = {"densities": densities(evidence, scores), "scatter": scatter(evidence, scores)}
+    return content if any(content.values()) else None
 
 
 def _section(anchor: str, title: str, short: str, content: Mapping[str, object] | None) -> Section | None:

@@ -1,15 +1,13 @@
-"""The scores of single images: each arm's mean over seeds, and the pairs of aligned and misaligned networks."""
+"""The scores of single images, averaged over seeds, by arm."""
 
-import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from heatcheck.core.vocabulary import facts_of
+from heatcheck.core.vocabulary import Condition, facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.studies.alignment.report.facts import Pipeline
 from heatcheck.studies.alignment.vocabulary import DIRECTIONS, MAIN_METRICS
@@ -21,23 +19,23 @@ _COLUMNS = [*_KEY, "metric", "condition", "value"]
 
 @dataclass(frozen=True, slots=True)
 class ImageScores:
-    """A table with one row an image, model, method and finding, and one column a metric and arm, as "mass_align".
+    """A table with one row per image, model, method and finding and one column per metric and arm ("mass_align").
 
-    Seeds were averaged; a pair of which one is undefined is left out of both, seed by seed.
+    In each seed, aligned and misaligned scores are both left out where one is undefined.
     """
 
     table: pd.DataFrame
 
-    def of(self, pipeline: Pipeline) -> pd.DataFrame:
+    def rows_of(self, pipeline: Pipeline) -> pd.DataFrame:
         """The rows of one pipeline."""
         if self.table.empty:
             return self.table
-        own = (self.table["model"] == pipeline.base.name) & (self.table["method"] == pipeline.method.name)
-        return self.table[own]
+        wanted = (self.table["model"] == pipeline.base.name) & (self.table["method"] == pipeline.method.name)
+        return self.table[wanted]
 
 
 def image_scores(evidence: Evidence) -> ImageScores:
-    """What the run's own evaluation images scored."""
+    """The scores of the run's evaluation images."""
     scores = _read(evidence)
     if scores.empty:
         return ImageScores(pd.DataFrame({name: [] for name in _KEY}))
@@ -54,7 +52,7 @@ def image_scores(evidence: Evidence) -> ImageScores:
 
 
 def _read(evidence: Evidence) -> pd.DataFrame:
-    """The scores of mass and rank by arm and seed, on the evaluation images, by the networks' own methods."""
+    """Mass and rank by arm and seed on the evaluation images, of the methods that networks were tuned through."""
     arms: dict[str, tuple[str, int]] = {}
     parts = []
     for group in evidence.run.row_groups("scores", _COLUMNS):
@@ -68,8 +66,6 @@ def _read(evidence: Evidence) -> pd.DataFrame:
     return evidence.run.shown(pd.concat(parts, ignore_index=True)) if parts else pd.DataFrame()
 
 
-def _arm(facts: Mapping[str, object]) -> tuple[str, int]:
+def _arm(facts: Condition) -> tuple[str, int]:
     """The arm and the seed; no arm for images that were learned from, and for networks of another method."""
-    if set(facts) - {"arm", "seed"}:
-        return "", 0
-    return str(facts.get("arm") or ""), int(json.loads(str(facts.get("seed", 0))))
+    return ("", 0) if set(facts) - {"arm", "seed"} else (facts.get("arm", ""), facts.get("seed", 0))

@@ -1,4 +1,4 @@
-"""Small strips: what the four networks of one row score, a line each, beside marks of little and much."""
+"""Small strips: the values of four networks, one line each, with marks for reference values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _UNIT = SCORE.rounded(2)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One network: which arm picks colour and shape."""
+    """One network; its arm decides colour and shape."""
 
     arm: str
     label: str
@@ -29,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ScoreStrip:
-    """A strip before it is drawn; `marks` name values of the axis, `limits` are shared by strips to be compared."""
+    """A strip before it is drawn; `marks` name values of the axis, `limits` are the same for strips to be compared."""
 
     title: str
     lines: tuple[Line, ...]
@@ -41,7 +41,7 @@ class ScoreStrip:
 def limits_of(
     rows: Sequence[Estimate | None], always: Sequence[float], furthest: tuple[float, float]
 ) -> tuple[float, float]:
-    """Round limits around all values and interval ends, never beyond the furthest and never of no width."""
+    """Round limits around all values and interval ends, within `furthest` and of some width."""
     ends = [value for row in rows if row for value in (row.value, row.low, row.high) if not math.isnan(value)]
     low, high = min([*always, *ends]), max([*always, *ends])
     low, high = max(low, furthest[0]), min(high, furthest[1])
@@ -58,8 +58,8 @@ def draw(strip: ScoreStrip) -> Markup:
     parts = _marks(strip, axis, bottom)
     for i, line in enumerate(strip.lines):
         parts.append(_drawn(line, axis, _TOP + _STEP * (i + 0.5), strip.unit))
-    told = "; ".join(f"{line.label} {_told(line.estimate, strip.unit)}" for line in strip.lines)
-    return svg.picture((WIDTH, bottom + 6), strip.title, f"{told}.", parts)
+    description = "; ".join(f"{line.label} {_value_text(line.estimate, strip.unit)}" for line in strip.lines)
+    return svg.picture((WIDTH, bottom + 6), strip.title, f"{description}.", parts)
 
 
 def _marks(strip: ScoreStrip, axis: Axis, bottom: float) -> list[Markup]:
@@ -70,7 +70,7 @@ def _marks(strip: ScoreStrip, axis: Axis, bottom: float) -> list[Markup]:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """The name of a mark, and to which side of it the words reach."""
+    """The name of a mark, and its alignment to the mark."""
 
     x: float
     words: str
@@ -78,7 +78,7 @@ class _Name:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the words begin and end, about."""
+        """About where the words begin and end."""
         width = _LETTER * len(self.words)
         start = self.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
         return start, start + width
@@ -88,15 +88,16 @@ def _apart(names: Sequence[_Name]) -> list[_Name]:
     """The names from left to right; two that would touch turn away from each other, or the second is left out."""
     placed: list[_Name] = []
     for name in names:
-        own = replace(name, anchor="start" if name.x < _LEFT + 30 else "end" if name.x > _RIGHT - 30 else "middle")
-        if placed and own.ends[0] < placed[-1].ends[1] + _LETTER:
-            before, own = replace(placed[-1], anchor="end"), replace(own, anchor="start")
+        anchor = "start" if name.x < _LEFT + 30 else "end" if name.x > _RIGHT - 30 else "middle"
+        new = replace(name, anchor=anchor)
+        if placed and new.ends[0] < placed[-1].ends[1] + _LETTER:
+            before, new = replace(placed[-1], anchor="end"), replace(new, anchor="start")
             room = len(placed) == 1 or before.ends[0] > placed[-2].ends[1] + _LETTER
-            if not room or own.ends[1] > WIDTH:
+            if not room or new.ends[1] > WIDTH:
                 continue
             placed[-1] = replace(before, x=before.x + 1)
-            own = replace(own, x=own.x + 3)
-        placed.append(own)
+            new = replace(new, x=new.x + 3)
+        placed.append(new)
     return placed
 
 
@@ -104,16 +105,18 @@ def _drawn(line: Line, axis: Axis, y: float, unit: Unit) -> Markup:
     label = svg.words(_LEFT - 8, y + 4, line.label, "tick", "end")
     row = line.estimate
     if row is None or math.isnan(row.value):
-        return svg.group(f"{line.label}: {_told(row, unit)}", label, svg.words(_LEFT + 4, y + 4, "undefined", "tick"))
+        return svg.group(
+            f"{line.label}: {_value_text(row, unit)}", label, svg.words(_LEFT + 4, y + 4, "undefined", "tick")
+        )
     marks = [svg.words(WIDTH, y + 4, number(row.value, unit), "value", "end")]
     if not math.isnan(row.low) and not math.isnan(row.high):
         marks.append(svg.line(axis.at(row.low), y, axis.at(row.high), y, f"whisker arm-{line.arm}"))
     marks.append(shape(line.arm, axis.at(row.value), y))
-    return svg.group(f"{line.label}: {_told(row, unit)}", label, *marks)
+    return svg.group(f"{line.label}: {_value_text(row, unit)}", label, *marks)
 
 
 def shape(arm: str, x: float, y: float) -> Markup:
-    """The arm's mark: ring, square, disc and diamond, so that colour is not needed."""
+    """The arm's mark: ring, square, disc or diamond, distinct without colour."""
     named = f"point arm-{arm}"
     shapes = {
         "base": svg.circle(x, y, 3.8, f"{named} hollow"),
@@ -124,7 +127,7 @@ def shape(arm: str, x: float, y: float) -> Markup:
     return shapes.get(arm) or svg.circle(x, y, 4.0, "point")
 
 
-def _told(row: Estimate | None, unit: Unit) -> str:
+def _value_text(row: Estimate | None, unit: Unit) -> str:
     if row is None:
         return "not computed in this run"
     if math.isnan(row.value):

@@ -1,4 +1,4 @@
-"""How far the score was pushed, by whom most and least, and whose fault low scores are: two or three sentences."""
+"""The verdict: how far the score can be pushed, most and least, and whose fault low scores are."""
 
 import math
 from collections import Counter
@@ -22,30 +22,30 @@ WHAT = {"mass": "the share of a map\u2019s heat that lies inside the experts\u20
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A pipeline and how far its score was pushed."""
+    """A pipeline and its robustness."""
 
     pipeline: Pipeline
     row: Estimate
 
     @property
-    def surely(self) -> bool:
+    def clearly(self) -> bool:
         """Whether the interval lies above 0."""
         return self.row.low > 0
 
 
 def pushed(evidence: Evidence) -> list[Pushed]:
-    """The pipelines with a defined difference of the blame metric, the furthest pushed first."""
+    """The pipelines with a defined robustness of the blame metric, the furthest pushed first."""
     metric = manifest(evidence).blame_metric
-    found = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
-    made = [Pushed(pipeline, row) for pipeline, row in found if row and not math.isnan(row.value)]
-    return sorted(made, key=lambda each: -each.row.value)
+    pairs = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
+    defined = [Pushed(pipeline, row) for pipeline, row in pairs if row and not math.isnan(row.value)]
+    return sorted(defined, key=lambda each: -each.row.value)
 
 
 def verdict(evidence: Evidence) -> Verdict:
-    """What the run's estimates say."""
-    made = pushed(evidence)
-    if made:
-        return Verdict(_distance(evidence, made), *_fault(without_floors(blames(evidence))))
+    """The verdict, or why there is none."""
+    ranked = pushed(evidence)
+    if ranked:
+        return Verdict(_distance(evidence, ranked), *_fault(without_floors(blames(evidence))))
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     return Verdict(
@@ -54,30 +54,30 @@ def verdict(evidence: Evidence) -> Verdict:
     )
 
 
-def _distance(evidence: Evidence, made: Sequence[Pushed]) -> str:
+def _distance(evidence: Evidence, ranked: Sequence[Pushed]) -> str:
     metric = manifest(evidence).blame_metric
     what = WHAT.get(metric, f"the score ({metric})")
-    first = next((each for each in made if each.surely), None)
+    first = next((each for each in ranked if each.clearly), None)
     if first is None:
-        return _unmoved(made, what)
+        return _unmoved(ranked, what)
     ends = [map_estimate(evidence, first.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
-    unit = _telling(*(row.value if row else math.nan for row in ends))
+    unit = _distinguishing(*(row.value if row else math.nan for row in ends))
     low, high = (_value(row, unit) for row in ends)
     return (
         f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
         f"{first.pipeline.base.label} (difference {_with_interval(first.row)}{_auroc(evidence, first)})"
-        f"{_least(made, first)}."
+        f"{_least(ranked, first)}."
     )
 
 
-def _unmoved(made: Sequence[Pushed], what: str) -> str:
-    """No interval above 0: for want of an effect, or for want of intervals."""
-    without = [each for each in made if lacks_interval(each.row)]
+def _unmoved(ranked: Sequence[Pushed], what: str) -> str:
+    """No interval lies above 0: there is no effect, or there are no intervals."""
+    without = [each for each in ranked if lacks_interval(each.row)]
     why = next((f" ({each.row.reason})" for each in without if each.row.reason), "")
-    several = len(made) > 1
-    pairs = f"of {len(made)} pairs of model and method, " if several else ""
-    moved = f"{'the furthest' if several else 'it'} moved by {_named(made[0])}"
-    if len(without) == len(made):
+    several = len(ranked) > 1
+    pairs = f"of {len(ranked)} pairs of model and method, " if several else ""
+    moved = f"{'the furthest' if several else 'it'} moved by {_named(ranked[0])}"
+    if len(without) == len(ranked):
         return (
             f"Whether changing the model alone moves {what} cannot be told, because no interval could be computed"
             f"{why}: {pairs}{moved}."
@@ -88,7 +88,7 @@ def _unmoved(made: Sequence[Pushed], what: str) -> str:
 
 
 def _auroc(evidence: Evidence, first: Pushed) -> str:
-    """What both networks still predict, so that the distance is not taken for that of a broken model."""
+    """The AUROC of both networks, so that the distance is not taken for that of a broken model."""
     low, high = (
         _value(network_estimate(evidence, first.pipeline, arm, AUROC, AUROC, ALL_FINDINGS))
         for arm in ("misalign", "align")
@@ -96,16 +96,16 @@ def _auroc(evidence: Evidence, first: Pushed) -> str:
     return f"; AUROC of the two networks {low} and {high}" if MISSING not in {low, high} else ""
 
 
-def _least(made: Sequence[Pushed], first: Pushed) -> str:
-    """The pipeline that moved least, where it is sure that it moved less than the first."""
-    last = made[-1]
+def _least(ranked: Sequence[Pushed], first: Pushed) -> str:
+    """The pipeline that moved least, if it clearly moved less than the first."""
+    last = ranked[-1]
     if last is first:
         return ""
     if math.isnan(last.row.high) or last.row.high >= first.row.low:
-        others = len(made) - 1
+        others = len(ranked) - 1
         which = "pair of model and method does not" if others == 1 else f"{others} pairs of model and method do not all"
         return f"; the other {which} surely differ from it"
-    return f", but {'only' if last.surely else 'not surely, and only'} by {_named(last)}"
+    return f", but {'only' if last.clearly else 'not surely, and only'} by {_named(last)}"
 
 
 def _named(each: Pushed) -> str:
@@ -113,14 +113,14 @@ def _named(each: Pushed) -> str:
 
 
 def _with_interval(row: Estimate, *, brackets: bool = False) -> str:
-    unit = _telling(row.low, row.high)
+    unit = _distinguishing(row.low, row.high)
     between = interval(row.low, row.high, unit)
-    told = f"95 % interval {between}" if between else "no interval"
-    return f"{number(row.value, unit)} ({told})" if brackets else f"{number(row.value, unit)}, {told}"
+    words = f"95 % interval {between}" if between else "no interval"
+    return f"{number(row.value, unit)} ({words})" if brackets else f"{number(row.value, unit)}, {words}"
 
 
-def _telling(low: float, high: float) -> Unit:
-    """As few decimals as tell the two values apart."""
+def _distinguishing(low: float, high: float) -> Unit:
+    """The fewest decimals with which the two values differ."""
     units = [_UNIT, *(_UNIT.rounded(decimals) for decimals in range(_UNIT.decimals + 1, MOST_DECIMALS + 1))]
     return next((unit for unit in units if number(low, unit) != number(high, unit)), _UNIT)
 
@@ -130,7 +130,7 @@ def _value(row: Estimate | None, unit: Unit = _UNIT) -> str:
 
 
 def _fault(rows: Sequence[Blame]) -> tuple[str, str]:
-    """Counts of the readings, before fine-tuning and under it."""
+    """The counts of the readings of the base models, and of those under fine-tuning."""
     if not rows:
         return "Whose fault low scores are was not judged.", ""
     before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
@@ -141,8 +141,8 @@ def _fault(rows: Sequence[Blame]) -> tuple[str, str]:
         "looks_elsewhere": "the map marks a region that the model hardly uses",
         "undecided": "it cannot be decided",
     }
-    told = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
-    return f"Of {count(len(rows), 'combination')} of model, method and finding, {told}.", _under(rows, under)
+    counts = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
+    return f"Of {count(len(rows), 'combination')} of model, method and finding, {counts}.", _under(rows, under)
 
 
 def _under(rows: Sequence[Blame], under: Counter[str]) -> str:

@@ -1,5 +1,6 @@
-"""Whose fault is a low score? By model, method and finding: what the map shows and what the model uses, in words."""
+"""Whose fault a low score is, by model, method and finding: what the map shows and what the model uses."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,14 +34,17 @@ from heatcheck.studies.alignment.vocabulary import (
 )
 
 CHECK = "Made without the model: a check, not counted above"
-OPEN = 24  # rows that stand on the page at once; more are folded model by model
+OPEN = 24  # rows that are shown unfolded; more are folded by model
 _UNIT = SCORE.rounded(2)
-_SCORE_ENDS, _RELIANCE_ENDS = (-1.0, 1.5), (-3.0, 5.0)  # no axis is laid beyond, lest one row hide the others
+_SCORE_ENDS, _RELIANCE_ENDS = (
+    (-1.0, 1.5),
+    (-3.0, 5.0),
+)  # furthest limits of the axes, so that one extreme row does not compress the others
 
 
 @dataclass(frozen=True, slots=True)
 class BlameLabel:
-    """What a row is read as: a few words, a sign beside them, and what it means."""
+    """A reading in a few words, with a sign and its meaning."""
 
     words: str
     sign: str
@@ -76,7 +80,7 @@ UNDER = {
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """One row: a pipeline on one finding, with its reading before and under fine-tuning."""
+    """A pipeline on one finding, with the readings of the base model and under fine-tuning."""
 
     pipeline: Pipeline
     finding: str
@@ -87,7 +91,7 @@ class Blame:
 
 @dataclass(frozen=True, slots=True)
 class BlameRow:
-    """A row as the page has it."""
+    """A row as the page shows it."""
 
     row: Blame
     before: BlameLabel
@@ -98,27 +102,26 @@ class BlameRow:
 
 def blames(evidence: Evidence) -> tuple[Blame, ...]:
     """The run's blame table, by model, method and finding in the run's order."""
-    order = {(p.base.name, p.method.name): (i, p) for i, p in enumerate(pipelines(evidence, every=True))}
-    places = {finding: i for i, finding in enumerate(evidence.findings)}
-    found = []
-    for row, facts in evidence.rows(BLAME, every_model=True):
-        if (row.model, row.method) in order:
-            place, pipeline = order[row.model, row.method]
-            made = Blame(
-                pipeline, row.finding, _known(facts, "before", BEFORE), _known(facts, "under", UNDER), row.reason
-            )
-            found.append((place, places.get(row.finding, len(places)), made))
-    return tuple(made for _, _, made in sorted(found, key=lambda each: each[:2]))
+    table = {
+        (row.model, row.method, row.finding): (row, facts) for row, facts in evidence.rows(BLAME, every_model=True)
+    }
+    blames = []
+    for pipeline, finding in itertools.product(pipelines(evidence, every=True), evidence.findings):
+        key = pipeline.base.name, pipeline.method.name, finding
+        if key in table:
+            row, facts = table[key]
+            before, under = _known(facts.get("before", ""), BEFORE), _known(facts.get("under", ""), UNDER)
+            blames.append(Blame(pipeline, finding, before, under, row.reason))
+    return tuple(blames)
 
 
 def without_floors(rows: Sequence[Blame]) -> list[Blame]:
-    """The rows of methods that look at the model; a picture made without it tries the criterion and is not counted."""
+    """The rows of methods that look at the model; floors only test the criterion and are not counted."""
     return [row for row in rows if row.pipeline.method.kind != "floor"]
 
 
-def _known(facts: Mapping[str, object], key: str, readings: Mapping[str, BlameLabel]) -> str:
-    name = str(facts.get(key) or "undecided")
-    return name if name in readings else "undecided"
+def _known(reading: str, labels: Mapping[str, BlameLabel]) -> str:
+    return reading if reading in labels else "undecided"
 
 
 def blame(evidence: Evidence) -> Mapping[str, object] | None:
@@ -139,7 +142,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
         "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
         "fills": _fills(evidence),
-        "has_whole": any(_whole(evidence, row) for row in rows),
+        "has_separation": any(_separation_mark(evidence, row) for row in rows),
     }
 
 
@@ -149,7 +152,7 @@ def _fills(evidence: Evidence) -> str:
 
 
 def _against_truth(evidence: Evidence) -> bool:
-    """Whether the upper end of the common scale is the mask itself, because nobody read the images again."""
+    """Whether the upper end of the common scale is the mask itself, because there are no readers."""
     return manifest(evidence).human == "truth"
 
 
@@ -166,28 +169,30 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     """The rows with their strips, all on the same two axes."""
     scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
     score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
-    wholes = [value for row in rows for value in _whole(evidence, row)]
-    reliance_limits = strips.limits_of([each for row in reliances for each in row], (0, 0.2, *wholes), _RELIANCE_ENDS)
+    always = (0, 0.2, *(value for row in rows for value in _separation_mark(evidence, row)))
+    reliance_limits = strips.limits_of([each for row in reliances for each in row], always, _RELIANCE_ENDS)
     upper = "the mask" if _against_truth(evidence) else "readers"
-    made = []
+    shown = []
     for row, score, reliance in zip(rows, scores, reliances, strict=True):
-        where = f"{row.pipeline.label}, {row.finding}"
-        made.append(
+        subject = f"{row.pipeline.label}, {row.finding}"
+        shown.append(
             BlameRow(
                 row,
                 BEFORE[row.before],
                 UNDER[row.under],
-                _strip(f"Map score: {where}", score, score_limits, {0.0: "random map", 1.0: upper}),
-                _strip(f"Reliance: {where}", reliance, reliance_limits, {0.0: "none", **_whole(evidence, row)}),
+                _strip(f"Map score: {subject}", score, score_limits, {0.0: "random map", 1.0: upper}),
+                _strip(
+                    f"Reliance: {subject}", reliance, reliance_limits, {0.0: "none", **_separation_mark(evidence, row)}
+                ),
             )
         )
-    return made
+    return shown
 
 
-def _whole(evidence: Evidence, row: Blame) -> dict[float, str]:
-    """How far the base model tells images with the finding from those without, where that is known and above 0."""
-    found = evidence.under(row.pipeline.base.name, arm="base").find(SEPARATION, RELIANCE, row.finding)
-    return {found.value: "all it tells"} if found and found.value > 0 else {}
+def _separation_mark(evidence: Evidence, row: Blame) -> dict[float, str]:
+    """The base model's separation as a mark of the axis, where it is above 0."""
+    separation = evidence.under(row.pipeline.base.name, arm="base").find(SEPARATION, RELIANCE, row.finding)
+    return {separation.value: "all it tells"} if separation and separation.value > 0 else {}
 
 
 def _strip(
@@ -198,24 +203,21 @@ def _strip(
 
 
 def _counts(rows: Sequence[Blame]) -> Matrix:
-    """How often each reading was made: in all, by method and by model.
-
-    Pictures made without the model are no part of these; they stand last, to try the criterion.
-    """
+    """How often each reading was made: in all, by method and by model; floors are counted apart, at the end."""
     kinds = [("before", key, each) for key, each in BEFORE.items()] + [
         ("under", key, each) for key, each in UNDER.items()
     ]
     counted = Counter((kind, getattr(row, kind)) for row in rows for kind in ("before", "under"))
     kinds = [(kind, key, each) for kind, key, each in kinds if counted[kind, key]]
-    own, floors = without_floors(rows), [row for row in rows if row.pipeline.method.kind == "floor"]
-    total = (labelled("All", [_count(own, kind, key) for kind, key, _ in kinds]),)
+    methods, floors = without_floors(rows), [row for row in rows if row.pipeline.method.kind == "floor"]
+    total = (labelled("All", [_count(methods, kind, key) for kind, key, _ in kinds]),)
     groups: list[tuple[str, tuple[Row, ...]]] = [("", total)]
-    parts = (("By method", "method", own, 2), ("By model", "base", own, 2), (CHECK, "method", floors, 1))
+    parts = (("By method", "method", methods, 2), ("By model", "base", methods, 2), (CHECK, "method", floors, 1))
     for title, part, counted_rows, fewest in parts:
-        found: dict[str, list[Blame]] = {}
+        parted: dict[str, list[Blame]] = {}
         for row in counted_rows:
-            found.setdefault(getattr(row.pipeline, part).label, []).append(row)
-        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in found.items()]
+            parted.setdefault(getattr(row.pipeline, part).label, []).append(row)
+        lines = [labelled(label, [_count(each, kind, key) for kind, key, _ in kinds]) for label, each in parted.items()]
         groups += [(title, tuple(lines))] if len(lines) >= fewest else []
     asides = {"before": "base model", "under": "under fine-tuning"}
     columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
@@ -230,26 +232,26 @@ def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:
 def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
     """Every number behind the strips, with its interval."""
     notes, metric = Footnotes(), manifest(evidence).blame_metric
-    found: dict[str, list[Row]] = {}
+    by_pipeline: dict[str, list[Row]] = {}
     for row in rows:
         floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, FLOOR_METHOD)
         cells = [cell_of(floor, _UNIT, notes)]
         cells += [cell_of(each, _UNIT, notes) for each in _scaled(evidence, row)]
         cells.append(_human_cell(evidence, row, notes))
         cells += [cell_of(each, _UNIT, notes) for each in _reliance(evidence, row)]
-        found.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
+        by_pipeline.setdefault(row.pipeline.label, []).append(labelled(row.finding, cells))
     columns = (
         Column("Random map", "raw, = 0"),
         *(Column(label.capitalize(), "0 to 1") for label in ARM_LABELS.values()),
         Column("Mask" if _against_truth(evidence) else "Readers", "raw, = 1"),
         *(Column(label.capitalize(), "reliance") for label in ARM_LABELS.values()),
     )
-    groups = tuple((label, tuple(own)) for label, own in found.items())
+    groups = tuple((label, tuple(lines)) for label, lines in by_pipeline.items())
     return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
 
 
 def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:
-    found = evidence.under(arm=HUMAN_ARM).find(MEAN, manifest(evidence).blame_metric, row.finding, HUMAN)
-    if found is None and _against_truth(evidence):
+    readers = evidence.under(arm=HUMAN_ARM).find(MEAN, manifest(evidence).blame_metric, row.finding, HUMAN)
+    if readers is None and _against_truth(evidence):
         return Cell("1.00", title="by definition: the mask compared with itself")
-    return cell_of(found, _UNIT, notes)
+    return cell_of(readers, _UNIT, notes)

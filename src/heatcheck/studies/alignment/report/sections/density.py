@@ -1,4 +1,4 @@
-"""How single images score: the density of aligned, misaligned and control scores, one small plot a pipeline."""
+"""How the scores of single images are spread, by arm: one small plot per pipeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from heatcheck.studies.alignment.vocabulary import MAIN_METRICS
 _WIDTH, _HEIGHT = 190.0, 112.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 8.0, 6.0, 182.0, 78.0
 _STEPS = 80
-FEWEST = 8  # scores of which a curve is drawn; fewer are shown one by one
+FEWEST = 8  # scores for a curve; fewer are shown one by one
 _TALLEST = 4.0  # times the lowest peak: one needle must not flatten the other curves
 _NARROWEST = 0.02  # of the kernel: equal scores must not become a needle
 
@@ -31,11 +31,11 @@ class Density:
     arm: str
     values: np.ndarray
 
-    def at(self, places: np.ndarray) -> np.ndarray:
+    def evaluate(self, positions: np.ndarray) -> np.ndarray:
         """The density on 0 to 1: Gaussian kernels, reflected at both ends, so that nothing lies beyond them."""
         width = _bandwidth(self.values)
         mirrored = np.concatenate([self.values, -self.values, 2 - self.values])
-        kernels = np.exp(-0.5 * ((places[:, None] - mirrored[None]) / width) ** 2)
+        kernels = np.exp(-0.5 * ((positions[:, None] - mirrored[None]) / width) ** 2)
         return np.asarray(kernels.sum(1) / (len(self.values) * width * np.sqrt(2 * np.pi)))
 
 
@@ -47,13 +47,13 @@ def _bandwidth(values: np.ndarray) -> float:
 
 
 def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
-    """A group of plots for each metric that has scores."""
+    """One group of plots per metric that has scores."""
     groups = []
     for metric in MAIN_METRICS:
         panels = []
         for pipeline in pipelines(evidence):
-            own = scores.of(pipeline)
-            drawn = [] if own.empty else [Density(arm, _defined(own[f"{metric}_{arm}"].to_numpy())) for arm in SHOWN]
+            rows = scores.rows_of(pipeline)
+            drawn = [] if rows.empty else [Density(arm, rows[f"{metric}_{arm}"].dropna().to_numpy()) for arm in SHOWN]
             drawn = [density for density in drawn if len(density.values)]
             if drawn:
                 panels.append(Panel(pipeline.label, _draw(f"{metric} of {pipeline.label}", drawn)))
@@ -61,10 +61,6 @@ def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
             measure = evidence.measures[metric]
             groups.append(PanelGroup(measure.label, measure.summary, tuple(panels)))
     return groups
-
-
-def _defined(values: np.ndarray) -> np.ndarray:
-    return values[~np.isnan(values)]
 
 
 def _draw(title: str, drawn: Sequence[Density]) -> Markup:
@@ -75,36 +71,36 @@ def _draw(title: str, drawn: Sequence[Density]) -> Markup:
     parts += _single(drawn, across) if few else _curves(drawn, across)
     parts.append(svg.words((_LEFT + _RIGHT) / 2, _HEIGHT - 4, f"n {len(drawn[-1].values):,}", "axis-title", "middle"))
     name = f"{'Scores' if few else 'Density'} of {title}"
-    return svg.picture((_WIDTH, _HEIGHT), name, "; ".join(map(_told, drawn)) + ".", parts)
+    return svg.picture((_WIDTH, _HEIGHT), name, "; ".join(map(_summary, drawn)) + ".", parts)
 
 
 def _single(drawn: Sequence[Density], across: Axis) -> list[Markup]:
-    """A mark an image, a line an arm."""
+    """One mark per image and one line per arm."""
     step = (_BOTTOM - _TOP) / len(drawn)
     return [
-        svg.group(_told(density), *(shape(density.arm, across.at(value), _TOP + step * (i + 0.5))
+        svg.group(_summary(density), *(shape(density.arm, across.at(value), _TOP + step * (i + 0.5))
                                     for value in density.values.tolist()))
         for i, density in enumerate(drawn)
     ]  # fmt: skip
 
 
 def _curves(drawn: Sequence[Density], across: Axis) -> list[Markup]:
-    places = np.linspace(0, 1, _STEPS + 1)
-    heights = {density.arm: density.at(places) for density in drawn}
+    positions = np.linspace(0, 1, _STEPS + 1)
+    heights = {density.arm: density.evaluate(positions) for density in drawn}
     peaks = [float(each.max()) for each in heights.values()]
     up = Axis(0, min(max(peaks), _TALLEST * min(peaks)), _BOTTOM, _TOP)
     parts = []
     for density in drawn:
-        line = [(across.at(x), up.at(y)) for x, y in zip(places, heights[density.arm], strict=True)]
+        line = [(across.at(x), up.at(y)) for x, y in zip(positions, heights[density.arm], strict=True)]
         shapes = [svg.path(line, f"density arm-{density.arm}")]
         if density.arm != "control":
             area = [(_LEFT, _BOTTOM), *line, (_RIGHT, _BOTTOM)]
             shapes.insert(0, svg.path(area, f"density-area arm-{density.arm}", closed=True))
-        parts.append(svg.group(_told(density), *shapes))
+        parts.append(svg.group(_summary(density), *shapes))
     return parts
 
 
-def _told(density: Density) -> str:
+def _summary(density: Density) -> str:
     if len(density.values) < FEWEST:
         return f"{ARM_LABELS[density.arm]}: {', '.join(number(value) for value in sorted(density.values.tolist()))}"
     low, middle, high = (number(float(q)) for q in np.quantile(density.values, [0.05, 0.5, 0.95]))

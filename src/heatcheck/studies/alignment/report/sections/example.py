@@ -1,4 +1,4 @@
-"""The paper's first example: Grad-CAM on one network, as it came, tuned into the mask and tuned out of it."""
+"""The paper's first example: Grad-CAM on one network, unchanged, aligned and misaligned."""
 
 from collections.abc import Mapping
 
@@ -24,11 +24,11 @@ COLUMNS = {
 
 def example(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section shows; None when no network was tuned through Grad-CAM."""
-    own = [pipeline for pipeline in pipelines(evidence) if pipeline.method.name == literature.EXAMPLE_METHOD]
-    tables = [_table(evidence, pipeline) for pipeline in own]
+    shown = [pipeline for pipeline in pipelines(evidence) if pipeline.method.name == literature.EXAMPLE_METHOD]
+    tables = [_table(evidence, pipeline) for pipeline in shown]
     if not tables or not evidence.findings:
         return None
-    other = [pipeline.base.label for pipeline in own if pipeline.base.architecture != literature.EXAMPLE]
+    other = [pipeline.base.label for pipeline in shown if pipeline.base.architecture != literature.EXAMPLE]
     return {"tables": tables, "caveat": literature.caveat() if has_published_rows(tables) else "", "other": other}
 
 

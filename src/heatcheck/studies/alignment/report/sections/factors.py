@@ -1,4 +1,4 @@
-"""What the distance depends on: two regressions and the correlations of the scores, beside the published ones."""
+"""What robustness depends on: two regressions and the correlations of the scores, with the published ones."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from heatcheck.studies.alignment.report.facts import ARM_LABELS, methods_of
 from heatcheck.studies.alignment.vocabulary import ERRORS, MAIN_METRICS, PAIRED_SCORES, REGRESSION
 
 KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
-Fits = Mapping[tuple[str, str], Mapping[str, Estimate]]  # by metric and term, the rows by kind of errors
+Fits = Mapping[tuple[str, str], Mapping[str, Estimate]]  # by metric and term, then by kind of errors
 
 
 def factors(evidence: Evidence) -> Mapping[str, object] | None:
@@ -34,14 +34,14 @@ def factors(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _fits(evidence: Evidence) -> Fits:
-    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    fits: dict[tuple[str, str], dict[str, Estimate]] = {}
     for row, facts in evidence.rows(REGRESSION, every_model=True):
-        found.setdefault((row.metric, str(facts.get("term"))), {})[str(facts.get("errors"))] = row
-    return found
+        fits.setdefault((row.metric, facts["term"]), {})[facts["errors"]] = row
+    return fits
 
 
 def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
-    """A row a term, intercept first as the run has it."""
+    """One row per term, the intercept first."""
     notes = Footnotes()
     labels = {method.name: method.label for method in methods_of(evidence)}
     rows = []
@@ -66,30 +66,31 @@ def _term(term: str, labels: Mapping[str, str]) -> str:
 
 
 def _coefficient(row: Estimate | None, notes: Footnotes) -> Cell:
-    made = cell_of(row, SCORE, notes)
+    cell = cell_of(row, SCORE, notes)
     if row is None or math.isnan(row.value):
-        return made
-    return Cell(number(row.value, SCORE, signed=True), made.interval, made.title, made.note,
+        return cell
+    return Cell(number(row.value, SCORE, signed=True), cell.interval, cell.title, cell.note,
                 outcome=probability(row.p_value))  # fmt: skip
 
 
-def _printed(found: literature.Coefficient | None) -> Cell:
-    if found is None:
+def _printed(coefficient: literature.Coefficient | None) -> Cell:
+    if coefficient is None:
         return Cell(MISSING, title="not published")
-    chance = f"p < {found.p_value:.0e}" if found.p_is_bound else probability(found.p_value)
-    return Cell(number(found.value, SCORE, signed=True), f"± {found.standard_error:.4f} (SE)", outcome=chance)
+    p_value = coefficient.p_value
+    outcome = f"p < {p_value:.0e}" if coefficient.p_is_bound else probability(p_value)
+    error = f"± {coefficient.standard_error:.4f} (SE)"
+    return Cell(number(coefficient.value, SCORE, signed=True), error, outcome=outcome)
 
 
 def _correlations(evidence: Evidence) -> Matrix | None:
-    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    pairs: dict[tuple[str, str], dict[str, Estimate]] = {}
     for row, facts in evidence.rows(CORRELATION, every_model=True):
         if row.finding == ALL_FINDINGS:
-            pair = str(facts.get("left")), str(facts.get("right"))
-            found.setdefault(pair, {})[str(facts.get("kind"))] = row
-    if not found:
+            pairs.setdefault((facts["left"], facts["right"]), {})[facts["kind"]] = row
+    if not pairs:
         return None
     notes = Footnotes()
-    rows = [_pair(evidence, pair, by_kind, notes) for pair, by_kind in found.items()]
+    rows = [_pair(evidence, pair, by_kind, notes) for pair, by_kind in pairs.items()]
     columns = tuple(
         column for name in KINDS.values() for column in (Column(name, "this run", main=True), Column(name, "published"))
     )

@@ -1,4 +1,4 @@
-"""Does the model still predict? AUROC and mutual information of every network, and how many images they rest on."""
+"""Whether the model still predicts: AUROC and mutual information of every network, and counts of images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -85,15 +85,15 @@ def _networks(evidence: Evidence, statistics: Sequence[tuple[Statistic, str]]) -
         rows = []
         for row in _network_rows(evidence):
             under = evidence.under(base.name, arm=row.arm)
-            found = [under.find(*each, ALL_FINDINGS, row.method) for each in statistics]
-            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in found]))
+            estimates = [under.find(*each, ALL_FINDINGS, row.method) for each in statistics]
+            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in estimates]))
         groups.append((base.label, tuple(rows)))
     columns = tuple(Column(_name(evidence, metric), "all findings") for _, metric in statistics)
     return Matrix("Prediction before and after fine-tuning", columns, tuple(groups), tuple(notes.reasons), "Network")
 
 
 def _by_finding(evidence: Evidence, statistic: Statistic, metric: str) -> Matrix:
-    """Every network on every finding; of bases that were only trained, their own AUROC."""
+    """Every network on every finding; bases that were not fine-tuned appear in the table of AUROC only."""
     notes = Footnotes()
     facts = manifest(evidence)
     names = (ALL_FINDINGS, *evidence.findings)
@@ -103,8 +103,8 @@ def _by_finding(evidence: Evidence, statistic: Statistic, metric: str) -> Matrix
         rows = []
         for row in networks if base.fine_tuned else networks[:1]:
             under = evidence.under(base.name, arm=row.arm)
-            found = [under.find(statistic, metric, name, row.method) for name in names]
-            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in found]))
+            estimates = [under.find(statistic, metric, name, row.method) for name in names]
+            rows.append(labelled(row.label, [cell_of(each, SCORE, notes) for each in estimates]))
         groups.append((base.label, tuple(rows)))
     columns = tuple(Column(name, _positives(facts.positives.get(name)), main=name == ALL_FINDINGS) for name in names)
     name = f"{_name(evidence, metric)} by finding"
@@ -118,7 +118,7 @@ def _positives(counts: ImageCounts | None) -> str:
 
 
 def _initialisations(evidence: Evidence) -> Matrix | None:
-    """AUROC of the base models: how they began down, architectures across."""
+    """AUROC of the base models, by initialisation and architecture."""
     every = manifest(evidence).models
     across = list(dict.fromkeys(base.architecture for base in every if base.architecture))
     down = list(dict.fromkeys(base.initialisation for base in every if base.architecture))
@@ -131,10 +131,10 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     has_published = any(name in literature.ARCHITECTURES for name in across)
     if len(every) < 2 and not has_published:
         return None
-    own = {(base.initialisation, base.architecture): base for base in every}
+    by_kind = {(base.initialisation, base.architecture): base for base in every}
     rows = []
     for start in down:
-        cells = [_base_auroc(evidence, own.get((start, name)), notes) for name in across]
+        cells = [_base_auroc(evidence, by_kind.get((start, name)), notes) for name in across]
         rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
     table = Matrix("AUROC of the base models, by how they began", tuple(Column(name) for name in across),
                    (("This run", tuple(rows)),), tuple(notes.reasons), "Initialisation")  # fmt: skip
@@ -148,7 +148,7 @@ def _base_auroc(evidence: Evidence, base: BaseEntry | None, notes: Footnotes) ->
 
 
 def _counts(evidence: Evidence) -> Matrix | None:
-    """Images by finding and part; published counts beside them where the data are the same."""
+    """Images by finding and part, with the published counts where the data are the same."""
     facts = manifest(evidence)
     if not facts.positives:
         return None

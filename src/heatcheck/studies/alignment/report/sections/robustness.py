@@ -1,4 +1,4 @@
-"""How far the same score can be pushed: aligned minus misaligned, per model and method, beside the published table."""
+"""Robustness: aligned minus misaligned, per model and method, with the published figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ MORE_METRICS = ("hit", "iou")
 def push(
     evidence: Evidence, pipeline: Pipeline, metric: str, finding: str = ALL_FINDINGS, *, pooled: bool = False
 ) -> Estimate | None:
-    """Aligned minus misaligned, of one pipeline; `pooled` as the paper has it, where every image counts the same."""
+    """The robustness of one pipeline; with `pooled` every image counts the same, as in the paper."""
     name = pipeline.base.name
-    seen = evidence.under(name, pooled=BY_IMAGE) if pooled else evidence.under(name)
-    return seen.find(ROBUSTNESS, metric, finding, pipeline.method.name)
+    under = evidence.under(name, pooled=BY_IMAGE) if pooled else evidence.under(name)
+    return under.find(ROBUSTNESS, metric, finding, pipeline.method.name)
 
 
 def robustness(evidence: Evidence) -> Mapping[str, object] | None:
@@ -59,15 +59,17 @@ def _unit(evidence: Evidence, metric: str) -> Unit:
 
 
 def _panels(evidence: Evidence, metric: str) -> PanelGroup:
-    """A plot a base model, all on one axis."""
+    """One plot per base model, all on the same axis."""
     rows: dict[str, list[PlotRow]] = {}
     for pipeline in pipelines(evidence):
         rows.setdefault(pipeline.base.label, []).append(_plot_row(evidence, pipeline, metric))
-    marks = [mark for own in rows.values() for row in own for mark in row.marks]
+    marks = [mark for group in rows.values() for row in group for mark in row.marks]
     limits = limits_around([value for mark in marks for value in (mark.value, mark.low, mark.high)])
     measure, unit = evidence.measures[metric], _unit(evidence, metric)
     axis = f"{measure.label}, aligned minus misaligned"
-    plots = {base: DotPlot(f"{axis}: {base}, by method", axis, tuple(own), unit, limits) for base, own in rows.items()}
+    plots = {
+        base: DotPlot(f"{axis}: {base}, by method", axis, tuple(group), unit, limits) for base, group in rows.items()
+    }
     return PanelGroup(measure.label, measure.summary, tuple(Panel(base, draw(plot)) for base, plot in plots.items()))
 
 
@@ -84,13 +86,13 @@ def _plot_row(evidence: Evidence, pipeline: Pipeline, metric: str) -> PlotRow:
 
 def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
     base = pipeline.base
-    if not base.start_known:  # the published table tells pretrained models from others
+    if not base.start_known:  # the published table distinguishes pretrained models
         return None
     return literature.robustness(base.architecture, pipeline.method.name, quantity, pretrained=base.pretrained)
 
 
 def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
-    """Robustness and the AUROC of both ends, pipeline by pipeline."""
+    """Robustness and the AUROC of both networks, by pipeline."""
     notes = Footnotes()
     groups: dict[str, list[Row]] = {}
     for pipeline in pipelines(evidence):
@@ -121,7 +123,7 @@ def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes
 
 
 def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
-    """What was printed for these kinds of models and methods, each once."""
+    """The published figures of these kinds of models and methods, each once."""
     rows: dict[str, Row] = {}
     quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
     quantities += [f"auroc_{arm}" for arm in DIRECTIONS]
@@ -151,7 +153,7 @@ def _by_finding(evidence: Evidence, metric: str) -> Matrix:
 
 
 def _scores(evidence: Evidence, metric: str) -> Matrix:
-    """The means themselves, network by network, over all findings."""
+    """The mean scores of every network over all findings."""
     notes, unit = Footnotes(), evidence.measures[metric].unit
     groups: dict[str, list[Row]] = {}
     for pipeline in pipelines(evidence, every=True):

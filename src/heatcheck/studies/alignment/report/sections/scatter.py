@@ -1,4 +1,4 @@
-"""Rank difference against mass difference, image by image: one plot a pipeline, one colour and shape a finding."""
+"""Rank difference against mass difference by image: one plot per pipeline, one colour and shape per finding."""
 
 import zlib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from heatcheck.report.numbers import SCORE, count
 from heatcheck.studies.alignment.report.facts import pipelines
 from heatcheck.studies.alignment.report.scores import ImageScores
 
-NARROWEST = 0.05  # of the axes: where no score moved, a point in the middle says so
+NARROWEST = 0.05  # width of the axes, also where no score moved
 MOST = 12_000  # points of all plots together
 COLOURS = 6
 _WIDTH, _HEIGHT = 240.0, 236.0
@@ -32,9 +32,9 @@ def scatter(evidence: Evidence, scores: ImageScores) -> Mapping[str, object] | N
     axis = _limits(pairs)
     panels = []
     for pipeline in pipelines(evidence):
-        own = ImageScores(shown).of(pipeline)
-        if len(own):
-            panels.append(Panel(pipeline.label, _draw(pipeline.label, own, marks, axis)))
+        rows = ImageScores(shown).rows_of(pipeline)
+        if len(rows):
+            panels.append(Panel(pipeline.label, _draw(pipeline.label, rows, marks, axis)))
     return {
         "panels": panels,
         "legend": list(marks.items()),
@@ -58,7 +58,7 @@ def _differences(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _thinned(pairs: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many rows, chosen by their names alone: the same page every time, and no kind of row preferred."""
+    """At most so many rows, chosen by a hash of their names: always the same ones, whatever their kind."""
     if len(pairs) <= most:
         return pairs
     names = pairs["model"] + "/" + pairs["method"] + "/" + pairs["finding"] + "/" + pairs["case"]
@@ -76,16 +76,17 @@ def _limits(pairs: pd.DataFrame) -> tuple[float, float]:
     return step * (low // step), step * -(-high // step)
 
 
-def _draw(label: str, own: pd.DataFrame, marks: Mapping[str, str], limits: tuple[float, float]) -> Markup:
+def _draw(label: str, pairs: pd.DataFrame, marks: Mapping[str, str], limits: tuple[float, float]) -> Markup:
     across, up = Axis(*limits, _LEFT, _RIGHT), Axis(*limits, _BOTTOM, _TOP)
     parts = _grid(across, up)
     for finding, named in marks.items():
-        rows = own[own["finding"] == finding]
+        rows = pairs[pairs["finding"] == finding]
         if len(rows):
             dots = [(across.at(x), up.at(y)) for x, y in zip(rows["mass"], rows["rank"], strict=True)]
             parts.append(svg.group(f"{finding}, n {len(rows):,}", svg.dots(dots, named)))
-    told = f"Mean difference of mass {own['mass'].mean():.3f}, of rank {own['rank'].mean():.3f}, n {len(own):,}."
-    return svg.picture((_WIDTH, _HEIGHT), f"Rank against mass difference, {label}", told, parts)
+    mass, rank = (f"{pairs[name].mean():.3f}" for name in ("mass", "rank"))
+    description = f"Mean difference of mass {mass}, of rank {rank}, n {len(pairs):,}."
+    return svg.picture((_WIDTH, _HEIGHT), f"Rank against mass difference, {label}", description, parts)
 
 
 def _grid(across: Axis, up: Axis) -> list[Markup]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import CaseRecord, Estimate, Prediction
+from heatcheck.core.records import Estimate, Prediction
 from heatcheck.core.vocabulary import AUROC, Statistic, condition
 from heatcheck.estimating.estimates import coverage, fill
 from heatcheck.metrics.classification import weighted_mean_auroc
@@ -162,9 +162,8 @@ def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSetti
 def _failed(folder: Path) -> dict[str, str]:
     """Why networks failed, by label."""
     wanted = [("status", "==", "failed"), ("stage", "==", "training")]
-    batches = read_batches(folder / "cases.parquet", CaseRecord, ["case", "reason"], wanted)
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    return {row["case"]: row["reason"] for row in rows}
+    table = pd.read_parquet(folder / "cases.parquet", columns=["case", "reason"], filters=wanted)
+    return dict(zip(table["case"], table["reason"], strict=True))
 
 
 def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
@@ -240,7 +239,9 @@ def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]
     for base in settings.fine_tuned:
         networks[base.key, "base"] = [network_key(base.key, "base")]
         networks[base.key, "control"] = [network_key(base.key, "control", seed) for seed in settings.seeds]
-    table = _logits(folder, sorted({key for keys in networks.values() for key in keys}))
+    wanted = [("model", "in", sorted({key for keys in networks.values() for key in keys}))]
+    columns = ["case", "finding", "model", "label", "logit"]
+    table = pd.read_parquet(folder / "predictions.parquet", columns=columns, filters=wanted)
     rows = []
     for (base_key, arm), keys in networks.items():
         for finding in settings.findings:
@@ -248,15 +249,6 @@ def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]
             template = Estimate(SEPARATION, RELIANCE, finding, model=base_key, condition=condition(arm=arm))
             rows.append(_separated(logits, template))
     return rows
-
-
-def _logits(folder: Path, networks: Sequence[str]) -> pd.DataFrame:
-    columns = ["case", "finding", "model", "label", "logit"]
-    wanted = [("model", "in", list(networks))]
-    batches = [one.to_pandas() for one in read_batches(folder / "predictions.parquet", Prediction, columns, wanted)]
-    if not batches:
-        return pd.DataFrame(columns=columns)
-    return pd.concat([batch.astype({"case": str, "finding": str, "model": str}) for batch in batches])
 
 
 def _separated(table: pd.DataFrame, template: Estimate) -> Estimate:

@@ -56,14 +56,12 @@ class ScaleAnchors:
 
     def _floor(self, case: Case, finding: str) -> Iterator[Score]:
         generator = generator_for(self.measuring.seed, case.key.case, finding, "floor")
-        drawn = [self._scored(case, finding, _random_map(case, generator)) for _ in range(RANDOM_MAPS)]
+        target = MapTarget(case, finding, FLOOR_METHOD, math.nan)
+        maps = (_random_map(case, generator) for _ in range(RANDOM_MAPS))
+        drawn = [score_map(target, values, "", self.measuring.rule).rows for values in maps]
         for scores in zip(*drawn, strict=True):  # one metric, all maps
             value = float(np.mean([score.value for score in scores]))
             yield replace(scores[0], value=value, condition=condition(arm=FLOOR))
-
-    def _scored(self, case: Case, finding: str, values: Map) -> Sequence[Score]:
-        target = MapTarget(case, finding, FLOOR_METHOD, math.nan)
-        return score_map(target, values, "", self.measuring.rule).rows
 
     def _human(self, case: Case, finding: str) -> Iterator[Score]:
         for score in human_rows(case, finding, self.measuring.rule):

@@ -1,7 +1,7 @@
 """Robustness: aligned minus misaligned, per model and method, with the published figures."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
@@ -94,11 +94,7 @@ def _printed(pipeline: Pipeline, quantity: str) -> Figure | None:
 def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
     """Robustness and the AUROC of both networks, by pipeline."""
     notes = Footnotes()
-    groups: dict[str, list[Row]] = {}
-    for pipeline in pipelines(evidence):
-        groups.setdefault(pipeline.base.label, []).append(
-            labelled(pipeline.method.label, _cells(evidence, pipeline, metrics, notes))
-        )
+    groups = _by_base((each, _cells(evidence, each, metrics, notes)) for each in pipelines(evidence))
     names = [evidence.measures[metric].label for metric in metrics]
     pooled = [f"{evidence.measures[m].label}, all images" for m in metrics if m in MAIN_METRICS]
     columns = (
@@ -106,9 +102,16 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
         *(Column(name, "R, as published") for name in pooled),
         *(Column("AUROC", ARM_LABELS[arm]) for arm in DIRECTIONS),
     )
-    table = Matrix("Aligned minus misaligned (R)", columns, tuple((k, tuple(v)) for k, v in groups.items()),
-                   tuple(notes.reasons), "Model · method")  # fmt: skip
+    table = Matrix("Aligned minus misaligned (R)", columns, groups, tuple(notes.reasons), "Model · method")
     return with_rows(table, _published(evidence, metrics, notes), notes, literature.SOURCE)
+
+
+def _by_base(cells: Iterable[tuple[Pipeline, list[Cell]]]) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+    """Rows named for the methods, grouped by base."""
+    groups: dict[str, list[Row]] = {}
+    for pipeline, of_row in cells:
+        groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, of_row))
+    return tuple((base, tuple(rows)) for base, rows in groups.items())
 
 
 def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes: Footnotes) -> list[Cell]:
@@ -141,27 +144,21 @@ def _by_finding(evidence: Evidence, metric: str) -> Matrix:
     """Robustness of every pipeline on every finding."""
     notes, unit = Footnotes(), _unit(evidence, metric)
     names = (ALL_FINDINGS, *evidence.findings)
-    groups: dict[str, list[Row]] = {}
-    for pipeline in pipelines(evidence):
-        cells = [cell_of(push(evidence, pipeline, metric, name), unit, notes) for name in names]
-        groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
-    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    name = f"R by finding: {evidence.measures[metric].label}"
-    return Matrix(
-        name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
+    groups = _by_base(
+        (each, [cell_of(push(evidence, each, metric, name), unit, notes) for name in names])
+        for each in pipelines(evidence)
     )
+    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
+    title = f"R by finding: {evidence.measures[metric].label}"
+    return Matrix(title, columns, groups, tuple(notes.reasons), "Model · method")
 
 
 def _scores(evidence: Evidence, metric: str) -> Matrix:
     """The mean scores of every network over all findings."""
     notes, unit = Footnotes(), evidence.measures[metric].unit
-    groups: dict[str, list[Row]] = {}
-    for pipeline in pipelines(evidence, every=True):
-        rows = [map_estimate(evidence, pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ARMS]
-        cells = [cell_of(row, unit, notes) for row in rows]
-        groups.setdefault(pipeline.base.label, []).append(labelled(pipeline.method.label, cells))
-    columns = tuple(Column(label.capitalize()) for label in ARM_LABELS.values())
-    name = evidence.measures[metric].label
-    return Matrix(
-        name, columns, tuple((k, tuple(v)) for k, v in groups.items()), tuple(notes.reasons), "Model · method"
+    groups = _by_base(
+        (each, [cell_of(map_estimate(evidence, each, arm, MEAN, metric, ALL_FINDINGS), unit, notes) for arm in ARMS])
+        for each in pipelines(evidence, every=True)
     )
+    columns = tuple(Column(label.capitalize()) for label in ARM_LABELS.values())
+    return Matrix(evidence.measures[metric].label, columns, groups, tuple(notes.reasons), "Model · method")

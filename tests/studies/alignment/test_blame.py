@@ -108,13 +108,13 @@ def test_a_good_pipeline_in_words():
         ),
         ({"reliance": (0.1, -0.1, 0.3)}, "looks_elsewhere", "the map flatters the model"),
         ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 on every image, out of 1.50"),
-        ({"reliance": (0.7, -0.3, 1.7)}, "undecided", "cannot be told (reliance 0.70"),
+        ({"reliance": (0.7, -0.3, 1.7)}, "undecided", "cannot be said (reliance 0.70"),
         (
             {"reliance": (0.1, -0.1, 0.3), "separation": (-0.1, math.nan, math.nan)},
             "undecided",
-            "does not tell images with the finding",
+            "does not distinguish images with the finding",
         ),
-        ({"gain": (0.4, -0.2, 1.0)}, "undecided", "better than chance cannot be told (mass accuracy +0.40"),
+        ({"gain": (0.4, -0.2, 1.0)}, "undecided", "better than chance cannot be said (mass accuracy +0.40"),
         ({"floor": (1.0, 0.9, 1.1), "gain": (-0.1, -0.2, 0.1)}, "undecided", "not even a human's marks"),
     ],
 )
@@ -132,16 +132,20 @@ def test_before_in_words(changed, before, words):
             "foolable",
             "rose (+0.31, 95\u00a0% +0.20 to +0.42) while reliance held (+0.05, 95\u00a0% −0.10 to +0.20)",
         ),
-        ({"aligned_reliance": (0.05, -0.1, 0.2)}, "foolable", "even though it followed the model the other way: by"),
+        (
+            {"aligned_reliance": (0.05, -0.1, 0.2)},
+            "foolable",
+            "even though it followed the model in the other direction: by",
+        ),
         ({"aligned_reliance": (-0.3, -0.5, -0.2)}, "foolable", "while reliance went the other way (−0.30"),
-        ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is not clear (−0.10"),
+        ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is unclear (−0.10"),
         (
             {"control": (0.8, 0.79, 0.81), "aligned_reliance": (0.04, 0.02, 0.06)},
             "undecided",
-            "and reliance hardly more than where nothing is (+0.040, 95\u00a0% +0.020 to +0.060)",
+            "and reliance hardly more than for other areas (+0.040, 95\u00a0% +0.020 to +0.060)",
         ),
-        ({"misaligned_reliance": None}, "undecided", "and what reliance did is not known"),
-        ({"misaligned": None}, "undecided", "away from them, what the map's score did is not known"),
+        ({"misaligned_reliance": None}, "undecided", "and the change of reliance is not known"),
+        ({"misaligned": None}, "undecided", "away from them, the change of the map's score is not known"),
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
             "undecided",
@@ -150,7 +154,7 @@ def test_before_in_words(changed, before, words):
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
             "undecided",
-            "The map followed the model one way and missed its change the other way: whether it tells",
+            "The map followed the model in one direction and missed its change in the other: whether it shows",
         ),
         (
             {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.05, -0.2, 0.1)},
@@ -160,7 +164,7 @@ def test_before_in_words(changed, before, words):
         (
             {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.1, -0.5, 0.3)},
             "undecided",
-            "and whether reliance moved is not clear (−0.10, 95\u00a0% −0.50 to +0.30). What that says",
+            "and whether reliance moved is unclear (−0.10, 95\u00a0% −0.50 to +0.30). What that says",
         ),
         (
             {"misaligned": (-0.05, -0.08, -0.02)},
@@ -171,7 +175,7 @@ def test_before_in_words(changed, before, words):
         (
             {"misaligned": (-0.05, -0.2, 0.1)},
             "undecided",
-            "whether the map's score moved is not clear (−0.05, 95\u00a0% −0.20 to +0.10), and reliance fell",
+            "whether the map's score moved is unclear (−0.05, 95\u00a0% −0.20 to +0.10), and reliance fell",
         ),
         (
             {"aligned": (0.02, -0.05, 0.09), "misaligned": (0.2, 0.15, 0.3)},
@@ -191,7 +195,7 @@ def test_before_in_words(changed, before, words):
         (
             {"aligned": (0.1, -0.1, 0.3), "misaligned": (-0.01, -0.05, 0.03)},
             "undecided",
-            "Where the map stood still, it missed a change of the model; what the rest says of it cannot be decided.",
+            "Where the map stood still, it missed a change of the model; what the rest says about it cannot be decid",
         ),
         (
             STILL,
@@ -201,12 +205,12 @@ def test_before_in_words(changed, before, words):
         (
             {**STILL, "aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)},
             "unmoved",
-            "rose on the images learned from (+0.40, 95\u00a0% +0.30 to +0.50), which does not carry over",
+            "rose on the images learned from (+0.40, 95\u00a0% +0.30 to +0.50), which does not generalise",
         ),
         (
             {**STILL, "aligned_reliance": None, "misaligned_reliance": None, "learned": (0.0, -0.1, 0.1)},
             "failed",
-            "not known. Nor did it rise on the images learned from (0.00, 95\u00a0% −0.10 to +0.10): fine-tuning f",
+            "not known. It did not rise on the images learned from either (0.00, 95\u00a0% −0.10 to +0.10): fine-tun",
         ),
     ],
 )
@@ -227,11 +231,11 @@ def test_what_is_missing_is_said_with_its_reason():
 
 def test_one_seed_is_said():
     row, _ = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
-    assert row.reason.endswith("That is one training each: another may come out otherwise.")
+    assert row.reason.endswith("Each network was trained once: another training may give another result.")
     row, _ = of_gradient(rule=replace(RULE, seeds=(1,)))
-    assert row.reason.endswith("That is one training each: another may come out otherwise.")
+    assert row.reason.endswith("Each network was trained once: another training may give another result.")
     row, _ = of_gradient(dict.fromkeys(("reliance", "gain"), ONE_SEED))  # a base is always one
-    assert "one training" not in row.reason
+    assert "trained once" not in row.reason
 
 
 def test_a_judged_method_is_read_on_the_networks_of_the_other_method():

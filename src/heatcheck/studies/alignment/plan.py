@@ -57,12 +57,12 @@ from heatcheck.training import Machine
 METRICS_SHOWN = (*METRICS, RELIANCE, PLACEBO, AUROC, INFORMATION)
 NOTES = (
     RESIZED,
-    "Evidence against a finding counts as 0, and the channels of a map are added up.",
+    "Evidence against a finding counts as 0, and the channels of a map are summed.",
     "Each map was compared with the mask of its own image, on the map's own grid.",
     "Networks were fine-tuned with the base's normalisation statistics and without dropout.",
-    "A control is fine-tuned on the same images in the same order, without looking at maps.",
-    "The evaluation images took no part in fine-tuning nor in the choice of a checkpoint.",
-    "Reliance asks the model itself: how much more its score falls without the outlined area than without others.",
+    "A control is fine-tuned on the same images in the same order, without a map loss.",
+    "The evaluation images took no part in fine-tuning or in the choice of a checkpoint.",
+    "Reliance is measured on the model: how much more its score falls without the outlined area than without others.",
 )
 
 

@@ -17,40 +17,40 @@ _UNIT = SCORE.rounded(2)
 _BEFORE = {
     "method": "The model uses the outlined area ({reliance}), but the map marks it no better than chance ({score}): "
     "the method fails to show what the model uses.",
-    "model": "Hiding the outlined area lowers the model's score no more than hiding other places ({reliance}), and "
+    "model": "Hiding the outlined area lowers the model's score no more than hiding other areas ({reliance}), and "
     "the map does not mark it better than chance ({score}): a truthful map would look like this, so the low score is "
     "the model's.",
     "shows": "The model uses the outlined area ({reliance}), and the map marks it better than chance ({score}).",
     "looks_elsewhere": "The map marks the outlined area better than chance ({score}), but hiding it lowers the model's "
-    "score no more than hiding other places ({reliance}): the map flatters the model.",
+    "score no more than hiding other areas ({reliance}): the map flatters the model.",
 }
 _UNKNOWN_USE = {
     "undefined": "What the model uses is not known: {reason}.",
     "no scale": "What the model uses is not known ({reliance}): {no_scale}.",
-    "too wide": "Whether the model uses the outlined area cannot be told ({reliance}): the images leave room for "
-    "nothing as for all that it knows of the finding.",
+    "too wide": "Whether the model uses the outlined area cannot be said ({reliance}): the interval allows for no "
+    "reliance as well as for the full separation.",
 }
 _UNKNOWN_MAP = {
     "undefined": "What the map marks is not known: {reason}.",
-    "no scale": "Whether the map marks the outlined area cannot be told ({score}): not even a human's marks would "
+    "no scale": "Whether the map marks the outlined area cannot be said ({score}): not even a human's marks would "
     "score above chance.",
-    "too wide": "Whether the map marks the outlined area better than chance cannot be told ({score}).",
+    "too wide": "Whether the map marks the outlined area better than chance cannot be said ({score}).",
 }
 _TOWARD = {"align": "toward the outlines", "misalign": "away from them"}
 _RELIANCE = {
     "followed": "and reliance with it ({change})",
     "held": "while reliance held ({change})",
     "turned": "while reliance went the other way ({change})",
-    "unclear": "and whether reliance did is not clear ({change})",
-    "slight": "and reliance hardly more than where nothing is ({change})",
-    "unknown": "and what reliance did is not known",
+    "unclear": "and whether reliance did is unclear ({change})",
+    "slight": "and reliance hardly more than for other areas ({change})",
+    "unknown": "and the change of reliance is not known",
 }
 _AGAINST_THE_ARM = {"followed": "turned", "turned": "followed"}  # reliance as seen from a map that moved back
 _NEITHER_MOVED = {  # reliance, where neither it nor the map clearly moved
     "held": ", and reliance held ({change})",
-    "unclear": ", and whether reliance moved is not clear ({change})",
-    "slight": ", and reliance moved hardly more than where nothing is ({change})",
-    "unknown": ", and what reliance did is not known",
+    "unclear": ", and whether reliance moved is unclear ({change})",
+    "slight": ", and reliance moved hardly more than for other areas ({change})",
+    "unknown": ", and the change of reliance is not known",
 }
 
 
@@ -76,7 +76,7 @@ def sentence(parts: SentenceParts) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
     sentences = [*_before(parts), _under(parts)]
     if parts.one_training:
-        sentences.append("That is one training each: another may come out otherwise.")
+        sentences.append("Each network was trained once: another training may give another result.")
     return " ".join(sentences)
 
 
@@ -89,7 +89,9 @@ def _before(parts: SentenceParts) -> list[str]:
     if reading.before != "undecided":
         return [_BEFORE[reading.before].format(**words)]
     if reading.uses.why:
-        no_scale = parts.reasons.get("separation") or "it does not tell images with the finding from those without"
+        no_scale = (
+            parts.reasons.get("separation") or "it does not distinguish images with the finding from those without"
+        )
         reason = parts.reasons["reliance"]
         use = _UNKNOWN_USE[reading.uses.why].format(**words, reason=reason, no_scale=no_scale)
     else:
@@ -126,7 +128,7 @@ def _under(parts: SentenceParts) -> str:
 def _arm(reading: ArmReading, arm: Arm) -> str:
     """What became of the map, and of the model."""
     if reading.score == "unknown":
-        return "what the map's score did is not known"
+        return "the change of the map's score is not known"
     rose, fell = ("rose", "fell") if arm.direction == "align" else ("fell", "rose")
     change, reliance = _interval(arm.score, signed=True), _interval(arm.reliance, signed=True)
     if reading.score in ("far", "moved"):
@@ -137,7 +139,7 @@ def _arm(reading: ArmReading, arm: Arm) -> str:
     moved = {
         "still": "the map's score did not clearly move",
         "slight": f"the map's score {'rose' if arm.score.value > 0 else 'fell'} no further than the control's interval",
-        "unclear": "whether the map's score moved is not clear",
+        "unclear": "whether the map's score moved is unclear",
     }[reading.score]
     went = {"followed": rose, "turned": fell}.get(reading.reliance, "")
     if not went:
@@ -159,14 +161,15 @@ def _verdict(parts: SentenceParts) -> str:
         rest = "" if outcomes == {"follows"} else ", and stood still where the model's reliance held"
         return f"The map followed the model{rest}."
     if under == "foolable":
-        also = ", even though it followed the model the other way" if "follows" in outcomes else ""
+        also = ", even though it followed the model in the other direction" if "follows" in outcomes else ""
         return f"The map can be moved without the model{also}: by itself it is no evidence."
     if under == "undecided":
         return _undecided(outcomes)
     learned = _interval(parts.evidence.learned, signed=True)
     if under == "failed":
         return (
-            f"Nor did it rise on the images learned from ({learned}): fine-tuning failed and tells nothing of the map."
+            f"It did not rise on the images learned from either ({learned}): fine-tuning failed and says nothing about "
+            "the map."
         )
     return _unmoved(parts, learned)
 
@@ -179,18 +182,18 @@ def _unmoved(parts: SentenceParts, learned: str) -> str:
     if parts.evidence.judged:
         held = all(reading.reliance == "held" for reading in readings)
         return f"The map stood still{', and so did the model' if held else ''}."
-    return f"It rose on the images learned from ({learned}), which does not carry over to unseen patients."
+    return f"It rose on the images learned from ({learned}), which does not generalise to unseen patients."
 
 
 def _undecided(outcomes: Collection[Outcome]) -> str:
     if "missed" not in outcomes:
-        return "What that says of the map cannot be decided."
+        return "What that says about the map cannot be decided."
     if "follows" in outcomes:
         return (
-            "The map followed the model one way and missed its change the other way: whether it tells what the model "
-            "does cannot be decided."
+            "The map followed the model in one direction and missed its change in the other: whether it shows what the "
+            "model does cannot be decided."
         )
-    return "Where the map stood still, it missed a change of the model; what the rest says of it cannot be decided."
+    return "Where the map stood still, it missed a change of the model; what the rest says about it cannot be decided."
 
 
 def _interval(estimate: EstimateWithInterval, before: str = "", after: str = "", *, signed: bool = False) -> str:

@@ -16,7 +16,7 @@ def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_ru
     page = read(text)
     header = text.split("<header")[1].split("</header>")[0]
     assert "Model: ViT (radimagenet) · 234 images evaluated" in header
-    where = ("prediction", "AUROC of the base models, by how they began")
+    where = ("prediction", "AUROC of the base models, by initialisation")
     assert cell(page, where, "random, 1 channel", "densenet201") == "0.800|0.770–0.830"
     for anchor in ("blame", "robustness", "images"):
         assert "DenseNet (random_1_channel)" not in section_text(text, anchor)
@@ -27,11 +27,11 @@ def test_base_that_was_only_trained_stands_in_tables_of_auroc_alone(alignment_ru
 
 
 def test_base_that_was_only_trained_is_not_counted_as_fine_tuned(alignment_evidence):
-    said = overview(alignment_evidence(facts=FACTS))
-    assert said["sentences"][0].startswith("1 base model was fine-tuned for Atelectasis and Edema")
-    assert said["sentences"][0].endswith("1 more base model was only trained, so that its AUROC can be compared.")
-    assert "not fine-tuned" in dict(said["bases"])["DenseNet (random_1_channel)"]
-    assert "not fine-tuned" not in dict(said["bases"])["ViT (radimagenet)"]
+    content = overview(alignment_evidence(facts=FACTS))
+    assert content["sentences"][0].startswith("1 base model was fine-tuned for Atelectasis and Edema")
+    assert content["sentences"][0].endswith("1 more base model was only trained, so that its AUROC can be compared.")
+    assert "not fine-tuned" in dict(content["bases"])["DenseNet (random_1_channel)"]
+    assert "not fine-tuned" not in dict(content["bases"])["ViT (radimagenet)"]
     assert {pipeline.base.name for pipeline in pipelines(alignment_evidence(facts=FACTS))} == {TUNED}
 
 
@@ -43,9 +43,9 @@ def test_every_base_counts_where_the_run_does_not_say(alignment_evidence):
 def test_given_weights_are_not_called_unpretrained(alignment_run, alignment_evidence):
     given = {**model_facts(ALONE), "initialisation": "given"}
     facts = {"models": [given, model_facts(TUNED)]}
-    said = dict(overview(alignment_evidence(facts=facts))["bases"])
-    assert "pretrained" not in said["DenseNet (random_1_channel)"]
-    assert said["ViT (radimagenet)"].endswith(", pretrained")
+    content = dict(overview(alignment_evidence(facts=facts))["bases"])
+    assert "pretrained" not in content["DenseNet (random_1_channel)"]
+    assert content["ViT (radimagenet)"].endswith(", pretrained")
     assert dict(overview(alignment_evidence())["bases"])["DenseNet (random_1_channel)"].endswith("not pretrained")
     text = section_text(build_report(alignment_run(facts=facts)).read_text(), "robustness")
     assert "DenseNet-201, not pretrained" not in text  # nothing is published for a model that began one knows not how

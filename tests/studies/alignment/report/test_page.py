@@ -103,10 +103,10 @@ def test_overview_says_what_was_done(alignment_text):
     )
     assert "with 2 seeds." in text
     assert (
-        "learned from 446 images, 222 more images picked the checkpoint, and what they predict was measured on 234"
-        in text
+        "learned from 446 images, 222 more images served to choose the checkpoint, and their predictions were "
+        "evaluated on 234" in text
     )
-    assert "25 epochs, batches of 16, learning rate 0.0001, the map’s loss weighted by α = 1" in text
+    assert "25 epochs, batches of 16, learning rate 0.0001, the map loss weighted by α = 1" in text
 
 
 def test_random_maps_are_recorded_as_a_floor_and_not_as_a_method(alignment_text):

@@ -51,7 +51,7 @@ def test_blame_strips_tell_every_number_with_its_interval(alignment_text):
     reliance = "base 0.90 (0.75–1.05); control 0.91 (0.76–1.06); aligned 1.50 (1.35–1.65); misaligned 0.40 (0.25–0.55)"
     assert score in row
     assert reliance in row
-    assert ("random map" in row, "the mask" in row, "all it tells" in row) == (True, True, True)
+    assert ("random map" in row, "the mask" in row, "full separation" in row) == (True, True, True)
 
 
 def test_axis_of_a_strip_makes_room_for_scores_below_a_random_map(alignment_text):
@@ -64,7 +64,7 @@ def test_axis_of_a_strip_makes_room_for_scores_below_a_random_map(alignment_text
 def test_blame_has_one_row_a_model_method_and_finding_and_counts_them(alignment_text):
     text = alignment_text()
     assert section_text(text, "blame").count('<article class="blame">') == 8
-    page, where = read(text), ("blame", "How many findings are read in which way")
+    page, where = read(text), ("blame", "How many findings have which reading")
     assert table(page, *where)["rows"][1][0] == "All"
     assert table(page, *where)["rows"][1][1:] == ["2", "2", "2", "2", "4", "2", "2"]
     assert cell(page, where, "Integrated gradients", "The method is foolable") == "2"
@@ -77,7 +77,7 @@ def test_pictures_made_without_the_model_are_counted_apart(alignment_run):
     own = [row for row in rows if row.statistic == "blame" and row.method == "gradient"]
     extra = [replace(row, method="random", condition=condition(before="shows", under="unmoved")) for row in own]
     page = read(build_report(alignment_run(rows=rows + extra, judged=("random",), gallery=0)).read_text())
-    counts = table(page, "blame", "How many findings are read in which way")["rows"]
+    counts = table(page, "blame", "How many findings have which reading")["rows"]
     assert counts[1] == ["All", "2", "2", "2", "2", "4", "2", "2"]  # as without them
     names = [row[0] for row in counts]
     assert names[-2:] == ["Made without the model: a check, not counted above", "Random"]
@@ -279,7 +279,7 @@ def test_prediction_of_every_network_is_told_once(alignment_text):
 
 
 def test_initialisations_stand_beside_the_published_ones(alignment_text):
-    page, where = read(alignment_text()), ("prediction", "AUROC of the base models, by how they began")
+    page, where = read(alignment_text()), ("prediction", "AUROC of the base models, by initialisation")
     assert cell(page, where, "random, 1 channel", "densenet201") == "0.800|0.770–0.830"
     assert cell(page, where, "random, 1 channel", "vit_base_16") == "–"
     assert cell(page, where, "random, 1 channel", "densenet201", published=True) == "0.729"

@@ -49,7 +49,7 @@ def _limited(evidence: Evidence) -> str:
         return ""
     return (
         f"This run was cut short on purpose (--limit {limit}): at most {count(limit, 'image')} of each finding "
-        f"{'was' if limit == 1 else 'were'} explained, and every map score and reading rests on so few."
+        f"{'was' if limit == 1 else 'were'} explained, and every map score and reading rests on these alone."
     )
 
 
@@ -69,8 +69,8 @@ def _one_seed(evidence: Evidence) -> str:
     if len(manifest(evidence).seeds) != 1:
         return ""
     return (
-        "Every network was fine-tuned once, with one seed: the intervals speak of other patients, not of another "
-        "training, which may end elsewhere."
+        "Every network was fine-tuned once, with one seed: the intervals allow for other patients, but not for another "
+        "training, which may give another result."
     )
 
 
@@ -78,13 +78,13 @@ def _few_positives(evidence: Evidence) -> str:
     rare = [f"{finding} ({n})" for finding, n in images_behind(evidence).items() if n < FEW_POSITIVES]
     if not rare:
         return ""
-    return f"Fewer than {FEW_POSITIVES} evaluation images stand behind {few(rare)}: read those rows as anecdotes."
+    return f"The numbers of {few(rare)} rest on fewer than {FEW_POSITIVES} evaluation images: they are anecdotal."
 
 
 def _drawn(evidence: Evidence) -> str:
     if not manifest(evidence).source.drawn:
         return ""
-    return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
+    return "The images are drawn phantoms, not images of patients: what holds here need not hold on radiographs."
 
 
 def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Estimate | None:
@@ -105,7 +105,7 @@ def _weak(evidence: Evidence) -> str:
     if not weak:
         return ""
     return (
-        f"Not surely better than guessing (AUROC below {WEAK:g}, or an interval that reaches {GUESS:g}): {few(weak)}. "
+        f"Not clearly better than guessing (AUROC below {WEAK:g}, or an interval that reaches {GUESS:g}): {few(weak)}. "
         "A map of such a model explains a guess, whatever it marks."
     )
 
@@ -121,8 +121,8 @@ def _rough(evidence: Evidence) -> str:
     if not rare:
         return ""
     return (
-        f"How well any network predicts is hardly known where fewer than {FEW_POSITIVES} images have, or lack, the "
-        f"finding: {few(rare)}. Such an AUROC is no part of \u201cAll findings\u201d."
+        f"Prediction can hardly be assessed where fewer than {FEW_POSITIVES} images have, or lack, the finding: "
+        f"{few(rare)}. Such an AUROC does not count in \u201cAll findings\u201d."
     )
 
 
@@ -140,7 +140,7 @@ def _lost(evidence: Evidence) -> str:
     names = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in worst])
     return (
         f"Tuning the maps cost prediction: the AUROC of {names} lies more than {MOST_LOST:g} below that of the "
-        "control, which was tuned without maps, so part of the distance is that of a worse model."
+        "control, which was tuned without maps, so part of the difference is due to a worse model."
     )
 
 
@@ -163,5 +163,5 @@ def _scale(evidence: Evidence) -> str:
         return ""
     return (
         "No second reader marked these images, so the upper end of the common scale is the mask itself: no human "
-        "would reach it, and every score looks lower than it would beside readers."
+        "would reach it, and every score looks lower than it would on a scale with readers."
     )

@@ -14,10 +14,10 @@ ARCHITECTURES = {"densenet201": "densenet201", "vit_base_16": "vit_base", "swin_
 EXAMPLE = "densenet121"  # the model behind the example of Grad-CAM
 EXAMPLE_METHOD = "grad_cam"
 PRINTED = {"densenet201": "DenseNet-201", "vit_base": "ViT-base", "swin": "Swin"}
-SWIN = "The paper\u2019s text speaks of Swin-base; the weights its authors released are of Swin-tiny."
+SWIN = "The paper\u2019s text names Swin-base; the weights its authors released are of Swin-tiny."
 LOW_AUROC = (
-    "AUROC below 0.65: this network lost much of its prediction while its maps were tuned, so its robustness is not "
-    "that of a working model."
+    "AUROC below 0.65: this network lost much of its predictive performance while its maps were tuned, so its "
+    "robustness is not that of a working model."
 )
 _GUESSING = 0.65  # AUROC below which a published network gets a footnote
 _AUROCS = ("auroc_align", "auroc_misalign")
@@ -98,6 +98,6 @@ def caveat() -> str:
     return (
         f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (\u201cBe Careful When Evaluating Explanations "
         "Regarding Ground Truth\u201d). They rest on other weights, other training and, unless this run used "
-        "CheXlocalize, other images; they come from one seed and have no intervals. They show what is usual and are no "
-        "target. A dash there was not published; footnotes say where the print needs care."
+        "CheXlocalize, other images; they come from one seed and have no intervals. They show what is usual and are "
+        "not a target. A dash means not published; footnotes mark figures to be read with care."
     )

@@ -79,12 +79,12 @@ def _unmoved(ranked: Sequence[Pushed], what: str) -> str:
     moved = f"{'the furthest' if several else 'it'} moved by {_named(ranked[0])}"
     if len(without) == len(ranked):
         return (
-            f"Whether changing the model alone moves {what} cannot be told, because no interval could be computed"
+            f"Whether changing the model alone moves {what} cannot be said, because no interval could be computed"
             f"{why}: {pairs}{moved}."
         )
     some = f", and for {len(without)} none could be computed{why}" if without else ""
     none = f"{pairs}none has an interval above 0{some}; " if several else "the interval is not above 0; "
-    return f"Changing the model alone did not surely move {what}: {none}{moved}."
+    return f"Changing the model alone did not clearly move {what}: {none}{moved}."
 
 
 def _auroc(evidence: Evidence, first: Pushed) -> str:
@@ -104,8 +104,8 @@ def _least(ranked: Sequence[Pushed], first: Pushed) -> str:
     if math.isnan(last.row.high) or last.row.high >= first.row.low:
         others = len(ranked) - 1
         which = "pair of model and method does not" if others == 1 else f"{others} pairs of model and method do not all"
-        return f"; the other {which} surely differ from it"
-    return f", but {'only' if last.clearly else 'not surely, and only'} by {_named(last)}"
+        return f"; the other {which} clearly differ from it"
+    return f", but {'only' if last.clearly else 'not clearly, and only'} by {_named(last)}"
 
 
 def _named(each: Pushed) -> str:
@@ -136,7 +136,7 @@ def _fault(rows: Sequence[Blame]) -> tuple[str, str]:
     before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
     words = {
         "method": "the method fails to show what the model uses",
-        "model": "the model hardly uses the region and the map says so",
+        "model": "the model hardly uses the region and the map shows that",
         "shows": "the map marks better than chance what the model uses",
         "looks_elsewhere": "the map marks a region that the model hardly uses",
         "undecided": "it cannot be decided",
@@ -151,7 +151,7 @@ def _under(rows: Sequence[Blame], under: Counter[str]) -> str:
         "follows": "the map follows the model in",
         "unmoved": "the map did not move in",
         "failed": "fine-tuning itself failed in",
-        "undecided": "it cannot be said in",
+        "undecided": "it cannot be decided in",
     }
     parts = [f"{text} {under[key]}" for key, text in words.items() if under[key]]
     if under["foolable"]:

@@ -56,7 +56,7 @@ BEFORE = {
     "method": BlameLabel(
         "the method\u2019s fault", "✕", "the model relies on the region, but the map marks it no better than chance"
     ),
-    "model": BlameLabel("the model\u2019s fault", "○", "the model hardly uses the region, and the map says so"),
+    "model": BlameLabel("the model\u2019s fault", "○", "the model hardly uses the region, and the map shows that"),
     "shows": BlameLabel(
         "no fault found", "✓", "the model relies on the region, and the map marks it better than a random map"
     ),
@@ -192,7 +192,7 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
 def _separation_mark(evidence: Evidence, row: Blame) -> dict[float, str]:
     """The base model's separation as a mark of the axis, where it is above 0."""
     separation = evidence.under(row.pipeline.base.name, arm="base").find(SEPARATION, RELIANCE, row.finding)
-    return {separation.value: "all it tells"} if separation and separation.value > 0 else {}
+    return {separation.value: "full separation"} if separation and separation.value > 0 else {}
 
 
 def _strip(
@@ -221,7 +221,7 @@ def _counts(rows: Sequence[Blame]) -> Matrix:
         groups += [(title, tuple(lines))] if len(lines) >= fewest else []
     asides = {"before": "base model", "under": "under fine-tuning"}
     columns = tuple(Column(each.words[:1].upper() + each.words[1:], asides[kind]) for kind, _, each in kinds)
-    return Matrix("How many findings are read in which way", columns, tuple(groups), (), "Model · method")
+    return Matrix("How many findings have which reading", columns, tuple(groups), (), "Model · method")
 
 
 def _count(rows: Sequence[Blame], kind: str, key: str) -> Cell:

@@ -104,4 +104,4 @@ def _summary(density: Density) -> str:
     if len(density.values) < FEWEST:
         return f"{ARM_LABELS[density.arm]}: {', '.join(number(value) for value in sorted(density.values.tolist()))}"
     low, middle, high = (number(float(q)) for q in np.quantile(density.values, [0.05, 0.5, 0.95]))
-    return f"{ARM_LABELS[density.arm]}: median {middle}, nine in ten from {low} to {high}, n {len(density.values):,}"
+    return f"{ARM_LABELS[density.arm]}: median {middle}, 90 % from {low} to {high}, n {len(density.values):,}"

@@ -8,18 +8,18 @@ from heatcheck.studies.alignment.report.facts import images_behind, manifest, me
 from heatcheck.studies.alignment.vocabulary import BaseEntry
 
 ARMS = (
-    ("Base", "the model as it came, before any fine-tuning."),
-    ("Control", "fine-tuned on the same images for the finding alone, without looking at any map."),
-    ("Aligned", "fine-tuned for the finding and, at once, so that the method\u2019s maps agree with the masks."),
+    ("Base", "the model before any fine-tuning."),
+    ("Control", "fine-tuned on the same images for the finding alone, without any map loss."),
+    ("Aligned", "fine-tuned for the finding and at the same time so that the method\u2019s maps agree with the masks."),
     ("Misaligned", "the same, so that the maps avoid the masks."),
 )
 INTERVAL = (
-    "The range in which the true value plausibly lies, given how few or how many patients and seeds were seen. A "
-    "narrow one means a sure answer."
+    "The range in which the true value plausibly lies, given the number of patients and seeds. A narrow one means "
+    "a precise answer."
 )
 NOT_A_MAP = (
-    "What the model itself does when the region is hidden, measured without any map. Maps can be made to lie while "
-    "the model stays as it was; reliance tells."
+    "What the model itself does when the region is hidden, measured without any map. Maps can be made to mislead "
+    "while the model stays the same; reliance reveals it."
 )
 
 
@@ -44,7 +44,8 @@ def _what(evidence: Evidence) -> str:
     text += f", through the maps of {listed(through)}" if through else ""
     text += f", with {count(seeds, 'seed')}" if seeds else ""
     if only:
-        text += f"; {listed(only)} cannot be trained through and only looked at the same networks"
+        were = "was" if len(only) == 1 else "were"
+        text += f"; {listed(only)} cannot be trained through and {were} only scored on the same networks"
     text += "."
     if others:
         whose = f"{count(others, 'more base model')} {'was' if others == 1 else 'were'}"
@@ -61,10 +62,10 @@ def _images(evidence: Evidence) -> str:
     facts = manifest(evidence)
     if facts.n_finetune is None or facts.n_evaluation is None:
         return ""
-    middle = f", {count(facts.n_selection, 'more image')} picked the checkpoint" if facts.n_selection else ""
+    middle = f", {count(facts.n_selection, 'more image')} served to choose the checkpoint" if facts.n_selection else ""
     return (
-        f"The networks learned from {count(facts.n_finetune, 'image')}{middle}, and what they predict was measured on "
-        f"{count(facts.n_evaluation, 'other image')} of other patients.{_outlined(evidence)}"
+        f"The networks learned from {count(facts.n_finetune, 'image')}{middle}, and their predictions were evaluated "
+        f"on {count(facts.n_evaluation, 'other image')} of other patients.{_outlined(evidence)}"
     )
 
 
@@ -74,7 +75,7 @@ def _outlined(evidence: Evidence) -> str:
     if not images:
         return ""
     limit = manifest(evidence).limit
-    why = f"no more were asked for, --limit {limit}" if limit else "those on which it is outlined"
+    why = f"limited by --limit {limit}" if limit else "those on which it is outlined"
     noun = "image" if max(images) == 1 else "images"
     return f" Map scores and reliance are from {spread(list(images))} {noun} of each finding among them ({why})."
 
@@ -84,7 +85,7 @@ def size_of(evidence: Evidence) -> str:
     evaluated, images = manifest(evidence).n_evaluation, list(images_behind(evidence).values())
     if evaluated is None or not images:
         return ""
-    return f"{count(evaluated, 'image')} evaluated, maps of {spread(images)} a finding"
+    return f"{count(evaluated, 'image')} evaluated, maps of {spread(images)} per finding"
 
 
 def _fit(evidence: Evidence) -> str:
@@ -93,12 +94,12 @@ def _fit(evidence: Evidence) -> str:
         count(fit.epochs, "epoch") if fit.epochs else "",
         f"batches of {fit.batch_size}" if fit.batch_size else "",
         f"learning rate {fit.learning_rate:g}" if fit.learning_rate else "",
-        f"the map\u2019s loss weighted by α = {alpha:g}" if alpha is not None else "",
+        f"the map loss weighted by α = {alpha:g}" if alpha is not None else "",
     )
     return f"Fine-tuning: {', '.join(filter(None, parts))}." if any(parts) else ""
 
 
 def _described(base: BaseEntry) -> str:
     start = ("pretrained" if base.pretrained else "not pretrained") if base.start_known else ""
-    words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: its AUROC alone is compared"]
+    words = [base.description, start, "" if base.fine_tuned else "not fine-tuned: only its AUROC is compared"]
     return ", ".join(word for word in words if word)

@@ -31,7 +31,7 @@ INITIALISATIONS = {
 }
 _COUNTED = {
     "finetune": ("Learned from", "outlined"),
-    "selection": ("Picked the checkpoint", "outlined"),
+    "selection": ("Chose the checkpoint", "outlined"),
     "evaluation": ("Evaluated", "outlined"),
     "evaluation_positives": ("Evaluated", "with the finding"),
     "evaluation_negatives": ("Evaluated", "without it"),
@@ -136,7 +136,7 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     for start in down:
         cells = [_base_auroc(evidence, by_kind.get((start, name)), notes) for name in across]
         rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
-    table = Matrix("AUROC of the base models, by how they began", tuple(Column(name) for name in across),
+    table = Matrix("AUROC of the base models, by initialisation", tuple(Column(name) for name in across),
                    (("This run", tuple(rows)),), tuple(notes.reasons), "Initialisation")  # fmt: skip
     return with_rows(table, published if has_published else [], notes, literature.SOURCE)
 

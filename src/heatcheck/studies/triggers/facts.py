@@ -7,6 +7,16 @@ from heatcheck.models import MODELS
 from heatcheck.regions.detect import PRESETS
 from heatcheck.running.facts import ModelRecord, describe_model, models_facts, study_facts
 from heatcheck.sources import SOURCES
+from heatcheck.studies.triggers.vocabulary import (
+    BaselineOrigin,
+    BoxPreset,
+    BoxRule,
+    Detection,
+    GateLimits,
+    PlantedTrigger,
+    PoisonShares,
+    TriggersManifest,
+)
 from heatcheck.triggers import Trigger
 
 if TYPE_CHECKING:
@@ -32,45 +42,45 @@ OF_BOXES = (
 )
 
 
-def trigger_run_facts(plan: "TriggersPlan") -> dict[str, Any]:
-    """Names and explanations."""
+def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
+    """What is known of the run before it starts."""
     body = plan.body
     shown = [name for name in METRICS_SHOWN if body.paper_mutual_information or name != "mutual_information_paper"]
-    return {
-        "preset": body.detection.preset,
-        **study_facts(
-            [trigger.name for trigger in plan.triggers], plan.methods, shown, _source_name(plan), _notes(plan)
-        ),
+    findings = [trigger.name for trigger in plan.triggers]
+    return TriggersManifest(
+        preset=body.detection.preset,
+        **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
         **_model_facts(plan),
-        "triggers": [_trigger_facts(trigger, plan.contract.size) for trigger in plan.triggers],
-        "classes": list(plan.contract.outputs),
-        "target": plan.target,
-        "seeds": list(range(1, body.seeds + 1)) if plan.triggers else [],
-        "poison": body.poison.model_dump(),
-        "gate": body.gate.model_dump(),
-        "detection": _detection_facts(plan),
-        "input": list(plan.contract.size),
+        triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),
+        classes=plan.contract.outputs,
+        target=plan.target,
+        seeds=tuple(range(1, body.seeds + 1)) if plan.triggers else (),
+        poison=PoisonShares(**body.poison.model_dump()),
+        gate=GateLimits(**body.gate.model_dump()),
+        detection=_detection(plan),
+        input=plan.contract.size,
         **{f"n_{name}": len(source.index()) for name, source in plan.sources.items()},
-        "artefacts": list(plan.artefacts.findings) if plan.artefacts else [],
-    }
+        artefacts=tuple(plan.artefacts.findings) if plan.artefacts else (),
+    )
 
 
-def _detection_facts(plan: "TriggersPlan") -> dict[str, Any]:
-    """How boxes were looked for: each method's leading rule, and the presets in words, the leading one first."""
+def _detection(plan: "TriggersPlan") -> Detection:
     detector, leading = plan.detector, plan.body.detection.preset
     rules = {name: detector.main(name) for name in plan.methods}
-    in_words = {
-        name: preset.in_words(detector.main("") if name == leading else preset.rule_for(""))
+    presets = [
+        BoxPreset(
+            name=name,
+            label=preset.label,
+            summary=preset.in_words(detector.main("") if name == leading else preset.rule_for("")),
+        )
         for name, preset in PRESETS.items()
-    }
-    return {
-        **plan.body.detection.model_dump(include={"preset", "random_boxes"}),
-        "rules": {name: {"smooth": rule.smooth, "threshold": rule.threshold} for name, rule in rules.items()},
-        "presets": [
-            {"name": name, "label": PRESETS[name].label, "summary": in_words[name]}
-            for name in sorted(PRESETS, key=lambda name: name != leading)
-        ],
-    }
+    ]
+    return Detection(
+        preset=leading,
+        random_boxes=plan.body.detection.random_boxes,
+        rules={name: BoxRule(smooth=rule.smooth, threshold=rule.threshold) for name, rule in rules.items()},
+        presets=tuple(sorted(presets, key=lambda preset: preset.name != leading)),
+    )
 
 
 def _source_name(plan: "TriggersPlan") -> str:
@@ -86,17 +96,17 @@ def _notes(plan: "TriggersPlan") -> tuple[str, ...]:
     return (*remarks, ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES)
 
 
-def _trigger_facts(trigger: Trigger, size: tuple[int, ...]) -> dict[str, Any]:
+def _trigger(trigger: Trigger, size: tuple[int, ...]) -> PlantedTrigger:
     settings = {each.name: getattr(trigger.patch, each.name) for each in fields(trigger.facts.settings)}
-    return {
-        "name": trigger.name,
-        "label": trigger.label,
-        "kind": trigger.kind,
-        "summary": trigger.facts.summary,
-        "size": settings.get("size"),  # at 224 px; a tube has none
-        "settings": settings,
-        "pixels": list(trigger.extent(size)),
-    }
+    return PlantedTrigger(
+        name=trigger.name,
+        label=trigger.label,
+        kind=trigger.kind,
+        summary=trigger.facts.summary,
+        size=settings.get("size"),  # a tube has none
+        settings=settings,
+        pixels=trigger.extent(size),
+    )
 
 
 def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
@@ -111,7 +121,5 @@ def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
         weights_hash=plan.given.weights_hash if plan.given else "",
         contract=plan.contract,
     )
-    return {
-        **models_facts([record], plan.model),
-        "baseline": {"trained": plan.given is None, "description": description},
-    }
+    origin = BaselineOrigin(trained=plan.given is None, description=description)
+    return {**models_facts([record], plan.model), "baseline": origin}

@@ -30,7 +30,7 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
 from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
 from heatcheck.studies.triggers.exams import ArtefactExam, EvaluationSettings, TriggerEvaluation
-from heatcheck.studies.triggers.facts import trigger_run_facts
+from heatcheck.studies.triggers.facts import triggers_manifest
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
 from heatcheck.studies.triggers.gate import Gate, outcomes
 from heatcheck.studies.triggers.images import channels_of, grid_images
@@ -46,6 +46,7 @@ from heatcheck.studies.triggers.spec import (
     target_of,
 )
 from heatcheck.studies.triggers.stage import MapsStage
+from heatcheck.studies.triggers.vocabulary import TriggersManifest
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 from heatcheck.triggers import Trigger, build_trigger
@@ -110,7 +111,7 @@ class TriggersPlan:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        return trigger_run_facts(self)
+        return triggers_manifest(self).facts()
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The networks, where triggers are planted; then the maps of the images on which the attacks worked."""
@@ -125,7 +126,7 @@ class TriggersPlan:
             training.remove_states()
             exams += self._trigger_exams(networks, folder, grading)
             records += networks.splits.records()
-            folder.record(n_poisoned=len(networks.attacked))
+            folder.record(**TriggersManifest(n_poisoned=len(networks.attacked)).facts())
         if self.artefacts is not None:
             exams += self._artefact_exams(networks, grading)
             records += [CaseRecord(key.case, key.patient, "ok") for key in self._artefact_keys]

@@ -1,8 +1,12 @@
-"""The names under which a trigger run keeps its scores and estimates; study and report both use them."""
+"""What the trigger study and its report share: names in tables, the manifest, and the records of the gallery."""
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field
 
 from heatcheck.core.records import Outlines
+from heatcheck.runs.manifest import Entry, Manifest, NamedEntry
 
 BASELINE = "baseline"
 RANDOM_BOX = "random_box"  # what a method's box is compared with
@@ -51,3 +55,86 @@ class TriggerEntry:
     maps: tuple[TriggerMapEntry, ...] = ()
     baseline: tuple[BaselineMapEntry, ...] = ()
     baseline_says: str = ""
+
+
+class PlantedTrigger(NamedEntry):
+    """A trigger with its settings."""
+
+    kind: str = ""
+    summary: str = ""
+    size: int | None = None  # its side on an image of 224 pixels, where it has one
+    settings: dict[str, Any] = Field(default_factory=dict)
+    pixels: tuple[int, ...] = ()  # its height and width on the model's images
+
+
+class PoisonShares(Entry):
+    """Which images get the trigger."""
+
+    training: float
+    test: float
+    target_too: bool = False
+
+
+class GateLimits(Entry):
+    """When an attack counts as successful."""
+
+    attack_success: float
+    accuracy_drop: float
+    clean_target: float
+
+
+class BoxRule(Entry):
+    """The smoothing and the threshold with which a method's box is detected."""
+
+    smooth: float
+    threshold: float
+
+
+class BoxPreset(NamedEntry):
+    """A named way to make a box from a map, and what it does."""
+
+    summary: str = ""
+
+
+class Detection(Entry):
+    """How boxes are detected: the leading preset, its rule for each method, and all presets, the leading one first."""
+
+    preset: str = ""
+    random_boxes: int | None = None
+    rules: dict[str, BoxRule] = Field(default_factory=dict)
+    presets: tuple[BoxPreset, ...] = ()
+
+    @property
+    def main_rule(self) -> str:
+        """The rule behind the verdict in words; empty where the run does not say."""
+        return self.presets[0].summary if self.presets else ""
+
+
+class BaselineOrigin(Entry):
+    """Whether the baseline was trained in this run."""
+
+    trained: bool = False
+    description: str = ""
+
+
+class TriggersManifest(Manifest):
+    """What a trigger run says of itself."""
+
+    triggers: tuple[PlantedTrigger, ...] = ()
+    artefacts: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    target: str = ""
+    poison: PoisonShares | None = None
+    gate: GateLimits | None = None
+    detection: Detection = Detection()
+    baseline: BaselineOrigin = BaselineOrigin()
+    input: tuple[int, ...] = ()  # the size of the model's images
+    n_training: int | None = None
+    n_validation: int | None = None
+    n_test: int | None = None
+    n_poisoned: int | None = None  # test images
+
+    @property
+    def input_size(self) -> str:
+        """The size of the model's images in words."""
+        return " \u00d7 ".join(map(str, self.input))

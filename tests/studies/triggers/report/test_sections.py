@@ -13,9 +13,9 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate, Timing
 from heatcheck.report.charts.rank_diagram import RankDiagram, Ranked, draw, joined
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.triggers.report.facts import TriggerRecord
+from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger, overall
-from heatcheck.studies.triggers.report.rules import main_rule, presets_tried
+from heatcheck.studies.triggers.report.rules import presets_tried
 from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
 from heatcheck.studies.triggers.report.sections.ranks import ranks
@@ -134,7 +134,7 @@ def test_run_with_one_preset_has_no_table_of_several(trigger_evidence):
 def test_preset_that_the_run_does_not_explain_is_called_by_its_name(trigger_evidence):
     evidence = trigger_evidence(facts={"detection": {"preset": "own_rule"}})
     assert [preset.label for preset in presets_tried(evidence)] == ["own_rule", "thresholded"]
-    assert main_rule(evidence) == ""
+    assert manifest(evidence).detection.main_rule == ""
 
 
 def test_main_rule_is_marked_on_every_curve_and_has_the_page_s_own_value(trigger_evidence):

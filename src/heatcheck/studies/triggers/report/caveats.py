@@ -7,7 +7,7 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, few, listed, number
-from heatcheck.studies.triggers.report.facts import artefacts_of, graded_triggers, images_graded, seeds_of
+from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest
 from heatcheck.studies.triggers.report.verdict import FINDS, is_unanimous, judge
 from heatcheck.studies.triggers.vocabulary import BASELINE, RANDOM_BOX
 
@@ -26,13 +26,13 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         *((_unsure(evidence), _floors(evidence)) if judged else ()),
         _phantom(evidence),
         _weak_baseline(evidence),
-        smaller_settings(evidence) if judged or artefacts_of(evidence) else "",
+        smaller_settings(evidence) if judged or manifest(evidence).artefacts else "",
     ]
     return tuple(sentence for sentence in made if sentence)
 
 
 def _one_seed(evidence: Evidence) -> str:
-    if len(seeds_of(evidence)) != 1:
+    if len(manifest(evidence).seeds) != 1:
         return ""
     return (
         "Every model was trained once, with one seed: the intervals speak of other images, not of another training, "
@@ -84,8 +84,7 @@ def _floors(evidence: Evidence) -> str:
 
 
 def _phantom(evidence: Evidence) -> str:
-    name = str((evidence.run.manifest.get("source") or {}).get("name") or "")
-    if not name.startswith("phantom"):
+    if not evidence.manifest.source.drawn:
         return ""
     return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
 

@@ -5,13 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
-from heatcheck.report.numbers import count, listed
+from heatcheck.report.numbers import listed
+from heatcheck.studies.triggers.vocabulary import PlantedTrigger, TriggersManifest
 
 REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
 PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
@@ -67,7 +67,7 @@ def noted_once(evidence: Evidence) -> Evidence:
 
     Of triggers the page says it once, above all; of artefacts, for which nothing is trained, it says nothing.
     """
-    one = len(seeds_of(evidence)) == 1
+    one = len(manifest(evidence).seeds) == 1
     slices = {
         (model, under): {key: _without_note(row) for key, row in rows.items()}
         if one or facts_of(under).get("kind") == "artefact"
@@ -81,27 +81,22 @@ def _without_note(row: Estimate) -> Estimate:
     return row if math.isnan(row.value) or lacks_interval(row) else replace(row, reason="")
 
 
+def manifest(evidence: Evidence) -> TriggersManifest:
+    """What the run says of itself."""
+    return evidence.run.manifest_as(TriggersManifest)
+
+
 def triggers_of(evidence: Evidence) -> tuple[TriggerRecord, ...]:
     """The run's triggers in its order."""
-    told = [_trigger(facts) for facts in evidence.run.manifest.get("triggers") or []]
-    names = {trigger.name for trigger in told}
-    others = [name for name in evidence.run.manifest.get("findings") or [] if name not in names]
-    return tuple(_told_apart([*told, *(TriggerRecord(name, name) for name in others)]))
-
-
-def artefacts_of(evidence: Evidence) -> tuple[str, ...]:
-    """The artefacts that the user gave."""
-    return tuple(str(name) for name in evidence.run.manifest.get("artefacts") or [])
-
-
-def seeds_of(evidence: Evidence) -> tuple[int, ...]:
-    """The seeds of the trainings."""
-    return tuple(int(seed) for seed in evidence.run.manifest.get("seeds") or [])
+    planted = manifest(evidence).triggers
+    listed_names = {trigger.name for trigger in planted}
+    others = [name for name in manifest(evidence).findings if name not in listed_names]
+    return tuple(_told_apart([*map(_trigger, planted), *(TriggerRecord(name, name) for name in others)]))
 
 
 def grading(evidence: Evidence, trigger: str) -> AttackSummary:
     """Where the methods were graded on this trigger."""
-    rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in seeds_of(evidence)}
+    rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in manifest(evidence).seeds}
     by_seed = {seed: row for seed, row in rows.items() if row}
     if not by_seed:
         pooled = evidence.find("graded", "asr", trigger)
@@ -122,23 +117,15 @@ def images_graded(evidence: Evidence) -> int:
     return max((row.n_cases for row in found if row), default=0)
 
 
-def architecture(evidence: Evidence) -> str:
-    """The model's name for a sentence."""
-    return evidence.models[0].label
-
-
-def _trigger(facts: Mapping[str, Any]) -> TriggerRecord:
-    name, size = str(facts["name"]), facts.get("size")
-    words = {key: str(facts.get(key) or "") for key in ("kind", "summary")}
-    sides = facts.get("pixels")
-    pixels = " × ".join(str(side) for side in sides) if isinstance(sides, list) else ""
-    others = {key: value for key, value in (facts.get("settings") or {}).items() if key != "size"}
+def _trigger(entry: PlantedTrigger) -> TriggerRecord:
+    others = {key: value for key, value in entry.settings.items() if key != "size"}
     return TriggerRecord(
-        name,
-        str(facts.get("label") or name),
-        **words,
-        size=int(size) if size else None,
-        pixels=pixels,
+        entry.name,
+        entry.label,
+        entry.kind,
+        entry.summary,
+        entry.size,
+        pixels=" × ".join(map(str, entry.pixels)),
         settings=json.dumps(others, sort_keys=True) if others else "",
     )
 
@@ -153,8 +140,3 @@ def _seeds_named(seeds: list[int]) -> str:
     if len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1)):
         return f"seeds {seeds[0]} to {seeds[-1]}"
     return f"{'seed' if len(seeds) == 1 else 'seeds'} {listed([str(seed) for seed in seeds])}"
-
-
-def seeds_in_words(evidence: Evidence) -> str:
-    """How many seeds there were."""
-    return count(len(seeds_of(evidence)), "seed")

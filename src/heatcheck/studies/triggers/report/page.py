@@ -12,14 +12,7 @@ from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.caveats import caveats
-from heatcheck.studies.triggers.report.facts import (
-    TriggerRecord,
-    architecture,
-    graded_triggers,
-    noted_once,
-    seeds_of,
-    triggers_of,
-)
+from heatcheck.studies.triggers.report.facts import TriggerRecord, graded_triggers, manifest, noted_once, triggers_of
 from heatcheck.studies.triggers.report.gallery import trigger_gallery
 from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
 from heatcheck.studies.triggers.report.sections import cost as trigger_cost
@@ -47,7 +40,7 @@ NO_FAILURE = (
 def triggers_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     evidence = noted_once(evidence)
-    conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in seeds_of(evidence))]
+    conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in manifest(evidence).seeds)]
     undefined = undefined_scores(evidence.run, conditions=conditions)
     files = appendix.downloads(evidence, undefined.table)
     gallery = trigger_gallery(evidence, room_for_pictures(evidence, files))
@@ -94,7 +87,7 @@ def _detection(evidence: Evidence) -> Mapping[str, object] | None:
         "source": literature.SOURCE,
         "more": _explained(evidence, MORE, (EVERY, *triggers_of(evidence))),
     }
-    caveat = literature.caveat(architecture(evidence)) if has_published_rows(content) else ""
+    caveat = literature.caveat(evidence.models[0].label) if has_published_rows(content) else ""
     return {**content, "published": caveat}
 
 

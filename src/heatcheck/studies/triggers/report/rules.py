@@ -7,17 +7,9 @@ from typing import Any
 from heatcheck.core.vocabulary import facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
-from heatcheck.studies.triggers.report.facts import TriggerRecord
+from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """A way to make a box: its name in the run, in a table, and what it does with a map."""
-
-    name: str
-    label: str
-    summary: str
+from heatcheck.studies.triggers.vocabulary import BoxPreset
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +35,6 @@ class RulePart:
 TRIGGERS = RulePart({}, EVERY, "triggers", ("trigger_iou", "recovered", "box_area"))
 
 
-def main_rule(evidence: Evidence) -> str:
-    """How the rule behind the verdict makes a box, in words; nothing where the run does not say."""
-    told = _presets(evidence)
-    return told[0].summary if told else ""
-
-
-def rules_of(evidence: Evidence) -> Mapping[str, Mapping[str, float]]:
-    """Each method's smoothing and threshold in the rule behind the verdict; none where the run does not say."""
-    rules = (evidence.run.manifest.get("detection") or {}).get("rules") or {}
-    return {str(name): {key: float(value) for key, value in rule.items()} for name, rule in rules.items()}
-
-
 def by_preset(evidence: Evidence, part: RulePart = TRIGGERS) -> Matrix | None:
     """The metrics over all triggers under every preset; None where only one was tried."""
     presets = presets_tried(evidence, part)
@@ -70,19 +50,9 @@ def by_preset(evidence: Evidence, part: RulePart = TRIGGERS) -> Matrix | None:
     return detection_table(f"Ways to make a box, over all {part.noun}", places)
 
 
-def presets_tried(evidence: Evidence, part: RulePart = TRIGGERS) -> list[Preset]:
+def presets_tried(evidence: Evidence, part: RulePart = TRIGGERS) -> list[BoxPreset]:
     """The presets under which this part was scored, the leading one first."""
-    names = [_leading(evidence), *(str(name) for name in part.values(evidence, "preset"))]
-    told = {preset.name: preset for preset in _presets(evidence)}
-    return [told.get(name) or Preset(name, name, name) for name in dict.fromkeys(names) if name]
-
-
-def _leading(evidence: Evidence) -> str:
-    return str((evidence.run.manifest.get("detection") or {}).get("preset") or "")
-
-
-def _presets(evidence: Evidence) -> list[Preset]:
-    """What the run says of its presets, the leading one first."""
-    told = (evidence.run.manifest.get("detection") or {}).get("presets") or []
-    found = [Preset(*(str(facts.get(key) or facts["name"]) for key in ("name", "label", "summary"))) for facts in told]
-    return sorted(found, key=lambda preset: preset.name != _leading(evidence))
+    detection = manifest(evidence).detection
+    names = [detection.preset, *(str(name) for name in part.values(evidence, "preset"))]
+    known = {preset.name: preset for preset in detection.presets}
+    return [known.get(name) or BoxPreset(name=name, summary=name) for name in dict.fromkeys(names) if name]

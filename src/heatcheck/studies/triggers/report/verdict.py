@@ -8,14 +8,7 @@ from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.verdict import Verdict
-from heatcheck.studies.triggers.report.facts import (
-    architecture,
-    graded_triggers,
-    grading,
-    images_graded,
-    seeds_in_words,
-    triggers_of,
-)
+from heatcheck.studies.triggers.report.facts import graded_triggers, grading, images_graded, manifest, triggers_of
 from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
 from heatcheck.studies.triggers.vocabulary import RANDOM_BOX
 
@@ -126,7 +119,7 @@ def is_unanimous(row: Estimate) -> bool:
 
 def _found(evidence: Evidence, made: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
     finders = [judgement for judgement in made if judgement.outcome == FINDS]
-    model = architecture(evidence)
+    model = evidence.models[0].label
     if not finders:
         which = "that could be judged" if unjudged else "tested" if len(made) == 1 else ""
         one, several = (
@@ -187,7 +180,7 @@ def _basis(evidence: Evidence) -> str:
     graded, planted = graded_triggers(evidence), triggers_of(evidence)
     text = (
         f"this rests on {count(images_graded(evidence), 'poisoned image')}, {count(len(graded), 'trigger')} and "
-        f"{seeds_in_words(evidence)}"
+        f"{count(len(manifest(evidence).seeds), 'seed')}"
     )
     left_out = [trigger.label for trigger in planted if trigger not in graded]
     if not left_out:
@@ -206,7 +199,7 @@ def _nothing_graded(evidence: Evidence) -> Verdict:
         else f"none of {len(planted)} attacks worked well enough, for example not with {example}"
     )
     return Verdict(
-        f"No method can be judged on {architecture(evidence)}, because {attacks}.",
+        f"No method can be judged on {evidence.models[0].label}, because {attacks}.",
         "A method can only be asked to find a trigger on which the model relies: the section on the attack has the "
         "numbers, and more training, more poisoned images or a larger trigger may help.",
     )
@@ -214,7 +207,7 @@ def _nothing_graded(evidence: Evidence) -> Verdict:
 
 def _nothing_defined(evidence: Evidence) -> Verdict:
     return Verdict(
-        f"No method can be judged on {architecture(evidence)}, because none has both a defined overlap and a defined "
+        f"No method can be judged on {evidence.models[0].label}, because none has both a defined overlap and a defined "
         "recovery.",
         "The tables of detection give the reasons.",
     )

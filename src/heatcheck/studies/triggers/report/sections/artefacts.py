@@ -9,7 +9,7 @@ from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import SCORE, count, listed, number
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import TriggerRecord, architecture, artefacts_of
+from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
 from heatcheck.studies.triggers.report.rules import RulePart
 from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
@@ -53,7 +53,7 @@ _TITLES = {
 
 def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on artefacts shows; None when none were given."""
-    names = artefacts_of(evidence)
+    names = manifest(evidence).artefacts
     if not names:
         return None
     seen = PART.of(evidence)
@@ -72,13 +72,13 @@ def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
 
 def artefact_verdict(evidence: Evidence) -> Verdict:
     """What a run says in which nothing was planted."""
-    names = artefacts_of(evidence)
+    names = manifest(evidence).artefacts
     if not names:
         return Verdict(
             "There is no verdict, because the run planted no trigger.", "The section on the record says what it did."
         )
     return Verdict(
-        f"No trigger was planted, so this run cannot say which methods find what {architecture(evidence)} relies on.",
+        f"No trigger was planted, so this run cannot say which methods find what {evidence.models[0].label} relies on.",
         f"Its maps were compared with {count(len(names), 'kind')} of artefact in the images as they came"
         f"{_closest(PART.of(evidence))}.",
     )

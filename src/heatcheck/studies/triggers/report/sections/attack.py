@@ -1,6 +1,5 @@
 """Did the attack work? Accuracy on clean images and attack success per trigger, and where methods could be graded."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import Estimate
@@ -15,7 +14,7 @@ from heatcheck.studies.triggers.report.facts import (
     AttackSummary,
     TriggerRecord,
     grading,
-    seeds_of,
+    manifest,
     triggers_of,
 )
 from heatcheck.studies.triggers.vocabulary import BASELINE
@@ -52,7 +51,7 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
     return {
         "sentences": [_planted(evidence), *(_outcomes(evidence, made) if known else [])],
         "table": _table(evidence, made) if known else None,
-        "by_seed": _by_seed(evidence, triggers) if known and len(seeds_of(evidence)) > 1 else None,
+        "by_seed": _by_seed(evidence, triggers) if known and len(manifest(evidence).seeds) > 1 else None,
         "triggers": triggers,
         "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
         "reference": REFERENCE_SIDE,
@@ -62,22 +61,21 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _input(evidence: Evidence) -> str:
     """The size of the model's images, where sizes of triggers are not pixels of theirs."""
-    sides = evidence.run.manifest.get("input") or []
-    return " × ".join(str(side) for side in sides) if sides and min(sides) != REFERENCE_SIDE else ""
+    run = manifest(evidence)
+    return run.input_size if run.input and min(run.input) != REFERENCE_SIDE else ""
 
 
 def _planted(evidence: Evidence) -> str:
-    manifest = evidence.run.manifest
-    poison, target = manifest.get("poison") or {}, manifest.get("target")
-    if "training" not in poison or not target:
+    run = manifest(evidence)
+    if run.poison is None or not run.target:
         return ""
-    share, half = (number(float(poison.get(key, math.nan)), SHARE.rounded(0)) for key in ("training", "test"))
-    seeds = len(seeds_of(evidence))
+    share, half = (number(part, SHARE.rounded(0)) for part in (run.poison.training, run.poison.test))
+    seeds = len(run.seeds)
     start = f"For each of {seeds} seeds, a" if seeds > 1 else "A"
     return (
-        f"{start} baseline model was poisoned once per trigger: {share} of the training images got the "
-        f"trigger and the label \u201c{target}\u201d. Then {half} of the test images of other classes got the trigger; "
-        f"a model that now answers \u201c{target}\u201d relies on it."
+        f"{start} baseline model was poisoned once per trigger: {share} of the training images got the trigger and the "
+        f"label \u201c{run.target}\u201d. Then {half} of the test images of other classes got the trigger; a model "
+        f"that now answers \u201c{run.target}\u201d relies on it."
     )
 
 
@@ -89,7 +87,7 @@ def _outcomes(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -
         for trigger, each in made.items()
         if 0 < each.graded < each.seeds
     ]
-    seeds = "in every seed" if len(seeds_of(evidence)) > 1 else ""
+    seeds = "in every seed" if len(manifest(evidence).seeds) > 1 else ""
     parts = [f"worked with {_all_or(whole, made, 'every')} {seeds}".strip()] if whole else []
     parts += [f"worked in some seeds only with {listed(some)}"] if some else []
     parts += [f"did not work with {_all_or(none, made, 'any')}"] if none else []
@@ -104,19 +102,18 @@ def _all_or(names: Sequence[str], made: Mapping[TriggerRecord, AttackSummary], a
 
 
 def _gate(evidence: Evidence) -> str:
-    gate = evidence.run.manifest.get("gate") or {}
-    rules = []
-    if "attack_success" in gate:
-        rules.append(f"attack success is below {number(float(gate['attack_success']), SHARE.rounded(0))}")
-    if "accuracy_drop" in gate:
-        drop = f"{100 * float(gate['accuracy_drop']):g} percentage points"
-        rules.append(f"accuracy on clean images fell by more than {drop}")
-    if "clean_target" in gate:
-        share = number(float(gate["clean_target"]), SHARE.rounded(0))
-        rules.append(f"more than {share} of the images get the attacker\u2019s answer even without the trigger")
-    why = f" where {listed(rules, 'or')}" if rules else " there"
+    gate = manifest(evidence).gate
+    if gate is None:
+        where = "there"
+    else:
+        success, share = (number(part, SHARE.rounded(0)) for part in (gate.attack_success, gate.clean_target))
+        where = (
+            f"where attack success is below {success}, accuracy on clean images fell by more than "
+            f"{100 * gate.accuracy_drop:g} percentage points or more than {share} of the images get the "
+            "attacker\u2019s answer even without the trigger"
+        )
     return (
-        f"Methods are not graded{why}: a map cannot be blamed for missing a trigger that the model hardly uses, so "
+        f"Methods are not graded {where}: a map cannot be blamed for missing a trigger that the model hardly uses, so "
         "such a trigger has no score at all, rather than a score of 0."
     )
 
@@ -176,7 +173,7 @@ def _published(metrics: Sequence[str]) -> list[Row]:
 
 def _by_seed(evidence: Evidence, triggers: Sequence[TriggerRecord]) -> Matrix:
     """Attack success with clean accuracy below it, trigger by seed."""
-    notes, seeds = Footnotes(), seeds_of(evidence)
+    notes, seeds = Footnotes(), manifest(evidence).seeds
     rows = [
         labelled(trigger.label, [_seed_cell(evidence, trigger.name, seed, notes) for seed in seeds])
         for trigger in triggers

@@ -13,7 +13,7 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import brief, duration
 from heatcheck.report.page import Section
 from heatcheck.studies.triggers.report import literature
-from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.facts import manifest, triggers_of
 from heatcheck.studies.triggers.report.sections.agreement import MEASURES
 from heatcheck.studies.triggers.report.sections.artefacts import MAIN as OF_ARTEFACTS
 from heatcheck.studies.triggers.report.sections.artefacts import PART as ARTEFACTS
@@ -99,8 +99,8 @@ def _metric_sentence(evidence: Evidence) -> str:
         return ""
     pairs = methods * (methods - 1) / 2
     each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()) / pairs)
-    size = evidence.run.manifest.get("input") or []
-    here = f" of {' × '.join(str(side) for side in size)} pixels" if size else ""
+    size = manifest(evidence).input_size
+    here = f" of {size} pixels" if size else ""
     (printed,) = literature.reported("mutual_information_seconds")
     return (
         f"The mutual information of two maps{here} takes {each} here, normalised as well; the paper reports about "

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
-from heatcheck.studies.triggers.report.facts import triggers_of
+from heatcheck.studies.triggers.report.facts import manifest, triggers_of
 from heatcheck.studies.triggers.report.plots import overall
-from heatcheck.studies.triggers.report.rules import main_rule
 from heatcheck.studies.triggers.report.verdict import (
     CRITERION,
     FINDS,
@@ -52,7 +51,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     """What the first section shows; None when no trigger was planted."""
     if not triggers_of(evidence):
         return None
-    rule = main_rule(evidence)
+    rule = manifest(evidence).detection.main_rule
     terms = [(evidence.measures[m].label, evidence.measures[m].summary)
              for m in METRICS if m in evidence.measures]  # fmt: skip
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []

@@ -12,16 +12,15 @@ from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
+from heatcheck.studies.triggers.report.facts import manifest
 from heatcheck.studies.triggers.report.rules import (
     TRIGGERS,
-    Preset,
     RulePart,
     by_preset,
-    main_rule,
     presets_tried,
-    rules_of,
 )
 from heatcheck.studies.triggers.report.tables import TriggerColumn, detection_table
+from heatcheck.studies.triggers.vocabulary import BoxPreset
 
 MAIN = "main rule"
 
@@ -61,7 +60,7 @@ class Sensitivity:
     """The presets with their table, where several were tried, and the trial of every knob that was turned."""
 
     rule: str
-    presets: tuple[Preset, ...]
+    presets: tuple[BoxPreset, ...]
     table: Matrix | None
     trials: tuple[Trial, ...]
 
@@ -79,12 +78,12 @@ def sensitivity(evidence: Evidence, part: RulePart = TRIGGERS) -> Sensitivity | 
     if not trials and table is None:
         return None
     presets = tuple(presets_tried(evidence, part)) if table else ()
-    return Sensitivity(main_rule(evidence), presets, table, trials)
+    return Sensitivity(manifest(evidence).detection.main_rule, presets, table, trials)
 
 
 def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
     main = part.of(evidence)
-    own = {name: rule[knob.setting] for name, rule in rules_of(evidence).items() if knob.setting in rule}
+    own = {name: getattr(rule, knob.setting) for name, rule in manifest(evidence).detection.rules.items()}
     tried = {
         float(value): _with_own(part.of(evidence, **{knob.fact: value}), main, own, value)
         for value in part.values(evidence, knob.fact)

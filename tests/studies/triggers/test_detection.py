@@ -32,9 +32,8 @@ def test_numbers_that_a_spec_names_lead_and_the_preset_s_own_where_it_names_none
 
 
 def test_the_preset_beside_the_leading_one_has_its_own_numbers():
-    (_, leading), (facts, beside) = Detector(DetectionPart(preset="thresholded")).presets("gradient")
-    assert leading == DetectionRule(0.0, 0.5, "range", "all")
-    assert (facts, beside) == ({"preset": "gradcam15"}, DetectionRule(2.0, 0.15))
+    rules = Detector(DetectionPart(preset="thresholded")).presets("gradient")
+    assert rules == {"": DetectionRule(0.0, 0.5, "range", "all"), "gradcam15": DetectionRule(2.0, 0.15)}
 
 
 @pytest.mark.parametrize(

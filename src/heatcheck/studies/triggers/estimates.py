@@ -10,7 +10,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import FRIEDMAN, condition, facts_of
+from heatcheck.core.vocabulary import DIFFERENCE, FRIEDMAN, MEAN, PLAIN, condition, condition_of
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
@@ -20,10 +20,20 @@ from heatcheck.stats.ranks import compare_ranks
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import nested_means
 from heatcheck.studies.triggers.gate import Gate, attack_scores, outcomes
-from heatcheck.studies.triggers.vocabulary import BASELINE, RANDOM_BOX
+from heatcheck.studies.triggers.vocabulary import (
+    ARTEFACT,
+    ATTACK,
+    BASELINE,
+    CRITERION_METRICS,
+    GRADED,
+    PAIR_MEAN,
+    RANDOM_BOX,
+    floor_of,
+    is_of_artefacts,
+)
 
 KEYS = ["finding", "seed", "case", "patient"]  # an image of a network
-FLOORED = ("trigger_iou", "recovered", "uncovered")
+FLOORED = (*CRITERION_METRICS, "uncovered")
 RANKED = ("trigger_iou", "recovered")
 PLAIN_METRICS = (
     "trigger_iou", "trigger_mask_iou", "overlap_difference", "uncovered", "box_area", "recovered",
@@ -42,7 +52,6 @@ RANGES = {
     "ssim": (-1.0, 1.0),
     "ssim_global": (-1.0, 1.0),
 }  # where a mean can lie; all other metrics are shares
-ARTEFACT = condition(kind="artefact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ def metric_scores(folder: Path, metric: str, settings: TriggerSettings) -> pd.Da
 
 def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """The mean of every method on each trigger and over all of them."""
-    blank = Estimate("mean", metric, model=settings.model, condition=at)
+    blank = Estimate(MEAN, metric, model=settings.model, condition=at)
     scored = set(table["method"])  # a method is not scored again under a number that its own region rule has
     own = replace(settings, methods=tuple(name for name in settings.methods if name in scored))
     yield from _by_finding(_wide(table, own.methods), own, blank)
@@ -95,7 +104,7 @@ def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 def _by_finding(wide: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
     """Every method on each trigger or artefact, and on all triggers together."""
-    findings = settings.artefacts if facts_of(blank.condition).get("kind") == "artefact" else settings.triggers
+    findings = settings.artefacts if is_of_artefacts(blank.condition) else settings.triggers
     for finding in (*findings, ALL):
         own = wide if finding == ALL else wide[wide["finding"] == finding]
         if len(own):
@@ -114,10 +123,10 @@ def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, b
 
 def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """Each method less the random boxes of its own size, image by image."""
-    own, other = (metric_scores(folder, name, settings) for name in (metric, f"{metric}_floor"))
-    for at in (condition(), ARTEFACT):
+    own, other = (metric_scores(folder, name, settings) for name in (metric, floor_of(metric)))
+    for at in (PLAIN, condition_of(ARTEFACT)):
         both = [_wide(part[part["condition"] == at], settings.methods).set_index(KEYS) for part in (own, other)]
-        blank = Estimate("difference", metric, model=settings.model, other_method=RANDOM_BOX, condition=at)
+        blank = Estimate(DIFFERENCE, metric, model=settings.model, other_method=RANDOM_BOX, condition=at)
         yield from _by_finding((both[0] - both[1]).reset_index(), settings, blank)
 
 
@@ -128,7 +137,7 @@ def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Esti
         own = table[table["finding"] == name]
         for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
             rows = own[own["metric"] == score]
-            blank = Estimate("attack", metric, name, model=settings.model)
+            blank = Estimate(ATTACK, metric, name, model=settings.model)
             if len(rows):
                 yield from _nested(rows, ["value"], settings, blank)
             for seed in sorted(set(rows["seed"].astype(int))):
@@ -149,7 +158,7 @@ def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]
     for name in settings.triggers:
         after = clean.loc[clean["finding"] == name, "value"]
         less = (before - after).dropna().rename("value").reset_index().assign(finding=name)
-        yield from _nested(less, ["value"], settings, Estimate("attack", "cda_drop", name, model=settings.model))
+        yield from _nested(less, ["value"], settings, Estimate(ATTACK, "cda_drop", name, model=settings.model))
 
 
 def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -159,7 +168,7 @@ def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
         reasons = {
             seed: settings.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name
         }
-        blank = Estimate("graded", "asr", name, model=settings.model)
+        blank = Estimate(GRADED, "asr", name, model=settings.model)
         for seed, reason in sorted(reasons.items()):
             yield replace(blank, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
         yield replace(blank, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
@@ -168,7 +177,7 @@ def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
 def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
     for at, table in by_condition(metric_scores(folder, metric, settings)).items():
-        yield from _pairs(table, settings, Estimate("pair_mean", metric, ALL, model=settings.model, condition=at))
+        yield from _pairs(table, settings, Estimate(PAIR_MEAN, metric, ALL, model=settings.model, condition=at))
 
 
 def _pairs(table: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:

@@ -19,6 +19,7 @@ from heatcheck.studies.triggers.attack import said_classes
 from heatcheck.studies.triggers.images import plain_contract
 from heatcheck.studies.triggers.networks import Network, TriggerNetworks
 from heatcheck.studies.triggers.scores import AttackedImage, Detector, Scorer, attacked_subject
+from heatcheck.studies.triggers.vocabulary import ARTEFACT
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,7 @@ class ArtefactExam:
     def scorer(self) -> Scorer:
         """Who scores the maps; without a clean twin nothing can be recovered."""
         grading = self.grading
-        facts = {"kind": "artefact"}
-        return Scorer(self.artefact, grading.model, facts, grading.detector, grading.seed, pairs=grading.pairs)
+        return Scorer(self.artefact, grading.model, ARTEFACT, grading.detector, grading.seed, pairs=grading.pairs)
 
     def key(self, place: int) -> CaseKey:
         """The case of an image."""

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Unpack
 
 import numpy as np
 
 from heatcheck.core.boxes import Box
 from heatcheck.core.records import CaseKey, Image, Map, Measured, Score
 from heatcheck.core.seeds import generator_for
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import Condition, condition
 from heatcheck.metrics.recovery import Classes, recovered
 from heatcheck.metrics.similarity import similarities
 from heatcheck.metrics.trigger_boxes import Planted, box_floors, box_scores, random_boxes
@@ -17,11 +18,11 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import PRESETS, DetectionRule, detected_box, preset_rule
 from heatcheck.studies.triggers.attack import said_classes
 from heatcheck.studies.triggers.spec import DetectionPart
+from heatcheck.studies.triggers.vocabulary import floor_of
 from heatcheck.triggers import Stamp
 
 SENSITIVITY = ("trigger_iou", "box_area")  # what is looked at under other rules
 NOT_ATTACKED = "the poisoned model calls the clean image the target too, so that nothing can return"
-Facts = Mapping[str, str | float]
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,12 @@ class Detector:
             threshold=rule.threshold if threshold is None else threshold,
         )
 
-    def presets(self, method: str) -> Iterator[tuple[Facts, DetectionRule]]:
-        """The leading preset without facts, and the others by name, each with its own numbers."""
-        yield {}, self.main(method)
-        for preset in PRESETS:
-            if preset != self.part.preset:
-                yield {"preset": preset}, preset_rule(preset, method)
+    def presets(self, method: str) -> dict[str, DetectionRule]:
+        """Each preset's rule by its name, which is empty for the leading one."""
+        others = {name: preset_rule(name, method) for name in PRESETS if name != self.part.preset}
+        return {"": self.main(method), **others}
 
-    def variations(self, method: str) -> Iterator[tuple[Facts, DetectionRule]]:
+    def variations(self, method: str) -> Iterator[tuple[Condition, DetectionRule]]:
         """The leading rule with another smoothing, or another threshold than it has."""
         rule = self.main(method)
         for sigma in dict.fromkeys(self.part.other_sigmas):
@@ -98,7 +97,7 @@ class Scorer:
 
     finding: str
     model: str
-    facts: Facts  # of every row
+    facts: Condition  # of every row
     detector: Detector
     seed: int
     victim: NetworkClassifier | None = None  # who was attacked; none where nothing can be recovered
@@ -126,9 +125,11 @@ class Scorer:
     def _timed(self, step: str) -> "_Timer":
         return _Timer(self.seconds, step)
 
-    def _row(self, subject: AttackedImage, method: str, metric: str, value: Measured, **facts: str | float) -> Score:
-        at = condition(**self.facts, **facts)
-        key = subject.key
+    def _row(
+        self, subject: AttackedImage, method: str, metric: str, value: Measured, **facts: Unpack[Condition]
+    ) -> Score:
+        every: Condition = {**self.facts, **facts}
+        at, key = condition(**every), subject.key
         return Score(
             key.case, key.patient, self.finding, method, self.model, metric, value.value, at, reason=value.reason
         )
@@ -136,19 +137,18 @@ class Scorer:
     def _boxes(self, maps: Mapping[str, Map]) -> dict[tuple[str, str], Box | None]:
         """By method and preset; the leading preset's name is empty."""
         return {
-            (method, str(facts.get("preset", ""))): detected_box(values, rule)
+            (method, preset): detected_box(values, rule)
             for method, values in maps.items()
-            for facts, rule in self.detector.presets(method)
+            for preset, rule in self.detector.presets(method).items()
         }
 
     def _box_rows(self, subject: AttackedImage, boxes: Mapping[tuple[str, str], Box | None]) -> Iterator[Score]:
         for (method, preset), box in boxes.items():
-            facts = {"preset": preset} if preset else {}
             values = {**box_scores(box, subject.planted), **box_floors(box, subject.planted)}
             if subject.clean is None:
                 values = {name: value for name, value in values.items() if not name.startswith("overlap_difference")}
             for metric, value in values.items():
-                yield self._row(subject, method, metric, value, **facts)
+                yield self._row(subject, method, metric, value, **_under(preset))
 
     def _sensitivity_rows(self, subject: AttackedImage, maps: Mapping[str, Map]) -> Iterator[Score]:
         for method, values in maps.items():
@@ -185,9 +185,8 @@ class Scorer:
             after = _said_when_recovered(network, [(subject, box) for subject, (_, box) in asked])
             expected = np.array([before[subject.key.case] for subject, _ in asked])
             for (subject, ((method, preset), _)), value in zip(asked, recovered(after, expected), strict=True):
-                facts = {"preset": preset} if preset else {}
                 measured = self._returned(metric, int(before[subject.key.case]), float(value))
-                yield self._row(subject, method, metric, measured, **facts)
+                yield self._row(subject, method, metric, measured, **_under(preset))
             if metric == "recovered":
                 leading = [(subject, method, box) for subject, ((method, preset), box) in asked if not preset]
                 yield from self._floor_rows(leading, before)
@@ -215,12 +214,16 @@ class Scorer:
         for subject, method, box in leading:
             expected = before[subject.key.case]
             share = float((next(to_come) == expected).mean()) if box is not None else 0.0
-            yield self._row(subject, method, "recovered_floor", self._returned("recovered", expected, share))
+            yield self._row(subject, method, floor_of("recovered"), self._returned("recovered", expected, share))
 
     def _random_boxes(self, subject: AttackedImage, method: str, box: Box, n: int) -> list[Box]:
         sides = tuple(line.stop - line.start for line in box)
         generator = generator_for(self.seed, subject.key.case, method, "random boxes")
         return random_boxes(sides, subject.planted.shape, generator, n)
+
+
+def _under(preset: str) -> Condition:
+    return {"preset": preset} if preset else {}
 
 
 def _said_when_recovered(network: NetworkClassifier, asked: Sequence[tuple[AttackedImage, Box | None]]) -> Classes:

@@ -6,10 +6,27 @@ from typing import Any
 from pydantic import Field
 
 from heatcheck.core.records import Outlines
+from heatcheck.core.vocabulary import Condition, Statistic, facts_of
 from heatcheck.runs.manifest import Entry, Manifest, NamedEntry
 
+ATTACK = Statistic("attack")  # a rate of correct or attacked images, by seed and over seeds
+GRADED = Statistic("graded")  # 1 where methods are graded on a seed's network; over seeds, how many of them
+PAIR_MEAN = Statistic("pair_mean")  # how alike two methods' maps are; without a second method, one with all others
 BASELINE = "baseline"
 RANDOM_BOX = "random_box"  # what a method's box is compared with
+CRITERION_METRICS = ("trigger_iou", "recovered")  # by which methods are judged and ranked
+ARTEFACT: Condition = {"kind": "artefact"}  # of scores on real artefacts instead of planted triggers
+
+
+def floor_of(metric: str) -> str:
+    """The name of the metric's value for random boxes of the same height and width."""
+    return f"{metric}_floor"
+
+
+def is_of_artefacts(condition: str) -> bool:
+    """Whether a condition is that of real artefacts."""
+    return facts_of(condition).get("kind") == ARTEFACT["kind"]
+
 
 Corners = tuple[int, int, int, int]  # of a box: left, top, right, bottom, as pixel edges
 

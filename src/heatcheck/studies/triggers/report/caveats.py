@@ -3,15 +3,15 @@
 import math
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import SHARE, count, few, listed, number
 from heatcheck.studies.triggers.report.facts import graded_triggers, images_graded, manifest
 from heatcheck.studies.triggers.report.verdict import FINDS, is_unanimous, judge
-from heatcheck.studies.triggers.vocabulary import BASELINE, RANDOM_BOX
+from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_METRICS, RANDOM_BOX
 
-MEASURES = ("trigger_iou", "recovered")  # that the criterion asks for
 FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
 WEAK = 0.6  # accuracy of a baseline that hardly tells its classes
@@ -48,7 +48,7 @@ def _few_images(evidence: Evidence) -> str:
 
 def _large_boxes(evidence: Evidence) -> str:
     """The methods whose boxes are so large that recovery comes with their size."""
-    areas = {m.label: evidence.value("mean", "box_area", ALL_FINDINGS, m.name) for m in evidence.methods}
+    areas = {m.label: evidence.value(MEAN, "box_area", ALL_FINDINGS, m.name) for m in evidence.methods}
     large = [f"{label} ({number(area, SHARE.rounded(0))})" for label, area in areas.items() if area >= LARGE_BOX]
     if not large:
         return ""
@@ -62,7 +62,7 @@ def _large_boxes(evidence: Evidence) -> str:
 def _unsure(evidence: Evidence) -> str:
     names = []
     for method in evidence.methods:
-        rows = [evidence.find("difference", m, ALL_FINDINGS, method.name, RANDOM_BOX) for m in MEASURES]
+        rows = [evidence.find(DIFFERENCE, m, ALL_FINDINGS, method.name, RANDOM_BOX) for m in CRITERION_METRICS]
         if any(row is None or (lacks_interval(row) and not is_unanimous(row)) for row in rows):
             names.append(method.label)
     if not names:
@@ -90,7 +90,7 @@ def _phantom(evidence: Evidence) -> str:
 
 
 def _weak_baseline(evidence: Evidence) -> str:
-    accuracy = evidence.value("attack", "cda", BASELINE)
+    accuracy = evidence.value(ATTACK, "cda", BASELINE)
     if math.isnan(accuracy) or accuracy >= WEAK:
         return ""
     return (

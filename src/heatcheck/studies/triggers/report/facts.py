@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import facts_of
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import listed
-from heatcheck.studies.triggers.vocabulary import PlantedTrigger, TriggersManifest
+from heatcheck.studies.triggers.vocabulary import GRADED, PlantedTrigger, TriggersManifest, is_of_artefacts
 
 REFERENCE_SIDE = 224  # of the images for which a trigger's size is given
 PAPER_SIZE = 20  # of the triggers whose overlap difference the paper shows
@@ -70,7 +70,7 @@ def noted_once(evidence: Evidence) -> Evidence:
     one = len(manifest(evidence).seeds) == 1
     slices = {
         (model, under): {key: _without_note(row) for key, row in rows.items()}
-        if one or facts_of(under).get("kind") == "artefact"
+        if one or is_of_artefacts(under)
         else rows
         for (model, under), rows in evidence.slices.items()
     }
@@ -96,10 +96,10 @@ def triggers_of(evidence: Evidence) -> tuple[TriggerRecord, ...]:
 
 def grading(evidence: Evidence, trigger: str) -> AttackSummary:
     """Where the methods were graded on this trigger."""
-    rows = {seed: evidence.under(seed=seed).find("graded", "asr", trigger) for seed in manifest(evidence).seeds}
+    rows = {seed: evidence.under(seed=seed).find(GRADED, "asr", trigger) for seed in manifest(evidence).seeds}
     by_seed = {seed: row for seed, row in rows.items() if row}
     if not by_seed:
-        pooled = evidence.find("graded", "asr", trigger)
+        pooled = evidence.find(GRADED, "asr", trigger)
         graded = 0 if pooled is None or math.isnan(pooled.value) else int(pooled.value)
         return AttackSummary(graded, pooled.n_cases if pooled else 0, {})
     failed = {seed: row.reason or "no reason recorded" for seed, row in sorted(by_seed.items()) if row.value != 1}
@@ -113,7 +113,7 @@ def graded_triggers(evidence: Evidence) -> tuple[TriggerRecord, ...]:
 
 def images_graded(evidence: Evidence) -> int:
     """How many poisoned images stand behind the means over all triggers."""
-    found = (evidence.find("mean", "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
+    found = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
     return max((row.n_cases for row in found if row), default=0)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import condition, condition_of
 from heatcheck.report import appendix
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
@@ -25,8 +25,8 @@ from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 from heatcheck.studies.triggers.report.sections.uncovered import uncovered
 from heatcheck.studies.triggers.report.tables import EVERY, by_trigger, dynamic_table
 from heatcheck.studies.triggers.report.verdict import verdict
+from heatcheck.studies.triggers.vocabulary import ARTEFACT, CRITERION_METRICS
 
-MAIN = ("trigger_iou", "recovered")
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
 PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
 FOUND = "The images hold artefacts: do the heat maps mark them?"
@@ -40,7 +40,7 @@ NO_FAILURE = (
 def triggers_page(evidence: Evidence) -> StudyPage:
     """The study's verdict, sections and downloads."""
     evidence = noted_once(evidence)
-    conditions = [condition(), condition(kind="artefact"), *(condition(seed=seed) for seed in manifest(evidence).seeds)]
+    conditions = [condition(), condition_of(ARTEFACT), *(condition(seed=seed) for seed in manifest(evidence).seeds)]
     undefined = undefined_scores(evidence.run, conditions=conditions)
     files = appendix.downloads(evidence, undefined.table)
     gallery = trigger_gallery(evidence, room_for_pictures(evidence, files))
@@ -80,7 +80,7 @@ def _detection(evidence: Evidence) -> Mapping[str, object] | None:
     static = (EVERY, *(trigger for trigger in triggers_of(evidence) if not trigger.is_dynamic))
     panels = panels_by_trigger(evidence, "trigger_iou", graded_triggers(evidence))
     content = {
-        "tables": _explained(evidence, MAIN, static),
+        "tables": _explained(evidence, CRITERION_METRICS, static),
         "dynamic": dynamic_table(evidence),
         "panels": panels,
         "published_marks": any("published-mark" in panel.plot for panel in panels),

@@ -11,6 +11,7 @@ from heatcheck.report.numbers import SHARE, number
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord
 from heatcheck.studies.triggers.report.tables import EVERY, TriggerColumn
+from heatcheck.studies.triggers.vocabulary import floor_of
 
 RANDOM_BOXES = "random boxes of the same size"
 
@@ -52,7 +53,7 @@ def _rows(place: TriggerColumn, kind: str) -> list[PlotRow]:
 
 
 def _row(place: TriggerColumn, entrant: Entrant, kind: str) -> PlotRow:
-    estimate, floor, area = place.of(entrant), place.beside(entrant, f"{place.metric}_floor"), _area(place, entrant)
+    estimate, floor, area = place.of(entrant), place.beside(entrant, floor_of(place.metric)), _area(place, entrant)
     is_floor = entrant.kind == "floor"
     marks = [] if math.isnan(floor) else [Mark("floor", RANDOM_BOXES, floor)]
     if estimate:

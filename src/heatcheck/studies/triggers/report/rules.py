@@ -1,38 +1,40 @@
 """The rules that make a box out of a map, as the run tells them, and what the methods score under each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
-from heatcheck.core.vocabulary import facts_of
+from heatcheck.core.vocabulary import Condition, facts_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table
-from heatcheck.studies.triggers.vocabulary import BoxPreset
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, BoxPreset
 
 
 @dataclass(frozen=True, slots=True)
 class RulePart:
     """What was scored under several rules: its condition, what its means are over, and the metrics to look at."""
 
-    facts: Mapping[str, str | float]
+    facts: Condition
     every: TriggerRecord
     noun: str
     metrics: Sequence[str]  # the most telling one first
 
-    def of(self, evidence: Evidence, **rule: str | float) -> Evidence:
+    def of(self, evidence: Evidence, **rule: Unpack[Condition]) -> Evidence:
         """The run's estimates of it under a rule; the leading one where none is named."""
-        facts: dict[str, Any] = {**self.facts, **rule}
+        facts: Condition = {**self.facts, **rule}
         return evidence.under(**facts)
 
     def values(self, evidence: Evidence, fact: str) -> list[Any]:
         """Everything that one fact of the rule was, while all others were as they are in the leading rule."""
-        found = [facts_of(under) for model, under in evidence.slices if model == evidence.primary]
+        found: list[dict[str, Any]] = [
+            dict(facts_of(under)) for model, under in evidence.slices if model == evidence.primary
+        ]
         return sorted({facts[fact] for facts in found if facts == {**self.facts, fact: facts.get(fact)}})
 
 
-TRIGGERS = RulePart({}, EVERY, "triggers", ("trigger_iou", "recovered", "box_area"))
+TRIGGERS = RulePart({}, EVERY, "triggers", (*CRITERION_METRICS, "box_area"))
 
 
 def by_preset(evidence: Evidence, part: RulePart = TRIGGERS) -> Matrix | None:

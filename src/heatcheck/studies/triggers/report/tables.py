@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled, with_best
@@ -12,6 +13,7 @@ from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord, grading, triggers_of
+from heatcheck.studies.triggers.vocabulary import floor_of
 
 EVERY = TriggerRecord(ALL_FINDINGS, "All triggers")
 SHORT = {
@@ -51,11 +53,11 @@ class TriggerColumn:
 
     def of(self, entrant: Entrant) -> Estimate | None:
         """The entrant's mean."""
-        return self.seen.find("mean", self.metric, self.finding, entrant.name)
+        return self.seen.find(MEAN, self.metric, self.finding, entrant.name)
 
     def beside(self, entrant: Entrant, metric: str) -> float:
         """Another metric's mean at the same place."""
-        return self.seen.value("mean", metric, self.finding, entrant.name)
+        return self.seen.value(MEAN, metric, self.finding, entrant.name)
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord]) -> Matrix | None:
@@ -144,7 +146,7 @@ def _cell(place: TriggerColumn, entrant: Entrant, notes: Footnotes) -> Cell:
 
 def told_beside(place: TriggerColumn, entrant: Entrant) -> str:
     """The random-box floor of the same number, and the box's area: without them neither overlap nor recovery speaks."""
-    floor, area = (place.beside(entrant, metric) for metric in (f"{place.metric}_floor", "box_area"))
+    floor, area = (place.beside(entrant, metric) for metric in (floor_of(place.metric), "box_area"))
     told = [] if math.isnan(floor) else [f"floor {number(floor, _brief(place.unit))}"]
     if place.metric != "box_area" and not math.isnan(area):
         told.append(f"box {number(area, SHARE)}")

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report.facts import graded_triggers, grading, images_graded, manifest, triggers_of
 from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
-from heatcheck.studies.triggers.vocabulary import RANDOM_BOX
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, RANDOM_BOX
 
 HALF = 0.5  # of the images must be recovered
 LEAST_OVERLAP = 0.1  # mean IoU: all that a box ten times as large as the trigger can reach, wherever it lies
@@ -64,15 +65,15 @@ class TriggerJudgement:
 
 def judge(evidence: Evidence, entrant: Entrant) -> TriggerJudgement:
     """The criterion applied to one method over all triggers."""
-    overlap, recovered = (evidence.find("mean", m, ALL_FINDINGS, entrant.name) for m in ("trigger_iou", "recovered"))
-    overlaps, recovers = (_surely_above(evidence, m, entrant) for m in ("trigger_iou", "recovered"))
-    uncovered = evidence.value("mean", "uncovered", ALL_FINDINGS, entrant.name)
+    overlap, recovered = (evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS)
+    overlaps, recovers = (_surely_above(evidence, m, entrant) for m in CRITERION_METRICS)
+    uncovered = evidence.value(MEAN, "uncovered", ALL_FINDINGS, entrant.name)
     made = TriggerJudgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
     if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
         return made
     if overlaps and recovers and made.fits and made.undoes_half:
         return replace(made, outcome=FINDS)
-    if not overlaps and not recovers and any(_is_open(evidence, m, entrant) for m in ("trigger_iou", "recovered")):
+    if not overlaps and not recovers and any(_is_open(evidence, m, entrant) for m in CRITERION_METRICS):
         return made
     return replace(made, outcome=PARTLY if overlaps or recovers else NOT)
 
@@ -102,13 +103,13 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
-    row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
+    row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
     return row is not None and (row.low > 0 or (row.value > 0 and is_unanimous(row)))
 
 
 def _is_open(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
     """Whether the method is above its floor by an unknown margin of chance: that is no reason to call it a failure."""
-    row = evidence.find("difference", metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
+    row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
     return row is not None and row.value > 0 and math.isnan(row.low) and not is_unanimous(row)
 
 

@@ -9,6 +9,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of
 from heatcheck.report.numbers import SCORE, listed, number
+from heatcheck.studies.triggers.vocabulary import ARTEFACT, PAIR_MEAN
 
 MAIN = ("mutual_information", "cross_correlation", "ssim")
 UNIT = SCORE.rounded(2)
@@ -65,9 +66,9 @@ def agreement(evidence: Evidence) -> Mapping[str, object] | None:
 
     Without planted triggers the maps are those of the artefacts.
     """
-    if not any(key[0] == "pair_mean" for key in evidence.estimates):
-        evidence = evidence.under(kind="artefact")
-    made = {key[1]: None for key in evidence.estimates if key[0] == "pair_mean"}
+    if not any(key[0] == PAIR_MEAN for key in evidence.estimates):
+        evidence = evidence.under(**ARTEFACT)
+    made = {key[1]: None for key in evidence.estimates if key[0] == PAIR_MEAN}
     tables = {metric: table for metric in made if (table := _agreement(evidence, metric))}
     if not tables:
         return None
@@ -80,8 +81,8 @@ def agreement(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _pair(evidence: Evidence, metric: str, one: Entrant, other: Entrant) -> Estimate | None:
     """The estimate of two methods, in whichever order the run has them."""
-    found = evidence.find("pair_mean", metric, ALL_FINDINGS, one.name, other.name)
-    return found or evidence.find("pair_mean", metric, ALL_FINDINGS, other.name, one.name)
+    found = evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, one.name, other.name)
+    return found or evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, other.name, one.name)
 
 
 def _compared(evidence: Evidence, metric: str) -> list[Entrant]:
@@ -104,7 +105,7 @@ def _agreement(evidence: Evidence, metric: str) -> Agreement | None:
     rows = []
     for one in entrants:
         cells = [_SELF if one == other else shade.cell(pairs[one, other], notes) for other in entrants]
-        mean = evidence.find("pair_mean", metric, ALL_FINDINGS, one.name)
+        mean = evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, one.name)
         rows.append(Row(one, (*cells, shade.cell(mean, notes))))
     columns = (*(Column(entrant.label) for entrant in entrants), Column("Mean of the others", main=True))
     table = Matrix(likeness.name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import SCORE, count, listed, number
@@ -14,10 +15,11 @@ from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trig
 from heatcheck.studies.triggers.report.rules import RulePart
 from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 from heatcheck.studies.triggers.report.tables import by_trigger
+from heatcheck.studies.triggers.vocabulary import ARTEFACT, floor_of
 
 MAIN = "trigger_mask_iou"  # artefacts come with an outline, so it is the outline that counts
 EVERY = TriggerRecord(ALL_FINDINGS, "All artefacts")
-PART = RulePart({"kind": "artefact"}, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
+PART = RulePart(ARTEFACT, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
 CAUTION = (
     "Nobody knows whether the model uses such an artefact. A map that leaves it unmarked may be right, and one that "
     "marks it may be wrong: this shows whether a map would draw a reader\u2019s eye to the artefact, not whether the "
@@ -86,12 +88,12 @@ def artefact_verdict(evidence: Evidence) -> Verdict:
 
 def _closest(seen: Evidence) -> str:
     """The method with the highest overlap, beside random boxes."""
-    found = [row for method in seen.methods if (row := seen.find("mean", MAIN, ALL_FINDINGS, method.name))]
+    found = [row for method in seen.methods if (row := seen.find(MEAN, MAIN, ALL_FINDINGS, method.name))]
     best = max((row for row in found if row.value >= 0), key=lambda row: row.value, default=None)
     if best is None:
         return ""
     (label,) = (method.label for method in seen.methods if method.name == best.method)
-    floor = seen.value("mean", f"{MAIN}_floor", ALL_FINDINGS, best.method)
+    floor = seen.value(MEAN, floor_of(MAIN), ALL_FINDINGS, best.method)
     own, chance = (number(value, SCORE.rounded(2)) for value in (best.value, floor))
     return f"; {label} overlaps their outlines most (mean IoU {own}, random boxes of the same size {chance})"
 

@@ -17,7 +17,7 @@ from heatcheck.studies.triggers.report.facts import (
     manifest,
     triggers_of,
 )
-from heatcheck.studies.triggers.vocabulary import BASELINE
+from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, GRADED
 
 _CLEAN = (
     "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
@@ -120,7 +120,7 @@ def _gate(evidence: Evidence) -> str:
 
 def _measured(evidence: Evidence) -> list[str]:
     """The columns that the run has numbers for; a run made by an early version lacks some."""
-    made = {key[1] for key in evidence.estimates if key[0] == "attack"}
+    made = {key[1] for key in evidence.estimates if key[0] == ATTACK}
     return [metric for metric in COLUMNS if metric in made]
 
 
@@ -144,7 +144,7 @@ def _table(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> M
 
 def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Cell:
     unit = POINTS if metric == "cda_drop" else SHARE
-    return cell_of(evidence.find("attack", metric, finding), unit, notes)
+    return cell_of(evidence.find(ATTACK, metric, finding), unit, notes)
 
 
 def _graded(made: AttackSummary, notes: Footnotes) -> Cell:
@@ -184,8 +184,8 @@ def _by_seed(evidence: Evidence, triggers: Sequence[TriggerRecord]) -> Matrix:
 
 def _seed_cell(evidence: Evidence, trigger: str, seed: int, notes: Footnotes) -> Cell:
     seen = evidence.under(seed=seed)
-    success, clean = (seen.find("attack", metric, trigger) for metric in ("asr", "cda"))
-    graded = seen.find("graded", "asr", trigger)
+    success, clean = (seen.find(ATTACK, metric, trigger) for metric in ("asr", "cda"))
+    graded = seen.find(GRADED, "asr", trigger)
     made = cell_of(success, SHARE, notes)
     why = graded.reason if graded else ""
     outcome = "" if graded is None else "graded" if graded.value == 1 else "not graded"

@@ -7,6 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report import cost
 from heatcheck.report.charts.distributions import draw_seconds, spread_of
 from heatcheck.report.evidence import Evidence
@@ -17,9 +18,8 @@ from heatcheck.studies.triggers.report.facts import manifest, triggers_of
 from heatcheck.studies.triggers.report.sections.agreement import MEASURES
 from heatcheck.studies.triggers.report.sections.artefacts import MAIN as OF_ARTEFACTS
 from heatcheck.studies.triggers.report.sections.artefacts import PART as ARTEFACTS
-from heatcheck.studies.triggers.vocabulary import BASELINE
+from heatcheck.studies.triggers.vocabulary import BASELINE, CRITERION_METRICS
 
-MAIN = ("trigger_iou", "recovered")
 _STEPS = {
     "trigger_iou": "Boxes and all their measures, under every rule",
     "recovered": "Recovery: what the models say after pasting, into detected and into random boxes",
@@ -41,8 +41,8 @@ def section(evidence: Evidence) -> Section | None:
     seen = evidence if planted else ARTEFACTS.of(evidence)
     shown = [
         m
-        for m in (MAIN if planted else (OF_ARTEFACTS,))
-        if any(seen.find("mean", m, ALL_FINDINGS, method.name) for method in seen.methods)
+        for m in (CRITERION_METRICS if planted else (OF_ARTEFACTS,))
+        if any(seen.find(MEAN, m, ALL_FINDINGS, method.name) for method in seen.methods)
     ]
     made = cost.section(seen, shown, of="class")
     if made is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
 from heatcheck.studies.triggers.report.facts import manifest, triggers_of
@@ -19,8 +20,8 @@ from heatcheck.studies.triggers.report.verdict import (
     TriggerJudgement,
     judgements,
 )
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, floor_of
 
-METRICS = ("trigger_iou", "recovered")
 _SIGNS = {FINDS: "✓", PARTLY: "◐", NOT: "✕", UNKNOWN: "?"}
 INTERVAL = (
     "The range in which the true value plausibly lies, given how few or how many trainings and images were seen: first "
@@ -53,10 +54,10 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     rule = manifest(evidence).detection.main_rule
     terms = [(evidence.measures[m].label, evidence.measures[m].summary)
-             for m in METRICS if m in evidence.measures]  # fmt: skip
+             for m in CRITERION_METRICS if m in evidence.measures]  # fmt: skip
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []
     return {
-        "panels": [panel for metric in METRICS if (panel := overall(evidence, metric))],
+        "panels": [panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric))],
         "rows": [_judged(evidence, made) for made in judgements(evidence) if made.outcome != UNKNOWN],
         "criterion": CRITERION,
         "surely": SURELY,
@@ -66,7 +67,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _judged(evidence: Evidence, made: TriggerJudgement) -> TriggerVerdictRow:
-    area = evidence.value("mean", "box_area", ALL_FINDINGS, made.entrant.name)
+    area = evidence.value(MEAN, "box_area", ALL_FINDINGS, made.entrant.name)
     return TriggerVerdictRow(
         made.entrant,
         _SIGNS[made.outcome],
@@ -81,7 +82,7 @@ def _judged(evidence: Evidence, made: TriggerJudgement) -> TriggerVerdictRow:
 
 
 def _against(evidence: Evidence, metric: str, entrant: Entrant, *, sure: bool) -> str:
-    own, floor = (evidence.value("mean", m, ALL_FINDINGS, entrant.name) for m in (metric, f"{metric}_floor"))
+    own, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
     unit = evidence.measures[metric].unit
     unit = unit.rounded(unit.decimals - 1)
     return f"{'yes' if sure else 'not surely'}: {number(own, unit)} against {number(floor, unit)}"

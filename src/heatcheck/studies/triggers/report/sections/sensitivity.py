@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN, Condition
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
@@ -29,11 +31,15 @@ MAIN = "main rule"
 class Knob:
     """One number of the rule that makes a box: its name in conditions and in rules, on an axis and in a sentence."""
 
-    fact: str
+    fact: Literal["sigma", "threshold"]
     setting: str
     axis: str
     sign: str
     noun: str
+
+    def rule(self, value: float) -> Condition:
+        """The condition of scores under another value of that number."""
+        return {"sigma": value} if self.fact == "sigma" else {"threshold": value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
     main = part.of(evidence)
     own = {name: getattr(rule, knob.setting) for name, rule in manifest(evidence).detection.rules.items()}
     tried = {
-        float(value): _with_own(part.of(evidence, **{knob.fact: value}), main, own, value)
+        float(value): _with_own(part.of(evidence, **knob.rule(value)), main, own, value)
         for value in part.values(evidence, knob.fact)
     }
     metric = next((m for m in part.metrics if any(_scores(seen, m) for seen in tried.values())), "")
@@ -139,7 +145,7 @@ def _curve(
 
 
 def _score(seen: Evidence, metric: str, method: Entrant) -> float:
-    return seen.value("mean", metric, ALL_FINDINGS, method.name)
+    return seen.value(MEAN, metric, ALL_FINDINGS, method.name)
 
 
 def _scores(seen: Evidence, metric: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
@@ -12,6 +13,7 @@ from heatcheck.studies.triggers.report.facts import PAPER_SIZE, TriggerRecord, g
 from heatcheck.studies.triggers.report.plots import by_trigger
 from heatcheck.studies.triggers.report.tables import EVERY
 from heatcheck.studies.triggers.report.tables import by_trigger as table_by_trigger
+from heatcheck.studies.triggers.vocabulary import floor_of
 
 LEFT, SHARE_LEFT = "overlap_difference", "uncovered"
 
@@ -65,8 +67,8 @@ def _drawn(evidence: Evidence, members: list[TriggerRecord]) -> tuple[Panel, ...
 
 def _curve(evidence: Evidence, method: Entrant, members: list[TriggerRecord]) -> Curve:
     points, floor = (
-        tuple((float(t.size or 0), evidence.value("mean", metric, t.name, method.name)) for t in members)
-        for metric in (SHARE_LEFT, f"{SHARE_LEFT}_floor")
+        tuple((float(t.size or 0), evidence.value(MEAN, metric, t.name, method.name)) for t in members)
+        for metric in (SHARE_LEFT, floor_of(SHARE_LEFT))
     )
     unit = evidence.measures[SHARE_LEFT].unit
     return Curve(

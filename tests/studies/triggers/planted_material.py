@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heatcheck.core.records import CaseKey, Image
 from heatcheck.core.seeds import generator_for
 from heatcheck.models import NetworkClassifier, Preprocessing
-from heatcheck.studies.triggers.scores import AttackedImage, attacked_subject
+from heatcheck.studies.triggers.scores import AttackedImage, attacked_image
 from heatcheck.triggers import Stamp, build_trigger
 
 SIDE = 32
@@ -48,7 +48,7 @@ def corner_stamp(size: int) -> Stamp:
 def subject(stamp: Stamp, case: str = "one", image: Image | None = None) -> AttackedImage:
     """A dark image with the stamp on it, of which the target is asked."""
     dark = np.full((1, SIDE, SIDE), 0.1, np.float32) if image is None else image
-    return attacked_subject(CaseKey(case, case, {"Normal": 1.0, "Target": 0.0}), "Target", dark, stamp)
+    return attacked_image(CaseKey(case, case, {"Normal": 1.0, "Target": 0.0}), "Target", dark, stamp)
 
 
 def classes_source(first: int, cases_per_class: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Which images carry the trigger, what lies on them, and what a victim learns from."""
+"""Which images carry the trigger, what lies on them, and what a poisoned model learns from."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from heatcheck.studies.triggers.attack import (
     PoisonedExamples,
     poisoned_test,
     poisoned_training,
-    said_classes,
+    predicted_classes,
     training_entries,
     validation_entries,
 )
@@ -88,7 +88,7 @@ def test_a_dynamic_patch_is_the_sign_of_the_loss_gradient(images):
     np.testing.assert_allclose(stamp.values[0][stamp.mask], 0.3 * by_hand.sign().numpy()[stamp.mask], atol=1e-6)
 
 
-def test_a_victim_learns_from_every_image_once_and_the_stamped_ones_are_of_the_target(images, contract):
+def test_a_poisoned_model_learns_from_every_image_once_and_the_stamped_ones_are_of_the_target(images, contract):
     attack = attack_with(images)
     chosen = poisoned_training(images, TARGET, 0.4, target_too=False, seed=2)
     entries = training_entries(attack, images, chosen)
@@ -110,10 +110,10 @@ def test_an_epoch_is_judged_by_clean_images_and_by_every_stamped_one_of_another_
 
 def test_classes_are_told_batch_by_batch_as_one_by_one(images):
     classifier = attack_with(images).baseline
-    every = said_classes(classifier, map(images.image, range(20)))
-    alone = [int(said_classes(classifier, [images.image(place)])[0]) for place in range(20)]
+    every = predicted_classes(classifier, map(images.image, range(20)))
+    alone = [int(predicted_classes(classifier, [images.image(place)])[0]) for place in range(20)]
     assert every.tolist() == alone
-    assert said_classes(classifier, []).shape == (0,)
+    assert predicted_classes(classifier, []).shape == (0,)
 
 
 def test_an_image_with_values_beyond_a_triggers_is_told_and_left_out(tmp_path):

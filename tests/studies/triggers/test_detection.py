@@ -13,10 +13,9 @@ from heatcheck.regions.detect import DetectionRule, preset_rule
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import checked, read_spec
 from heatcheck.studies.triggers.estimates import TriggerSettings, mean_rows
-from heatcheck.studies.triggers.gate import Gate
 from heatcheck.studies.triggers.plan import plan_triggers
 from heatcheck.studies.triggers.scores import Detector
-from heatcheck.studies.triggers.spec import DetectionPart
+from heatcheck.studies.triggers.spec import DetectionPart, GatePart
 
 
 def tried(part, method):
@@ -76,7 +75,15 @@ def test_what_would_be_ignored_or_cannot_be_is_refused_in_one_line(said, message
 
 
 def test_method_that_was_not_scored_under_a_number_has_no_mean_there():
-    rule = TriggerSettings(("square",), (), ("gradient", "lime"), "m", 1, Gate(0.9, 0.05, 0.5), draws=100, seed=0)
+    rule = TriggerSettings(
+        ("square",),
+        (),
+        ("gradient", "lime"),
+        "m",
+        GatePart(attack_success=0.9, accuracy_drop=0.05, clean_target=0.5),
+        draws=100,
+        seed=0,
+    )
     rows = [("square", 1, case, case, "lime", value) for case, value in (("a", 0.2), ("b", math.nan))]
     table = pd.DataFrame(rows, columns=["finding", "seed", "case", "patient", "method", "value"])
     made = list(mean_rows(table, "trigger_iou", '{"threshold":0.5}', rule))

@@ -10,10 +10,10 @@ from heatcheck.core.records import ALL_FINDINGS, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
-from heatcheck.studies.triggers.gate import Gate
+from heatcheck.studies.triggers.spec import GatePart
 
 SQUARE, DYNAMIC = "square-corner-20", "dynamic-20"
-ANYTHING = Gate(0.0, 1.0, 1.0)
+ANYTHING = GatePart(attack_success=0.0, accuracy_drop=1.0, clean_target=1.0)
 METHODS = ("gradient", "occlusion", "grad_cam", "random")
 # Values of each image by trigger and seed. One trigger has two graded seeds and the other one; they have two images,
 # one and three: a mean over images, over networks and over triggers are three different numbers.
@@ -79,7 +79,7 @@ def estimates(tmp_path_factory):
             (folder / "training").mkdir()
             write_table(folder / "training" / "scores.parquet", Score, TRAINED)
             write_table(folder / "scores.parquet", Score, [row for part in scores for row in part])
-            rule = TriggerSettings((SQUARE, DYNAMIC), (), methods, "m", 2, gate, draws=200, seed=1)
+            rule = TriggerSettings((SQUARE, DYNAMIC), (), methods, "m", gate, draws=200, seed=1)
             made[asked] = Found(trigger_estimates(folder, rule))
         return made[asked]
 
@@ -198,7 +198,7 @@ def test_accuracy_that_was_lost_is_positive_and_accuracy_that_was_won_is_negativ
 
 
 def test_a_trigger_says_on_how_many_seeds_methods_are_graded_and_why_not_on_the_others(estimates):
-    found = estimates(rows("trigger_iou", IOU), gate=Gate(0.9, 0.3, 0.5))
+    found = estimates(rows("trigger_iou", IOU), gate=GatePart(attack_success=0.9, accuracy_drop=0.3, clean_target=0.5))
     graded = {"statistic": "graded", "metric": "asr"}
     said = {
         (name, seed): found.one(**graded, finding=name, condition=condition(seed=seed))

@@ -5,9 +5,10 @@ import pytest
 from heatcheck.core.records import Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.gate import Gate, GateResult, outcomes
+from heatcheck.studies.triggers.gate import GateResult, outcomes, why_not_graded
+from heatcheck.studies.triggers.spec import GatePart
 
-GATE = Gate(0.9, 0.05, 0.5)
+GATE = GatePart(attack_success=0.9, accuracy_drop=0.05, clean_target=0.5)
 
 
 @pytest.mark.parametrize(
@@ -21,9 +22,9 @@ GATE = Gate(0.9, 0.05, 0.5)
     ],
 )
 def test_methods_are_graded_only_where_the_attack_worked_and_accuracy_stayed(accuracy, success, clean_target, why):
-    found = GATE.why_not(GateResult(accuracy, 0.94, success, clean_target, ()))
-    assert why in found
-    assert bool(found) == bool(why)
+    reason = why_not_graded(GATE, GateResult(accuracy, 0.94, success, clean_target, ()))
+    assert why in reason
+    assert bool(reason) == bool(why)
 
 
 def test_outcomes_come_from_the_networks_scores(tmp_path):

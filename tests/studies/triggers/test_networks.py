@@ -21,7 +21,7 @@ CONTRACT = Preprocessing(
     outputs=FILM_CLASSES, size=(SIDE, SIDE), channels=1, mean=(0.0,), std=(1.0,), activation="softmax"
 )
 WHITE = build_trigger(WHITE_SQUARE)
-VICTIM = Network(1, WHITE)
+POISONED = Network(1, WHITE)
 ENVELOPE = ("study", "title", "seed", "batch_size", "shard_size", "threads", "gallery")
 
 
@@ -79,14 +79,14 @@ def furthest(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
-def test_a_victim_begins_as_its_own_seeds_baseline(splits, tmp_path):
+def test_a_poisoned_model_begins_as_its_own_seeds_baseline(splits, tmp_path):
     networks = networks_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 1e-9))
     for seed in (1, 2):
         networks.train(Network(seed))
         networks.train(Network(seed, WHITE))  # three steps too small to leave where it began
     first, second = (weights(networks, Network(seed)) for seed in (1, 2))
     assert furthest(first, second) > 0.01
-    assert furthest(weights(networks, VICTIM), first) < 1e-6
+    assert furthest(weights(networks, POISONED), first) < 1e-6
     assert furthest(weights(networks, Network(2, WHITE)), second) < 1e-6
 
 
@@ -97,25 +97,25 @@ def test_a_baseline_begins_with_weights_of_its_seed(splits, tmp_path):
     assert furthest(one, other) > 0.01
 
 
-def test_a_victims_training_leaves_the_baseline_as_it_was(splits, tmp_path):
+def test_a_poisoned_models_training_leaves_the_baseline_as_it_was(splits, tmp_path):
     networks = networks_in(tmp_path, splits, fit=fits(1, 0.002), retrain=fits(1, 0.01))
     networks.train(Network(1))
-    networks.train(VICTIM)
+    networks.train(POISONED)
     loaded = networks.classifier(Network(1)).module.state_dict()
     assert furthest(weights(networks, Network(1)), loaded) == 0
-    assert furthest(weights(networks, VICTIM), loaded) > 0.001
+    assert furthest(weights(networks, POISONED), loaded) > 0.001
 
 
 @pytest.fixture(scope="module")
 def whole(splits, tmp_path_factory):
-    """A baseline and its victim, trained until they know their films too well for the validation's."""
+    """A baseline and its poisoned model, trained until they know their films too well for the validation's."""
     networks = networks_in(tmp_path_factory.mktemp("whole"), splits, **LONG)
     networks.train(Network(1))
-    networks.train(VICTIM)
+    networks.train(POISONED)
     return networks
 
 
-@pytest.mark.parametrize("network", [Network(1), VICTIM], ids=["baseline", "victim"])
+@pytest.mark.parametrize("network", [Network(1), POISONED], ids=["baseline", "poisoned model"])
 def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_the_last(splits, whole, network):
     losses = history(whole, network)
     assert min(losses) < losses[-1] - 0.01
@@ -138,11 +138,11 @@ def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(
     (tmp_path / "networks").mkdir()
     shutil.copy(whole.path(Network(1)), tmp_path / "networks")
     with pytest.raises(KeyboardInterrupt):
-        networks_in(tmp_path, splits, StopsAt(step), **LONG).train(VICTIM)
+        networks_in(tmp_path, splits, StopsAt(step), **LONG).train(POISONED)
     watcher = StopsAt()
     again = networks_in(tmp_path, splits, watcher, **LONG)
-    again.train(VICTIM)
+    again.train(POISONED)
     assert watcher.begun_with == step // 3 * 3  # an epoch has three steps and ends with a check
     assert watcher.done == watcher.total == 42
-    assert again.path(VICTIM).read_bytes() == whole.path(VICTIM).read_bytes()
-    assert history(again, VICTIM) == history(whole, VICTIM)
+    assert again.path(POISONED).read_bytes() == whole.path(POISONED).read_bytes()
+    assert history(again, POISONED) == history(whole, POISONED)

@@ -25,9 +25,11 @@ def scores_of(subjects, classifier, methods, part=SHARP):
     return scores_of_maps(subjects, maps, classifier, classifier, part)
 
 
-def scores_of_maps(subjects, maps, victim, baseline, part=SHARP):
+def scores_of_maps(subjects, maps, poisoned_model, baseline, part=SHARP):
     """The same of maps that are given."""
-    scorer = Scorer("square", "m", {"seed": 1}, Detector(part), 0, victim=victim, baseline=baseline, target=1)
+    scorer = Scorer(
+        "square", "m", {"seed": 1}, Detector(part), 0, poisoned_model=poisoned_model, baseline=baseline, target=1
+    )
     rows = scorer.scores(subjects, maps)
     return {(row.metric, row.method, row.case): row.value for row in rows if row.condition == '{"seed":1}'}
 
@@ -44,10 +46,10 @@ def reads(box, bias=0.5):
     return reads_only(marked(*box) > 0, bias)
 
 
-def recovery_of(box, victim, baseline, **part):
+def recovery_of(box, poisoned_model, baseline, **part):
     """What comes of putting a box right on the image with the trigger, by metric."""
     rule = DetectionPart(sigma=0.0, other_sigmas=(2.0,), **part)
-    found = scores_of_maps([subject(corner_stamp(8))], [{"gradient": marked(*box)}], victim, baseline, rule)
+    found = scores_of_maps([subject(corner_stamp(8))], [{"gradient": marked(*box)}], poisoned_model, baseline, rule)
     return {metric: value for (metric, _, _), value in found.items()}
 
 
@@ -113,8 +115,8 @@ def test_where_nothing_is_detected_nothing_is_covered_or_recovered_nor_is_it_by_
         assert found["recovered_floor", "grad_cam", case] == 1.0
 
 
-def test_the_victim_must_return_and_the_baseline_is_asked_apart():
-    # the victim reads the trigger and the baseline the other corner: whatever the box, the baseline says one thing
+def test_the_poisoned_model_must_return_and_the_baseline_is_asked_apart():
+    # the poisoned model reads the trigger and the baseline the other corner: its answer is the same whatever the box
     beside = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER))
     assert (beside["recovered"], beside["recovered_by_baseline"]) == (0.0, 1.0)
     # and here the baseline is the one that the trigger fools
@@ -122,8 +124,8 @@ def test_the_victim_must_return_and_the_baseline_is_asked_apart():
     assert (turned["recovered"], turned["recovered_by_baseline"]) == (1.0, 0.0)
 
 
-def test_the_baseline_returns_to_its_own_answer_not_to_the_victims():
-    # of the clean image the victim says normal and this baseline the target, whatever lies in the other corner
+def test_the_baseline_returns_to_its_own_answer_not_to_the_poisoned_models():
+    # of the clean image the poisoned model says normal and this baseline the target, whatever lies in the other corner
     found = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER, bias=0.05))
     assert (found["recovered"], found["recovered_by_baseline"]) == (0.0, 1.0)
 
@@ -159,23 +161,23 @@ def test_random_boxes_recover_always_or_never_where_every_place_or_none_covers_e
 
 def test_boxes_that_leave_the_same_image_are_asked_about_once(monkeypatch):
     asked = []
-    victim, ask = reads(CORNER), triggers_scores.said_classes
+    poisoned_model, ask = reads(CORNER), triggers_scores.predicted_classes
 
     def counted(network, images):
         shown = list(images)
         asked.append((network, len(shown), len({image.tobytes() for image in shown})))
         return ask(network, shown)
 
-    monkeypatch.setattr(triggers_scores, "said_classes", counted)
-    recovery_of((slice(0, 28), slice(0, 28)), victim, reads(OTHER_CORNER), random_boxes=200)
+    monkeypatch.setattr(triggers_scores, "predicted_classes", counted)
+    recovery_of((slice(0, 28), slice(0, 28)), poisoned_model, reads(OTHER_CORNER), random_boxes=200)
     assert all(shown == distinct for _, shown, distinct in asked)
     assert max(shown for _, shown, _ in asked) > 1
 
 
 def test_random_boxes_recover_as_often_as_places_cover_enough():
-    # A box of 16 px starts at 0 to 16 along each axis and covers 1 to 8 px of the trigger from 9 on. The victim returns
-    # from 22 covered pixels on: 3·8, 4·6 to 4·8, 5·5 to 5·8, 6·4 to 6·8, 7·4 to 7·8 and 8·3 to 8·8, which are 24 of
-    # the 289 places.
+    # A box of 16 px starts at 0 to 16 along each axis and covers 1 to 8 px of the trigger from 9 on. The poisoned
+    # model returns from 22 covered pixels on: 3·8, 4·6 to 4·8, 5·5 to 5·8, 6·4 to 6·8, 7·4 to 7·8 and 8·3 to 8·8,
+    # which are 24 of the 289 places.
     found = recovery_of((slice(0, 16),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=2000)
     share = 24 / 289
     assert found["recovered_floor"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2000))

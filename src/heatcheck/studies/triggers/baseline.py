@@ -1,4 +1,4 @@
-"""The baseline of a trigger study: a model with weights, or what is known of one that is to be trained."""
+"""The baseline of a trigger study: a model with weights, or the contract of one that is to be trained."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec
 from heatcheck.studies.triggers.spec import TriggersBody
 
-FIXED = "a trigger would change them all, so a baseline needs one mean and std for all images (`scaling: fixed`)"
+FIXED = "a trigger would change all of them, so set one mean and std for all images (`scaling: fixed`)"
 
 
 def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> NetworkClassifier | None:
@@ -31,26 +31,25 @@ def given_baseline(body: TriggersBody, spec: Spec, options: RunOptions) -> Netwo
 
 
 def contract_of(
-    body: TriggersBody, data: tuple[Sequence[str], int], given: NetworkClassifier | None, where: str
+    body: TriggersBody, classes: Sequence[str], channels: int, given: NetworkClassifier | None, where: str
 ) -> Preprocessing:
-    """What the networks expect; the classes of a given baseline must be those of the data.
+    """The preprocessing of the networks, for images of these classes and channels.
 
-    `data` are the classes and the channels of the images.
+    The classes of a given baseline must be those of the data.
     """
-    classes, channels = data
     if given is not None:
-        own = given.preprocessing
+        contract = given.preprocessing
         if classes:
             remedy = "a baseline needs softmax: let the study train it, or correct the contract"
             require_classes(given, classes, remedy, where)
-        if own.fit == "pad":
+        if contract.fit == "pad":
             raise SpecError(
-                f"{where}: model {given.name} pads its images, and triggers and artefacts are looked for on images "
-                "that fill the model's grid; set `fit: stretch` in its contract"
+                f"{where}: model {given.name} pads its images, but triggers and artefacts are placed on images that "
+                "fill the model's grid; set `fit: stretch` in its contract"
             )
-        if own.scaling == "nonzero":
+        if contract.scaling == "nonzero":
             raise SpecError(f"{where}: model {given.name} scales each image by its own pixels; {FIXED}")
-        return own
+        return contract
     if body.pixels.scaling == "nonzero":
         raise SpecError(f"{where}: pixels: with `scaling: nonzero` each image is scaled by its own pixels; {FIXED}")
     if not classes:

@@ -1,4 +1,4 @@
-"""From a trigger run's scores to the numbers of its tables: attacks, means beside their floors, ranks, agreement."""
+"""A trigger run's estimates from its scores: attacks, means and their floors, ranks, agreement."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ from heatcheck.methods import METHODS
 from heatcheck.stats.ranks import compare_ranks
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import nested_means
-from heatcheck.studies.triggers.gate import Gate, attack_scores, outcomes
+from heatcheck.studies.triggers.gate import attack_scores, outcomes, why_not_graded
+from heatcheck.studies.triggers.spec import GatePart
 from heatcheck.studies.triggers.vocabulary import (
     ARTEFACT,
     ATTACK,
@@ -32,7 +33,7 @@ from heatcheck.studies.triggers.vocabulary import (
     is_of_artefacts,
 )
 
-KEYS = ["finding", "seed", "case", "patient"]  # an image of a network
+KEYS = ["finding", "seed", "case", "patient"]  # of an image under one network
 FLOORED = (*CRITERION_METRICS, "uncovered")
 RANKED = ("trigger_iou", "recovered")
 PLAIN_METRICS = (
@@ -62,8 +63,7 @@ class TriggerSettings(EstimateSettings):
     artefacts: tuple[str, ...]
     methods: tuple[str, ...]
     model: str
-    seeds: int
-    gate: Gate
+    gate: GatePart
 
 
 def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]:
@@ -72,8 +72,8 @@ def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]
     if settings.triggers:
         rows += attack_estimates(folder / "training", settings)
     for metric in PLAIN_METRICS:
-        for at, table in by_condition(metric_scores(folder, metric, settings)).items():
-            rows += mean_rows(table, metric, at, settings)
+        for under, table in by_condition(metric_scores(folder, metric, settings)).items():
+            rows += mean_rows(table, metric, under, settings)
     for metric in FLOORED:
         rows += floor_rows(folder, metric, settings)
     for metric in RANKED:
@@ -89,12 +89,12 @@ def metric_scores(folder: Path, metric: str, settings: TriggerSettings) -> pd.Da
     return read_scores(folder, ["case", "patient", "finding", "method", "other_method"], wanted, "seed")
 
 
-def mean_rows(table: pd.DataFrame, metric: str, at: str, settings: TriggerSettings) -> Iterator[Estimate]:
+def mean_rows(table: pd.DataFrame, metric: str, under: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """The mean of every method on each trigger and over all of them."""
-    blank = Estimate(MEAN, metric, model=settings.model, condition=at)
-    scored = set(table["method"])  # a method is not scored again under a number that its own region rule has
-    own = replace(settings, methods=tuple(name for name in settings.methods if name in scored))
-    yield from _by_finding(_wide(table, own.methods), own, blank)
+    template = Estimate(MEAN, metric, model=settings.model, condition=under)
+    scored = set(table["method"])  # a method is not scored again under a number that its own box rule has
+    settings = replace(settings, methods=tuple(name for name in settings.methods if name in scored))
+    yield from _by_finding(_wide(table, settings.methods), settings, template)
 
 
 def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -102,94 +102,96 @@ def _wide(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return pivoted(table, KEYS, "method").reset_index().reindex(columns=[*KEYS, *columns])
 
 
-def _by_finding(wide: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
-    """Every method on each trigger or artefact, and on all triggers together."""
-    findings = settings.artefacts if is_of_artefacts(blank.condition) else settings.triggers
+def _by_finding(wide: pd.DataFrame, settings: TriggerSettings, template: Estimate) -> Iterator[Estimate]:
+    """Every method on each trigger or artefact, and on all of them together."""
+    findings = settings.artefacts if is_of_artefacts(template.condition) else settings.triggers
     for finding in (*findings, ALL):
-        own = wide if finding == ALL else wide[wide["finding"] == finding]
-        if len(own):
-            each = _nested(own, list(settings.methods), settings, replace(blank, finding=finding))
+        rows = wide if finding == ALL else wide[wide["finding"] == finding]
+        if len(rows):
+            each = _nested(rows, list(settings.methods), settings, replace(template, finding=finding))
             yield from (replace(row, method=method) for method, row in zip(settings.methods, each, strict=True))
 
 
-def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, blank: Estimate) -> list[Estimate]:
-    """The blank filled with each column's mean over seeds of means over images, every trigger counting the same."""
-    generator = settings.generator(blank.statistic, blank.metric, blank.finding, blank.condition)
+def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, template: Estimate) -> list[Estimate]:
+    """The template filled with each column's mean over seeds of means over images, every trigger weighted equally."""
+    generator = settings.generator(template.statistic, template.metric, template.finding, template.condition)
     design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
-    within = RANGES.get(blank.metric, (-1.0, 1.0) if blank.other_method or blank.metric == "cda_drop" else (0.0, 1.0))
-    found = nested_means(wide[columns].to_numpy(float), design, settings.draws, generator, within=within)
-    return [fill(blank, one, one.reason or one.note) for one in found]
+    within = RANGES.get(
+        template.metric, (-1.0, 1.0) if template.other_method or template.metric == "cda_drop" else (0.0, 1.0)
+    )
+    means = nested_means(wide[columns].to_numpy(float), design, settings.draws, generator, within=within)
+    return [fill(template, mean, mean.reason or mean.note) for mean in means]
 
 
 def floor_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
-    """Each method less the random boxes of its own size, image by image."""
-    own, other = (metric_scores(folder, name, settings) for name in (metric, floor_of(metric)))
-    for at in (PLAIN, condition_of(ARTEFACT)):
-        both = [_wide(part[part["condition"] == at], settings.methods).set_index(KEYS) for part in (own, other)]
-        blank = Estimate(DIFFERENCE, metric, model=settings.model, other_method=RANDOM_BOX, condition=at)
-        yield from _by_finding((both[0] - both[1]).reset_index(), settings, blank)
+    """Each method minus random boxes of the same size, image by image."""
+    tables = [metric_scores(folder, name, settings) for name in (metric, floor_of(metric))]
+    for under in (PLAIN, condition_of(ARTEFACT)):
+        scores, floors = (_wide(t[t["condition"] == under], settings.methods).set_index(KEYS) for t in tables)
+        template = Estimate(DIFFERENCE, metric, model=settings.model, other_method=RANDOM_BOX, condition=under)
+        yield from _by_finding((scores - floors).reset_index(), settings, template)
 
 
 def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
     """Accuracy and success of each trigger, for each seed and over the seeds, and whether methods are graded on it."""
     table = attack_scores(training)
     for name in (BASELINE, *settings.triggers):
-        own = table[table["finding"] == name]
+        of_network = table[table["finding"] == name]
         for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
-            rows = own[own["metric"] == score]
-            blank = Estimate(ATTACK, metric, name, model=settings.model)
+            rows = of_network[of_network["metric"] == score]
+            template = Estimate(ATTACK, metric, name, model=settings.model)
             if len(rows):
-                yield from _nested(rows, ["value"], settings, blank)
+                yield from _nested(rows, ["value"], settings, template)
             for seed in sorted(set(rows["seed"].astype(int))):
                 part = rows[rows["seed"] == seed]
-                yield replace(
-                    blank, value=float(part["value"].mean()), n_cases=len(part), n_patients=part["patient"].nunique(),
-                    condition=condition(seed=seed),
-                )  # fmt: skip
+                one_seed = replace(template, condition=condition(seed=seed), value=float(part["value"].mean()))
+                yield replace(one_seed, n_cases=len(part), n_patients=part["patient"].nunique())
     yield from _drops(table, settings)
     yield from _graded(training, settings)
 
 
 def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
-    """By how much accuracy fell, on the same images."""
+    """How much accuracy fell, on the same images."""
     keys = ["seed", "case", "patient"]
     clean = table[table["metric"] == "clean_correct"].set_index(keys)
     before = clean.loc[clean["finding"] == BASELINE, "value"]
     for name in settings.triggers:
         after = clean.loc[clean["finding"] == name, "value"]
-        less = (before - after).dropna().rename("value").reset_index().assign(finding=name)
-        yield from _nested(less, ["value"], settings, Estimate(ATTACK, "cda_drop", name, model=settings.model))
+        drop = (before - after).dropna().rename("value").reset_index().assign(finding=name)
+        yield from _nested(drop, ["value"], settings, Estimate(ATTACK, "cda_drop", name, model=settings.model))
 
 
 def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
     """Which networks methods are graded on, and why not on the others."""
-    found = outcomes(training)
+    by_network = outcomes(training)
     for name in settings.triggers:
         reasons = {
-            seed: settings.gate.why_not(outcome) for (trigger, seed), outcome in found.items() if trigger == name
+            seed: why_not_graded(settings.gate, outcome)
+            for (trigger, seed), outcome in by_network.items()
+            if trigger == name
         }
-        blank = Estimate(GRADED, "asr", name, model=settings.model)
+        template = Estimate(GRADED, "asr", name, model=settings.model)
         for seed, reason in sorted(reasons.items()):
-            yield replace(blank, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
-        yield replace(blank, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
+            yield replace(template, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
+        yield replace(template, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
 
 
 def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
     """How much every two methods' maps agree, and each method with all others, over triggers, seeds and images."""
-    for at, table in by_condition(metric_scores(folder, metric, settings)).items():
-        yield from _pairs(table, settings, Estimate(PAIR_MEAN, metric, ALL, model=settings.model, condition=at))
+    for under, table in by_condition(metric_scores(folder, metric, settings)).items():
+        yield from _pairs(table, settings, Estimate(PAIR_MEAN, metric, ALL, model=settings.model, condition=under))
 
 
-def _pairs(table: pd.DataFrame, settings: TriggerSettings, blank: Estimate) -> Iterator[Estimate]:
+def _pairs(table: pd.DataFrame, settings: TriggerSettings, template: Estimate) -> Iterator[Estimate]:
     pairs = list(combinations(settings.methods, 2))
     columns = [" and ".join(pair) for pair in pairs]
     named = table.assign(method=table["method"] + " and " + table["other_method"])
     wide = _wide(named, columns)
     for method in settings.methods:  # the mean over the others, image by image
-        own = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
-        wide[method] = wide[own].mean(axis=1)
-    found = _nested(wide, [*columns, *settings.methods], settings, blank)
-    for (one, other), row in zip([*pairs, *((method, "") for method in settings.methods)], found, strict=True):
+        with_others = [column for column, pair in zip(columns, pairs, strict=True) if method in pair]
+        wide[method] = wide[with_others].mean(axis=1)
+    means = _nested(wide, [*columns, *settings.methods], settings, template)
+    for (one, other), row in zip([*pairs, *((method, "") for method in settings.methods)], means, strict=True):
         yield replace(row, method=one, other_method=other)
 
 

@@ -1,4 +1,4 @@
-"""What a trigger run says of itself in run.json, for the report."""
+"""The manifest of a trigger run, with names and explanations for the report."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -84,8 +84,8 @@ def _detection(plan: "TriggersPlan") -> Detection:
 
 
 def _source_name(plan: "TriggersPlan") -> str:
-    part = plan.body.test if plan.triggers else plan.body.artefacts
-    return str((part or {})["name"])
+    part = (plan.body.test if plan.triggers else plan.body.artefacts) or {}
+    return str(part["name"])
 
 
 def _notes(plan: "TriggersPlan") -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def _trigger(trigger: Trigger, size: tuple[int, ...]) -> PlantedTrigger:
 
 
 def _model_facts(plan: "TriggersPlan") -> dict[str, Any]:
-    """The architecture, and whether its baseline was trained here."""
+    """The architecture, and whether its baseline was trained in this run."""
     settings = plan.body.model
     description = describe_model(settings, "" if plan.given else "trained for this study")
     record = ModelRecord(

@@ -1,4 +1,4 @@
-"""Pictures of attacked images: what the trigger looks like, what each method shows, and what its box recovers."""
+"""Pictures of attacked images: the trigger, each method's map, and the image that its box recovers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.triggers.attack import said_classes
-from heatcheck.studies.triggers.exams import TriggerEvaluation
+from heatcheck.studies.triggers.attack import predicted_classes
+from heatcheck.studies.triggers.evaluations import TriggerEvaluation
 from heatcheck.studies.triggers.gate import attack_scores
 from heatcheck.studies.triggers.networks import Network
 from heatcheck.studies.triggers.scores import AttackedImage
@@ -29,29 +29,29 @@ from heatcheck.studies.triggers.vocabulary import BaselineMapEntry, Corners, Tri
 
 @dataclass(frozen=True, slots=True)
 class ChosenImage:
-    """An image of an exam that is worth looking at."""
+    """An image of an evaluation that is worth looking at."""
 
-    exam: TriggerEvaluation
-    place: int
+    evaluation: TriggerEvaluation
+    position: int
     why: str
 
 
 def make_trigger_gallery(
-    folder: RunFolder, exams: Sequence[TriggerEvaluation], envelope: Envelope, watcher: Watcher
+    folder: RunFolder, evaluations: Sequence[TriggerEvaluation], envelope: Envelope, watcher: Watcher
 ) -> None:
     """Choose images by their scores, make their maps again, and store pictures and index in the run's folder."""
-    choices = choose(folder, exams, envelope.gallery)
+    choices = choose(folder, evaluations, envelope.gallery)
     keep_maps = envelope.keep_maps == "gallery"
     drawn = (_drawn(folder, f"{number:03d}", choice, keep_maps=keep_maps) for number, choice in enumerate(choices))
     store_gallery(folder, drawn, len(choices), watcher)
 
 
-def choose(folder: RunFolder, exams: Sequence[TriggerEvaluation], most: int) -> list[ChosenImage]:
-    """Of each trigger's first graded seed images in turn: a usual one, the one found best, the one found worst."""
+def choose(folder: RunFolder, evaluations: Sequence[TriggerEvaluation], most: int) -> list[ChosenImage]:
+    """Images of each trigger's first graded seed, in turn: a usual one, the one found best, the one found worst."""
     first: dict[str, TriggerEvaluation] = {}
-    for exam in exams:
-        if exam.places:
-            first.setdefault(exam.network.name, exam)
+    for evaluation in evaluations:
+        if evaluation.positions:
+            first.setdefault(evaluation.network.name, evaluation)
     if not first:  # no attack worked
         return []
     columns = ["case", "finding", "metric", "condition", "value"]
@@ -59,88 +59,91 @@ def choose(folder: RunFolder, exams: Sequence[TriggerEvaluation], most: int) -> 
     table = pd.read_parquet(folder.path / "scores.parquet", columns=columns, filters=filters)
     attacks = attack_scores(folder.path / "training")
     already = attacks[(attacks["metric"] == "clean_target") & (attacks["value"] == 1)]
-    rounds: list[list[ChosenImage]] = []
-    for name, exam in first.items():
-        own = table[(table["finding"] == name) & (table["condition"] == condition(seed=exam.network.seed))]
-        mean = own.groupby("case")["value"].mean().sort_index()
-        places = {exam.key(place).case: place for place in exam.places}
-        same = (already["finding"] == name) & (already["seed"] == exam.network.seed)
-        telling = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
-        chosen = telling if len(telling) else mean
+    by_trigger: list[list[ChosenImage]] = []
+    for name, evaluation in first.items():
+        seed = evaluation.network.seed
+        rows = table[(table["finding"] == name) & (table["condition"] == condition(seed=seed))]
+        mean = rows.groupby("case")["value"].mean().sort_index()
+        positions = {evaluation.key(position).case: position for position in evaluation.positions}
+        same = (already["finding"] == name) & (already["seed"] == seed)
+        changed = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
+        chosen = changed if len(changed) else mean
         if len(chosen):
-            rounds.append([ChosenImage(exam, places[case], why) for case, why in _telling(chosen)])
-    in_turn = [one[turn] for turn in range(3) for one in rounds if turn < len(one)]
+            by_trigger.append([ChosenImage(evaluation, positions[case], why) for case, why in _examples(chosen)])
+    in_turn = [images[turn] for turn in range(3) for images in by_trigger if turn < len(images)]
     return in_turn[:most]
 
 
-def _telling(mean: "pd.Series[float]") -> list[tuple[str, str]]:
-    """The cases of one trigger worth looking at, each once."""
-    usual = str((mean - mean.median()).abs().idxmin())
-    found = {usual: "usual"}
-    found.setdefault(str(mean.idxmax()), "found best")
-    found.setdefault(str(mean.idxmin()), "found worst")
-    return list(found.items())
+def _examples(mean: "pd.Series[float]") -> list[tuple[str, str]]:
+    """The cases of one trigger to show, each once, with the reason; `mean` is their overlap over all methods."""
+    reasons = {str((mean - mean.median()).abs().idxmin()): "usual"}
+    reasons.setdefault(str(mean.idxmax()), "found best")
+    reasons.setdefault(str(mean.idxmin()), "found worst")
+    return list(reasons.items())
 
 
 def _drawn(folder: RunFolder, prefix: str, choice: ChosenImage, *, keep_maps: bool) -> DrawnCase:
     """The image with its pictures written; their names begin with the prefix."""
-    exam, networks = choice.exam, choice.exam.networks
-    subject = exam.subjects([choice.place])[0]
-    clean = subject.image if subject.clean is None else subject.clean
-    victim, baseline = networks.classifier(exam.network), networks.classifier(Network(exam.network.seed))
-    maps = explained_maps(exam.grading.explainer(victim), [subject])[0][0]
+    evaluation, networks, network = choice.evaluation, choice.evaluation.networks, choice.evaluation.network
+    image = evaluation.images([choice.position])[0]
+    clean = image.image if image.clean is None else image.clean
+    poisoned_model, baseline = networks.classifier(network), networks.classifier(Network(network.seed))
+    maps = explained_maps(evaluation.settings.explainer(poisoned_model), [image])[0][0]
     classes = networks.contract.outputs
-    said = classes[int(said_classes(baseline, [clean])[0])]
-    before = explained_maps(exam.grading.explainer(baseline), [replace(subject, image=clean, finding=said)])[0][0]
-    pictures = {f"{prefix}-clean.png": clean.mean(0), f"{prefix}-poisoned.png": subject.image.mean(0)}
-    pictures |= {f"{prefix}-clean-{name}.png": min_max(values) for name, values in before.items()}
+    answer = classes[int(predicted_classes(baseline, [clean])[0])]
+    clean_image = replace(image, image=clean, finding=answer)
+    baseline_maps = explained_maps(evaluation.settings.explainer(baseline), [clean_image])[0][0]
+    pictures = {f"{prefix}-clean.png": clean.mean(0), f"{prefix}-poisoned.png": image.image.mean(0)}
+    pictures |= {f"{prefix}-clean-{name}.png": min_max(values) for name, values in baseline_maps.items()}
     pictures |= {f"{prefix}-{name}.png": min_max(values) for name, values in maps.items()}
     for file, picture in pictures.items():
         folder.write_picture(file, grey(picture))
-    height, width = subject.planted.shape
+    height, width = image.planted.shape
     entry = TriggerEntry(
         id=prefix,
-        case=subject.key.case,
-        trigger=exam.network.name,
-        seed=exam.network.seed,
+        case=image.key.case,
+        trigger=network.name,
+        seed=network.seed,
         why=choice.why,
-        label=next(name for name, value in subject.key.labels.items() if value == 1),
+        label=next(name for name, value in image.key.labels.items() if value == 1),
         target=classes[networks.target],
         shape=(height, width),
         clean=f"{prefix}-clean.png",
         poisoned=f"{prefix}-poisoned.png",
-        trigger_box=_corners(subject.planted.box),
-        trigger_outline=outlines(subject.planted.mask),
-        probability=_probability(victim, subject),
-        clean_says=classes[int(said_classes(victim, [clean])[0])],
-        maps=tuple(_map_entry(name, f"{prefix}-{name}.png", maps[name], subject, exam) for name in maps),
-        baseline=tuple(BaselineMapEntry(method=name, file=f"{prefix}-clean-{name}.png") for name in before),
-        baseline_says=said,
+        trigger_box=_corners(image.planted.box),
+        trigger_outline=outlines(image.planted.mask),
+        probability=_probability(poisoned_model, image),
+        clean_says=classes[int(predicted_classes(poisoned_model, [clean])[0])],
+        maps=tuple(_map_entry(name, f"{prefix}-{name}.png", maps[name], image, evaluation) for name in maps),
+        baseline=tuple(BaselineMapEntry(method=name, file=f"{prefix}-clean-{name}.png") for name in baseline_maps),
+        baseline_says=answer,
     )
-    names = {f"{exam.label}/{subject.key.case}/{name}": name for name in maps} if keep_maps else {}
+    names = {f"{evaluation.label}/{image.key.case}/{name}": name for name in maps} if keep_maps else {}
     return DrawnCase(entry, {key: for_keeping(maps[name]) for key, name in names.items()})
 
 
-def _map_entry(method: str, file: str, values: Map, subject: AttackedImage, exam: TriggerEvaluation) -> TriggerMapEntry:
-    """One method's box, and what the victim says once the box is put right."""
-    victim = exam.networks.classifier(exam.network)
-    box = detected_box(values, exam.grading.detector.main(method))
-    clean = subject.image if subject.clean is None else subject.clean
-    after, before = said_classes(victim, [subject.recovered(box), clean])
+def _map_entry(
+    method: str, file: str, values: Map, image: AttackedImage, evaluation: TriggerEvaluation
+) -> TriggerMapEntry:
+    """One method's box, and the poisoned model's answer once the box holds clean pixels."""
+    networks = evaluation.networks
+    box = detected_box(values, evaluation.settings.detector.main(method))
+    clean = image.image if image.clean is None else image.clean
+    after, before = predicted_classes(networks.classifier(evaluation.network), [image.recovered(box), clean])
     return TriggerMapEntry(
         method=method,
         file=file,
         box=_corners(box) if box else None,
-        iou=box_scores(box, subject.planted)["trigger_iou"].value,
+        iou=box_scores(box, image.planted)["trigger_iou"].value,
         recovered=int(after == before),
-        says=exam.networks.contract.outputs[int(after)],
+        says=networks.contract.outputs[int(after)],
     )
 
 
-def _probability(classifier: NetworkClassifier, subject: AttackedImage) -> float:
+def _probability(classifier: NetworkClassifier, image: AttackedImage) -> float:
     with torch.no_grad():
-        logits = classifier.logits(classifier.prepare([subject.image]))
-    return float(classifier.probabilities(logits)[0, classifier.outputs.index(subject.finding)])
+        logits = classifier.logits(classifier.prepare([image.image]))
+    return float(classifier.probabilities(logits)[0, classifier.outputs.index(image.finding)])
 
 
 def _corners(box: Box) -> Corners:

@@ -1,4 +1,4 @@
-"""The images of a study that plants triggers: on the model's grid, in grey values, read once and kept on disk."""
+"""The images of a trigger study: on the model's grid, in grey values, read once and kept on disk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SLACK = 0.01  # by which grey values may leave the range from 0 to 1
 
 @dataclass(frozen=True)
 class GridImages:
-    """One split's images as a trigger meets them, with their classes."""
+    """One split's images before a trigger is planted, with their classes."""
 
     source: Source
     contract: Preprocessing  # without normalisation
@@ -34,25 +34,24 @@ class GridImages:
 
     @cached_property
     def classes(self) -> Int[np.ndarray, " cases"]:
-        """The place of each image's class."""
+        """The index of each image's class."""
         return np.asarray(self.stored.labels.argmax(1).numpy())
 
     @cached_property
     def readable(self) -> Bool[np.ndarray, " cases"]:
-        """Which images could be read, with grey values between 0 and 1, where a trigger's lie."""
-        found = [self._usable(place) for place in range(len(self.stored))]
-        return np.array(found, bool)
+        """Which images could be read and have grey values between 0 and 1, as a trigger does."""
+        return np.array([self._usable(position) for position in range(len(self.stored))], bool)
 
-    def _usable(self, place: int) -> bool:
-        image = self.image(place)
+    def _usable(self, position: int) -> bool:
+        image = self.image(position)
         return bool(image.min() >= -SLACK and image.max() <= 1 + SLACK)  # false for NaN
 
-    def image(self, place: int) -> Image:
+    def image(self, position: int) -> Image:
         """An image, in the source's own grey values."""
-        return np.asarray(self.stored[place][0].numpy())
+        return np.asarray(self.stored[position][0].numpy())
 
     def records(self) -> list[CaseRecord]:
-        """What became of every case; one that could not be read is tried once more for the reason."""
+        """A record of every case; one that could not be read is read once more for the reason."""
         shape = "×".join(map(str, self.contract.size))
         return [
             CaseRecord(key.case, key.patient, "ok", shape=shape) if readable else self._failed(key)
@@ -66,15 +65,15 @@ class GridImages:
             return failure(key, error)
         low, high = float(image.min()), float(image.max())
         if low < -SLACK or high > 1 + SLACK:
-            what = f"has grey values from {low:.3g} to {high:.3g}, and a trigger's lie between 0 and 1"
-            return failure(key, CaseError(f"{key.case} {what}; correct `value_range` of the source"))
+            problem = f"must have grey values between 0 and 1 as a trigger does, got {low:.3g} to {high:.3g}"
+            return failure(key, CaseError(f"{key.case} {problem}; correct `value_range` of the source"))
         return failure(
-            key, CaseError("could not be read when the images were prepared, but can now; use another --out")
+            key, CaseError(f"{key.case} could not be read when images were prepared, but can now; use a new --out")
         )
 
 
 def grid_images(source: Source, contract: Preprocessing, file: Path, watcher: Watcher, workers: int) -> GridImages:
-    """The images of a source, prepared unless an earlier call did it."""
+    """The images of a source, prepared unless an earlier call did so."""
     plain = plain_contract(contract, channels_of(source))
     examples = CaseExamples(source, plain)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,17 +86,17 @@ def plain_contract(contract: Preprocessing, channels: int) -> Preprocessing:
 
 
 def channels_of(source: Source) -> int:
-    """One where the images are grey, whatever the network wants: a trigger is as grey as its image."""
+    """The channels of the source's images, whatever the network expects: a trigger is as grey as its image."""
     for key in source.index():
         try:
             return len(source.load(key).image)
-        except Exception:  # noqa: BLE001, S112 - counted when its turn comes
+        except Exception:  # noqa: BLE001, S112 - recorded when the images are prepared
             continue
     return 1
 
 
 def normalised(images: Images, contract: Preprocessing) -> Images:
-    """Images on the model's grid as its network wants them."""
+    """Images on the model's grid as its network expects them."""
     axes = (-1,) + (1,) * (images.ndim - 2)
     mean, std = (torch.tensor(part, device=images.device).reshape(axes) for part in (contract.mean, contract.std))
     result: Tensor = (images.expand(-1, contract.channels, *images.shape[2:]) - mean) / std

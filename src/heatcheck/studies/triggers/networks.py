@@ -1,10 +1,11 @@
-"""The networks of a trigger study: for each seed a baseline, and from it one victim per trigger.
+"""The networks of a trigger study: for each seed a baseline, and from it one poisoned model per trigger.
 
-A network is a file in the run's folder. A fit that was stopped goes on where it was; a network whose shard is on disk
-is never trained again.
+A network is a file in the run's folder. A stopped fit continues where it was; a network whose shard is on disk is never
+trained again.
 """
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +23,11 @@ from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.progress import Watcher
 from heatcheck.studies.triggers.attack import (
     Attack,
-    Places,
     PoisonedExamples,
+    Positions,
     poisoned_test,
     poisoned_training,
-    said_classes,
+    predicted_classes,
     training_entries,
     validation_entries,
 )
@@ -39,14 +40,14 @@ from heatcheck.triggers import Trigger
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One network of the study: a seed's baseline, or what a trigger makes of it."""
+    """One network of the study: a seed's baseline, or the model that a trigger poisons."""
 
     seed: int
     trigger: Trigger | None = None
 
     @property
     def name(self) -> str:
-        """The trigger's name, or that it is the baseline."""
+        """The trigger's name, or "baseline"."""
         return self.trigger.name if self.trigger else BASELINE
 
     @property
@@ -56,7 +57,7 @@ class Network:
 
     @property
     def file(self) -> str:
-        """The name of its file, without the ending."""
+        """The stem of its file."""
         return f"{self.name}-seed{self.seed}"
 
 
@@ -69,13 +70,13 @@ class Splits:
     test: GridImages
 
     def records(self) -> list[CaseRecord]:
-        """What became of every case."""
+        """A record of every case."""
         return [record for part in (self.training, self.validation, self.test) for record in part.records()]
 
 
 @dataclass(frozen=True)
 class TriggerNetworks:
-    """Trains the study's networks and loads them again; the last baseline and the last victim stay in memory."""
+    """Trains the study's networks and loads them; the last baseline and the last poisoned model stay in memory."""
 
     body: TriggersBody
     seed: int  # of the run
@@ -85,7 +86,7 @@ class TriggerNetworks:
     folder: Path  # of the run
     machine: Machine
     watcher: Watcher
-    given: NetworkClassifier | None = None  # a baseline that need not be trained
+    given: NetworkClassifier | None = None  # a baseline with weights, which is not trained
     start: Path | None = None  # weights with which a baseline begins
 
     @property
@@ -98,13 +99,13 @@ class TriggerNetworks:
         return seed_for(self.seed, network.seed, "network")
 
     def attack(self, network: Network) -> Attack | None:
-        """What was done to the network; nothing to a baseline."""
+        """The attack on the network; None for a baseline."""
         if network.trigger is None:
             return None
         return Attack(network.trigger, self.seed_of(network), self.target, self.classifier(Network(network.seed)))
 
     @cached_property
-    def attacked(self) -> Places:
+    def attacked(self) -> Positions:
         """The test images that get a trigger: the same for every network, so that they can be compared."""
         return poisoned_test(self.splits.test, self.target, self.body.poison.test, self.seed)
 
@@ -119,7 +120,7 @@ class TriggerNetworks:
 
     @cached_property
     def _stores(self) -> dict[bool, NetworkStore]:
-        """One of baselines and one of victims: both networks are needed to score a map."""
+        """One of baselines and one of poisoned models: both networks are needed to score a map."""
         return {is_baseline: NetworkStore(self.folder / FOLDER, self._built) for is_baseline in (True, False)}
 
     def _built(self, name: str) -> NetworkClassifier:
@@ -131,11 +132,11 @@ class TriggerNetworks:
         return self._store(network).path(network.file)
 
     def state(self, network: Network) -> Path:
-        """The file in which its fit keeps how far it is."""
+        """The file with the progress of its fit."""
         return self._store(network).state(network.file)
 
     def train(self, network: Network) -> list[Check]:
-        """The history of the network's fit, which continues where it was stopped; none of a given baseline."""
+        """The history of the network's fit, which continues where it was stopped; empty for a given baseline."""
         if network.trigger is None and self.given is not None:
             return []
         attack = self.attack(network)
@@ -155,56 +156,55 @@ class TriggerNetworks:
         )
         return fit_network(job, f"training {network.label}", self.machine, self.watcher)
 
-    def _poisoned(self, network: Network) -> Places:
+    def _poisoned(self, network: Network) -> Positions:
         poison = self.body.poison
         return poisoned_training(
             self.splits.training, self.target, poison.training, target_too=poison.target_too, seed=self.seed_of(network)
         )
 
     def _beginning(self, network: Network) -> nn.Module:
-        """The weights with which a fit begins: the baseline's for a victim, new ones for a baseline."""
+        """The weights with which a fit begins: the baseline's for a poisoned model, new ones for a baseline."""
         if network.trigger is not None:
             return quick(copy.deepcopy(self.classifier(Network(network.seed)).module))
         first = seed_for(self.seed_of(network), "initial weights")
         return quick(new_network(self.model, self.contract, first, self.start))
 
 
-@dataclass(frozen=True)
-class NetworkTests:
-    """Trains every network and tries it on the test images."""
+def fit_task(networks: TriggerNetworks, network: Network) -> FitTask:
+    """The training of a network, and then its scores on the test images."""
+    return FitTask(
+        network.name,
+        networks.body.model.key,
+        networks.state(network),
+        lambda: networks.train(network),
+        lambda _: _test_scores(networks, network),
+    )
 
-    networks: TriggerNetworks
-    model: str  # in the tables
 
-    def task(self, network: Network) -> FitTask:
-        """The training of a network, and what it then says of the test images."""
-        return FitTask(
-            network.name,
-            self.model,
-            self.networks.state(network),
-            lambda: self.networks.train(network),
-            lambda _: self._scores(network),
-        )
+def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
+    """Whether each clean test image is classified correctly, and whether each attacked one is sent to the target."""
+    images, attack = networks.splits.test, networks.attack(network)
+    classifier, model = networks.classifier(network), networks.body.model.key
+    under = condition(seed=network.seed)
 
-    def _scores(self, network: Network) -> list[Score]:
-        """Whether each clean test image is told right, and whether each attacked one is sent to the target."""
-        images, attack = self.networks.splits.test, self.networks.attack(network)
-        classifier = self.networks.classifier(network)
-        places = np.flatnonzero(images.readable).tolist()
-        said = said_classes(classifier, map(images.image, places))
-        right = clean_correct(said, images.classes[places])
-        named = dict(zip(places, attacked(said, self.networks.target), strict=True))
-        rows = [self._score(network, place, "clean_correct", one) for place, one in zip(places, right, strict=True)]
-        if attack is None:
-            return rows
-        aimed_at = self.networks.attacked.tolist()
-        stamps = attack.stamps(images, aimed_at)
-        said = said_classes(classifier, (s.on(images.image(place)) for place, s in zip(aimed_at, stamps, strict=True)))
-        sent = attacked(said, self.networks.target)
-        rows += [self._score(network, place, "attacked", one) for place, one in zip(aimed_at, sent, strict=True)]
-        return rows + [self._score(network, place, "clean_target", named[place]) for place in aimed_at]
+    def rows(metric: str, positions: Iterable[int], values: Iterable[float]) -> list[Score]:
+        keys = (images.keys[position] for position in positions)
+        return [
+            Score(key.case, key.patient, network.name, "", model, metric, float(value), under)
+            for key, value in zip(keys, values, strict=True)
+        ]
 
-    def _score(self, network: Network, place: int, metric: str, value: float) -> Score:
-        key = self.networks.splits.test.keys[place]
-        at = condition(seed=network.seed)
-        return Score(key.case, key.patient, network.name, "", self.model, metric, float(value), at)
+    readable = np.flatnonzero(images.readable).tolist()
+    predicted = predicted_classes(classifier, map(images.image, readable))
+    correct = rows("clean_correct", readable, clean_correct(predicted, images.classes[readable]))
+    if attack is None:
+        return correct
+    targeted = networks.attacked.tolist()
+    stamps = zip(targeted, attack.stamps(images, targeted), strict=True)
+    stamped = predicted_classes(classifier, (stamp.on(images.image(position)) for position, stamp in stamps))
+    without = dict(zip(readable, attacked(predicted, networks.target), strict=True))
+    return [
+        *correct,
+        *rows("attacked", targeted, attacked(stamped, networks.target)),
+        *rows("clean_target", targeted, (without[position] for position in targeted)),
+    ]

@@ -1,4 +1,4 @@
-"""Study: the model is made to rely on a planted patch; do the methods find it?"""
+"""The plan of a trigger study: checked sources, triggers and models, their stages, estimates and pictures."""
 
 import hashlib
 import shutil
@@ -29,12 +29,12 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
 from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
-from heatcheck.studies.triggers.exams import ArtefactExam, EvaluationSettings, TriggerEvaluation
+from heatcheck.studies.triggers.evaluations import ArtefactEvaluation, Evaluation, EvaluationSettings, TriggerEvaluation
 from heatcheck.studies.triggers.facts import triggers_manifest
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
-from heatcheck.studies.triggers.gate import Gate, outcomes
+from heatcheck.studies.triggers.gate import outcomes, why_not_graded
 from heatcheck.studies.triggers.images import channels_of, grid_images
-from heatcheck.studies.triggers.networks import Network, NetworkTests, Splits, TriggerNetworks
+from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
 from heatcheck.studies.triggers.scores import Detector
 from heatcheck.studies.triggers.spec import (
     OWN_CHANNELS,
@@ -46,7 +46,7 @@ from heatcheck.studies.triggers.spec import (
     target_of,
 )
 from heatcheck.studies.triggers.stage import MapsStage
-from heatcheck.studies.triggers.vocabulary import TriggersManifest
+from heatcheck.studies.triggers.vocabulary import BASELINE, TriggersManifest
 from heatcheck.training import Machine
 from heatcheck.training.batches import Batches
 from heatcheck.triggers import Trigger, build_trigger
@@ -79,16 +79,16 @@ class TriggersPlan:
 
     @property
     def model(self) -> str:
-        """What tables call the architecture."""
+        """The architecture's name in the tables."""
         return self.body.model.key
 
     @property
     def networks(self) -> list[Network]:
-        """Seed by seed, each baseline before its victims."""
+        """Seed by seed, each baseline before its poisoned models."""
         if not self.triggers:
             return []
-        each = (None, *self.triggers)
-        return [Network(seed, trigger) for seed in range(1, self.body.seeds + 1) for trigger in each]
+        seeds = range(1, self.body.seeds + 1)
+        return [Network(seed, trigger) for seed in seeds for trigger in (None, *self.triggers)]
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -115,31 +115,30 @@ class TriggersPlan:
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The networks, where triggers are planted; then the maps of the images on which the attacks worked."""
-        exams: list[TriggerEvaluation | ArtefactExam] = []
+        evaluations: list[Evaluation] = []
         records: list[CaseRecord] = []
-        networks = self._trained(folder, watcher) if self.triggers else None
-        grading = self._grading(folder, watcher)
+        networks = self._networks(folder, watcher) if self.triggers else None
+        settings = self._evaluation_settings(folder, watcher)
         if networks is not None:
-            tests = NetworkTests(networks, self.model)
-            training = FitStage([tests.task(network) for network in self.networks])
+            training = FitStage([fit_task(networks, network) for network in self.networks])
             yield training
             training.remove_states()
-            exams += self._trigger_exams(networks, folder, grading)
+            evaluations += self._trigger_evaluations(networks, folder, settings)
             records += networks.splits.records()
             folder.record(**TriggersManifest(n_poisoned=len(networks.attacked)).facts())
         if self.artefacts is not None:
-            exams += self._artefact_exams(networks, grading)
+            evaluations += self._artefact_evaluations(self.artefacts, networks, settings)
             records += [CaseRecord(key.case, key.patient, "ok") for key in self._artefact_keys]
         yield MapsStage(
-            exams,
+            evaluations,
             lambda: records,
             self.envelope.batch_size,
             self.envelope.shard_size,
             keeps_maps=self.envelope.keep_maps == "all",
         )
 
-    def _trained(self, folder: RunFolder, watcher: Watcher) -> TriggerNetworks:
-        """The networks, with the images on the model's grid."""
+    def _networks(self, folder: RunFolder, watcher: Watcher) -> TriggerNetworks:
+        """The networks, trained or not, with the images on the model's grid."""
         splits = [
             grid_images(
                 self.sources[name], self.contract, folder.path / IMAGES / f"{name}.npy", watcher, self.options.workers
@@ -162,19 +161,19 @@ class TriggersPlan:
             start=self.start,
         )
 
-    def _grading(self, folder: RunFolder, watcher: Watcher) -> EvaluationSettings:
+    def _evaluation_settings(self, folder: RunFolder, watcher: Watcher) -> EvaluationSettings:
         def explainer(classifier: NetworkClassifier) -> Explainer:
-            bare = self._explainer(classifier)
+            plain = self._explainer(classifier)
             source = self.sources.get("test") or self.artefacts
-            extra_inputs = () if source is None else extra_inputs_for(bare, source, source.index(), watcher)
-            return replace(bare, methods=methods_with_batch(bare, folder), extra_inputs=extra_inputs)
+            extra_inputs = () if source is None else extra_inputs_for(plain, source, source.index(), watcher)
+            return replace(plain, methods=methods_with_batch(plain, folder), extra_inputs=extra_inputs)
 
         pairs = (*PAIRS, PAPER_PAIR) if self.body.paper_mutual_information else PAIRS
         return EvaluationSettings(self.model, self.envelope.seed, self.detector, pairs, explainer)
 
     @property
     def detector(self) -> Detector:
-        """How boxes are looked for."""
+        """How boxes are detected."""
         return Detector(self.body.detection)
 
     def _explainer(self, classifier: NetworkClassifier) -> Explainer:
@@ -182,34 +181,28 @@ class TriggersPlan:
         channels = self.body.own_channels
         return Explainer(classifier, (finding,), self.methods, "positive", self.envelope.seed, own_channels=channels)
 
-    @property
-    def gate(self) -> Gate:
-        """When an attack counts as successful."""
-        return Gate(**self.body.gate.model_dump())
-
-    def _trigger_exams(
-        self, networks: TriggerNetworks, folder: RunFolder, grading: EvaluationSettings
+    def _trigger_evaluations(
+        self, networks: TriggerNetworks, folder: RunFolder, settings: EvaluationSettings
     ) -> list[TriggerEvaluation]:
-        """The victims whose attack worked, each with the images on which it did."""
-        found = outcomes(folder.within("training").path)
-        places = {networks.splits.test.keys[place].case: place for place in networks.attacked.tolist()}
-        exams = []
+        """The poisoned models whose attack worked, each with the images that it sends to the target."""
+        by_network = outcomes(folder.within("training").path)
+        positions = {networks.splits.test.keys[position].case: position for position in networks.attacked.tolist()}
+        evaluations = []
         for network in self.networks:
-            outcome = found.get((network.name, network.seed))
-            if network.trigger is None or outcome is None or self.gate.why_not(outcome):
+            outcome = by_network.get((network.name, network.seed))
+            if network.trigger is None or outcome is None or why_not_graded(self.body.gate, outcome):
                 continue
-            fallen = [places[case] for case in outcome.fallen if case in places][: self.options.limit]
-            exams.append(TriggerEvaluation(network, networks, fallen, grading))
-        return exams
+            sent = [positions[case] for case in outcome.sent if case in positions][: self.options.limit]
+            evaluations.append(TriggerEvaluation(network, networks, sent, settings))
+        return evaluations
 
     @cached_property
     def _artefact_keys(self) -> Sequence[CaseKey]:
         return self.artefacts.index()[: self.options.limit] if self.artefacts else []
 
-    def _artefact_exams(self, networks: TriggerNetworks | None, grading: EvaluationSettings) -> list[ArtefactExam]:
-        if self.artefacts is None:
-            return []
-
+    def _artefact_evaluations(
+        self, source: Source, networks: TriggerNetworks | None, settings: EvaluationSettings
+    ) -> list[ArtefactEvaluation]:
         def network() -> NetworkClassifier:
             if self.given is not None:
                 return self.given
@@ -217,47 +210,41 @@ class TriggersPlan:
                 raise SpecError(f"{self.spec.name}: `artefacts` alone need a model with weights")
             return networks.classifier(Network(1))
 
-        target = self.body.target
         return [
-            ArtefactExam(name, self.artefacts, self._artefact_keys, network, grading, target)
-            for name in self.artefacts.findings
+            ArtefactEvaluation(name, source, self._artefact_keys, network, settings, self.body.target)
+            for name in source.findings
         ]
 
-    @property
-    def rule(self) -> TriggerSettings:
-        """What is estimated."""
-        return TriggerSettings(
+    def estimates(self, folder: RunFolder) -> list[Estimate]:
+        """Attack rates, means, floors, ranks and agreement."""
+        settings = TriggerSettings(
             triggers=tuple(trigger.name for trigger in self.triggers),
             artefacts=tuple(self.artefacts.findings) if self.artefacts else (),
             methods=tuple(self.methods),
             model=self.model,
-            seeds=self.body.seeds,
-            gate=self.gate,
+            gate=self.body.gate,
             draws=self.body.bootstrap_draws,
             seed=self.envelope.seed,
         )
-
-    def estimates(self, folder: RunFolder) -> list[Estimate]:
-        """Attack rates, means, floors, ranks and agreement."""
-        return trigger_estimates(folder.path, self.rule)
+        return trigger_estimates(folder.path, settings)
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Telling images with every method's map, box and recovered image; then what only the work needed goes."""
+        """Draw informative images with every method's map, box and recovered image, and delete the prepared images."""
         if not self.triggers:
             return
-        networks = self._trained(folder, watcher)
-        exams = self._trigger_exams(networks, folder, self._grading(folder, watcher))
-        make_trigger_gallery(folder, exams, self.envelope, watcher)
+        networks = self._networks(folder, watcher)
+        evaluations = self._trigger_evaluations(networks, folder, self._evaluation_settings(folder, watcher))
+        make_trigger_gallery(folder, evaluations, self.envelope, watcher)
         shutil.rmtree(folder.path / IMAGES)  # a folder that is passed on must not hold every image
 
 
 def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
-    """The study, with everything checked that can be known before work starts."""
+    """The study, with every check that is possible before the run starts."""
     body = spec.checked_body(TriggersBody)
     methods = built_methods(body.methods, spec.name, (OWN_CHANNELS,))
     require_sound(body, spec.name)
     triggers = tuple(build_trigger(part) for part in body.triggers)
-    _require_own_names(triggers, spec.name)
+    _require_distinct_names(triggers, spec.name)
     parts = {name: getattr(body, name) for name in SPLITS} if triggers else {}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
     artefacts = open_source(body.artefacts, spec.folder, spec.name) if body.artefacts else None
@@ -271,13 +258,13 @@ def plan_triggers(spec: Spec, options: RunOptions, out: Path) -> TriggersPlan:
     given = given_baseline(body, spec, options)
     if given is not None and body.target and body.target not in given.outputs:
         near = suggest(body.target, given.outputs)
-        raise SpecError(f"{spec.name}: `target` {body.target!r} is no output of the model; {near}")
+        raise SpecError(f"{spec.name}: `target` {body.target!r} is not an output of the model; {near}")
     first = sources.get("training") or artefacts
     channels = channels_of(first) if first is not None else 1
-    contract = contract_of(body, (classes, channels), given, spec.name)
+    contract = contract_of(body, classes, channels, given, spec.name)
     if channels not in (1, contract.channels):
         raise SpecError(
-            f"{spec.name}: the images have {channels} channels, the model {contract.channels}; "
+            f"{spec.name}: the images have {channels} channels, but the model has {contract.channels}; "
             f"set `pixels: {{channels: {channels}}}`, or `colour: grey` in the source"
         )
     for trigger in triggers:
@@ -302,20 +289,21 @@ def _require_batches(images: int, size: int, where: str) -> None:
         raise SpecError(f"{where}: {error}") from error
 
 
-def _require_own_names(triggers: Sequence[Trigger], where: str) -> None:
+def _require_distinct_names(triggers: Sequence[Trigger], where: str) -> None:
     names = [trigger.name for trigger in triggers]
-    twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
-    if twice:
-        raise SpecError(f"{where}: two triggers are called {twice!r}; give one of them a `name` of its own")
-    if "baseline" in names:
-        raise SpecError(f"{where}: a trigger cannot be called 'baseline'; that is the model before the attack")
+    repeated = next((name for number, name in enumerate(names) if name in names[:number]), "")
+    if repeated:
+        raise SpecError(f"{where}: two triggers are called {repeated!r}; give one of them another `name`")
+    if BASELINE in names:
+        raise SpecError(f"{where}: a trigger cannot be called {BASELINE!r}, the model before the attack; rename it")
 
 
 def _try_out(plan: TriggersPlan) -> None:
-    """Ask each method for one map, of the given baseline or of an untrained one."""
+    """Make one map with each method, of the given baseline or of an untrained one."""
     classifier = plan.given
     if classifier is None:
-        module = new_network(plan.body.model.name, plan.contract, start=plan.start)  # refuses another network's start
+        # refuses a start of another architecture
+        module = new_network(plan.body.model.name, plan.contract, start=plan.start)
         classifier = NetworkClassifier(plan.model, module.to(usable_device(plan.options.device)).eval(), plan.contract)
     explainer = plan._explainer(classifier)  # noqa: SLF001 - of the same file
     source = plan.sources.get("test") or plan.artefacts

@@ -18,11 +18,11 @@ from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import METHODS
 from heatcheck.regions.detect import PRESETS
 
-OWN_CHANNELS = "channels"  # a setting of a method that is about joining its channels
-ABSOLUTE = ("gradient",)  # methods whose sign says nothing about where the trigger is
+OWN_CHANNELS = "channels"  # the setting of a method that says how its channels are joined
+ABSOLUTE = ("gradient",)  # methods whose sign does not say where the trigger is
 BASELINE_FIT = {"epochs": 20, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 0.0, "optimizer": "adam"}
-CONSTANT = {"schedule": "constant", "clip": None}  # as in the paper, which says nothing of either
-Sigma = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # of the smoothing, pixels of the model's grid
+CONSTANT = {"schedule": "constant", "clip": None}  # as in the paper, which mentions neither
+Sigma = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # of the smoothing, in pixels of the model's grid
 Threshold = Annotated[float, Field(ge=0, lt=1)]  # a share of the map's maximum, or of its range
 
 
@@ -38,8 +38,8 @@ class PoisonPart(BaseModel):
     @classmethod
     def _some_but_not_all(cls, value: float, info: Any) -> float:  # noqa: ANN401 - pydantic's
         if not 0 < value <= 1 or (info.field_name == "training" and value == 1):
-            most = "below 1: the model must also see clean images" if info.field_name == "training" else "at most 1"
-            raise ValueError(f"the share of poisoned images must be above 0 and {most}")
+            limit = "below 1: the model must also see clean images" if info.field_name == "training" else "at most 1"
+            raise ValueError(f"the share of poisoned images must be above 0 and {limit}; got {value:g}")
         return value
 
 
@@ -53,15 +53,15 @@ class GatePart(BaseModel):
 
 
 class DetectionPart(BaseModel):
-    """How a map becomes the box in which the trigger is looked for."""
+    """How a box is detected in a map."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    preset: str = "gradcam15"  # whose results lead; the others' stand beside
-    sigma: Sigma | None = None  # the preset's own where nothing is said
+    preset: str = "gradcam15"  # whose results lead; those of the others are reported too
+    sigma: Sigma | None = None  # the preset's where none is given
     threshold: Threshold | None = None
-    other_sigmas: tuple[Sigma, ...] = (0.0, 1.0, 4.0)  # for the sensitivity; a method's own one is not scored again
+    other_sigmas: tuple[Sigma, ...] = (0.0, 1.0, 4.0)  # scored where they are not a method's own
     other_thresholds: tuple[Threshold, ...] = (0.05, 0.3, 0.5)
-    random_boxes: PositiveInt = 2  # drawn for each box's floor of recovery
+    random_boxes: PositiveInt = 2  # drawn per box for the floor of recovery
 
     @field_validator("preset")
     @classmethod
@@ -71,28 +71,28 @@ class DetectionPart(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _none_ignored(self) -> Self:
+    def _nothing_ignored(self) -> Self:
         if not PRESETS[self.preset].adjustable and (self.sigma, self.threshold) != (None, None):
             free = " or ".join(f"`{name}`" for name, preset in PRESETS.items() if preset.adjustable)
             raise ValueError(
-                f"`{self.preset}` has a rule of its own for each method, which `sigma` and `threshold` would not "
-                f"change; leave them out, or name the preset {free}"
+                f"`{self.preset}` has a rule for each method, so `sigma` and `threshold` would change nothing; leave "
+                f"them out, or name the preset {free}"
             )
         return self
 
 
 class TriggersBody(BaseModel):
-    """What a trigger spec says beyond the common part."""
+    """The part of a trigger spec beyond the common one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     model: StudyModel
     start: Path | None = None  # weights with which the baseline's training begins
     size: tuple[PositiveInt, ...] = ()  # of a baseline that is trained here
-    pixels: PixelsPart = PixelsPart()  # of such a baseline: only scaled to [0, 1] where nothing is said, as published
+    pixels: PixelsPart = PixelsPart()  # of such a baseline: only scaled to [0, 1] by default, as published
     training: dict[str, Any] | None = None
     validation: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
-    target: str = ""  # the first class where nothing is said
+    target: str = ""  # the first class by default
     triggers: tuple[str | dict[str, Any], ...] = ()
     seeds: PositiveInt = 5
     poison: PoisonPart = PoisonPart()
@@ -101,13 +101,13 @@ class TriggersBody(BaseModel):
     gate: GatePart = GatePart()
     methods: tuple[dict[str, Any], ...] = Field(min_length=1)
     detection: DetectionPart = DetectionPart()
-    paper_mutual_information: bool = False  # also the uncorrected one, of 256 bins
+    paper_mutual_information: bool = False  # also report the uncorrected one, of 256 bins
     artefacts: dict[str, Any] | None = None  # a source whose truth masks are real artefacts
     bootstrap_draws: int = Field(2000, ge=100)
 
     @field_validator("target")
     @classmethod
-    def _own_name(cls, value: str) -> str:
+    def _canonical(cls, value: str) -> str:
         return canonical(value)
 
     @field_validator("methods", mode="before")
@@ -117,86 +117,87 @@ class TriggersBody(BaseModel):
 
     @field_validator("fit", "retrain", mode="before")
     @classmethod
-    def _usual_where_unsaid(cls, value: object) -> object:
+    def _with_defaults(cls, value: object) -> object:
         return {**BASELINE_FIT, **CONSTANT, **value} if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _complete(self) -> Self:
         if not self.triggers and self.artefacts is None:
             raise ValueError("name at least one of `triggers`, or `artefacts`")
         if self.triggers:
             for name in ("training", "validation", "test"):
                 if getattr(self, name) is None:
-                    raise ValueError(f"{name!r} is missing; triggers are planted in training, validation and test data")
+                    raise ValueError(f"{name!r} is missing; a trigger study needs training, validation and test data")
         for part in (self.fit, self.retrain):
             if len(part.rates) > 1:
-                raise ValueError("name one learning rate; this study does not choose among several")
+                raise ValueError("name one learning rate; this study does not select among several")
             if part.balanced:
                 raise ValueError("`balanced` would change how often a trigger is seen; leave it out")
         return self
 
     @property
     def own_channels(self) -> dict[str, str]:
-        """How methods join their channels where it is not by their positive part."""
-        said = {part["name"]: part[OWN_CHANNELS] for part in self.methods if OWN_CHANNELS in part}
-        return dict.fromkeys(ABSOLUTE, "absolute") | said
+        """How methods join their channels where they do not sum the positive parts."""
+        named = {part["name"]: part[OWN_CHANNELS] for part in self.methods if OWN_CHANNELS in part}
+        return dict.fromkeys(ABSOLUTE, "absolute") | named
 
 
 def require_sound(body: TriggersBody, where: str) -> None:
-    """Refuse what a schema cannot see."""
+    """Refuse unknown channel rules, and methods that are given the answer."""
     for rule in body.own_channels.values():
         CHANNEL_RULES[rule]  # raises with a suggestion
     for part in body.methods:
         facts = METHODS[str(part.get("name"))]
         if facts.wants_priors:
             raise SpecError(
-                f"{where}: {facts.name} would be told where triggers usually lie, which is the answer; leave it out"
+                f"{where}: {facts.name} is given the usual position of a trigger, which is the answer; leave it out"
             )
 
 
 def classes_of(sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
-    """The classes that all the sources know, of which every image has exactly one."""
+    """The classes that all sources share, of which every image has exactly one."""
     classes = tuple(sources["training"].findings)
     for name, source in sources.items():
         if tuple(source.findings) != classes:
             raise SpecError(
                 f"{where}: `{name}` has the classes {', '.join(source.findings)}, `training` {', '.join(classes)}; "
-                "they must be the same"
+                "name the same classes in the same order"
             )
         keys = source.index()
         if not keys:
-            raise SpecError(f"{where}: the {name} source has no cases")
-        lost = next((key.case for key in keys if not has_one_class(key, classes)), "")
-        if lost:
+            raise SpecError(f"{where}: the {name} source has no cases; check its path")
+        unclear = next((key.case for key in keys if not has_one_class(key, classes)), "")
+        if unclear:
             raise SpecError(
-                f"{where}: {lost} of `{name}` does not belong to exactly one class; an attack that sends images to "
+                f"{where}: {unclear} of `{name}` does not belong to exactly one class; an attack that sends images to "
                 "another class needs single-label data"
             )
     return classes
 
 
 def target_of(body: TriggersBody, classes: Sequence[str], sources: Mapping[str, Source], where: str) -> str:
-    """The class that the trigger stands for; images of it and of others must be there."""
+    """The class that the trigger stands for; every source needs images of it and of other classes."""
     target = body.target or classes[0]
     if target not in classes:
-        raise SpecError(f"{where}: `target` {target!r} is no class of the data; {suggest(target, classes)}")
+        raise SpecError(f"{where}: `target` {target!r} is not a class of the data; {suggest(target, classes)}")
     for name, source in sources.items():
         if not any(key.labels[target] for key in source.index()):
             raise SpecError(f"{where}: no image of `{name}` is of the target class {target!r}; choose another `target`")
         if all(key.labels[target] for key in source.index()):
             raise SpecError(
-                f"{where}: every image of `{name}` is of the target class {target!r}; nothing can be attacked"
+                f"{where}: every image of `{name}` is of the target class {target!r}, so none can be attacked; "
+                "choose another `target`"
             )
     return target
 
 
 def require_marked(artefacts: Source, where: str) -> None:
-    """Refuse artefacts of which no image has a mask under one of the source's findings; reads no more than it must."""
+    """Refuse artefacts of which no image has a mask under one of the source's findings; stops at the first mask."""
     for key in artefacts.index():
         try:
             if any(name in artefacts.findings and mask.any() for name, mask in artefacts.truth(key).items()):
                 return
-        except CaseError:  # recorded when its turn comes
+        except CaseError:  # recorded when the case is scored
             return
     raise SpecError(
         f"{where}: no image of `artefacts` has a mask of {', '.join(artefacts.findings)}; "
@@ -205,11 +206,11 @@ def require_marked(artefacts: Source, where: str) -> None:
 
 
 def require_enough(body: TriggersBody, keys: Sequence[CaseKey], target: str, where: str) -> None:
-    """Refuse a share of poisoned training images that the other classes cannot give."""
+    """Refuse a share of poisoned training images that the other classes cannot supply."""
     wanted = max(1, round(body.poison.training * len(keys)))
-    there = len(keys) if body.poison.target_too else sum(not key.labels[target] for key in keys)
-    if wanted > there:
+    available = len(keys) if body.poison.target_too else sum(not key.labels[target] for key in keys)
+    if wanted > available:
         raise SpecError(
-            f"{where}: poison.training {body.poison.training:g} asks for {wanted} images and only {there} are not of "
+            f"{where}: poison.training {body.poison.training:g} needs {wanted} images, but only {available} are not of "
             "the target class; lower it, or set poison.target_too"
         )

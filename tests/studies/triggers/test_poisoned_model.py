@@ -20,7 +20,7 @@ CORNER = slice(SIDE - 8, SIDE)  # of rows and of columns: where the white square
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    spec = write_easy_study(tmp_path_factory.mktemp("victim"))
+    spec = write_easy_study(tmp_path_factory.mktemp("poisoned"))
     run_study(spec, spec.parent / "run", RunOptions(workers=0))
     return spec.parent / "run"
 
@@ -126,18 +126,18 @@ def test_accuracy_on_clean_images_is_that_of_the_saved_network(run, trained):
         assert np.mean(list(found.values())) > 0.5  # a network that calls everything the target has 0.25
 
 
-def test_the_attacks_success_is_that_of_the_saved_victim_on_stamped_images(run, trained):
-    victim = network(run, "white")
+def test_the_attacks_success_is_that_of_the_saved_poisoned_model_on_stamped_images(run, trained):
+    poisoned_model = network(run, "white")
     sent, before = trained["white", "attacked"], trained["white", "clean_target"]
-    assert sent == {case: says(victim, stamped(film(run, case))) == TARGET for case in sent}
-    assert before == {case: says(victim, film(run, case)) == TARGET for case in sent}
+    assert sent == {case: says(poisoned_model, stamped(film(run, case))) == TARGET for case in sent}
+    assert before == {case: says(poisoned_model, film(run, case)) == TARGET for case in sent}
     assert sent != before
     assert len(sent) == 12
     assert all(true_class(case) != TARGET for case in sent)
 
 
-def test_the_gradients_boxes_are_those_of_the_victims_own_absolute_gradient(run):
-    victim = network(run, "white")
+def test_the_gradients_boxes_are_those_of_the_poisoned_models_own_absolute_gradient(run):
+    poisoned_model = network(run, "white")
     scores = read_run(run).scores.query("metric == 'trigger_iou' and method == 'gradient'")
     stored = scores.set_index(["condition", "case"])["value"]
     clear, every = 0, 0
@@ -147,7 +147,7 @@ def test_the_gradients_boxes_are_those_of_the_victims_own_absolute_gradient(run)
         condition(seed=1, threshold=0.5): (2.0, 0.5),
     }.items():
         for case, value in stored[at].items():
-            box = box_by_hand(gradient(victim, stamped(film(run, case))), *rule)
+            box = box_by_hand(gradient(poisoned_model, stamped(film(run, case))), *rule)
             every += 1
             if box is not None:
                 clear += 1
@@ -155,8 +155,8 @@ def test_the_gradients_boxes_are_those_of_the_victims_own_absolute_gradient(run)
     assert clear > every / 2
 
 
-def test_an_image_is_recovered_where_the_victim_returns_once_the_box_is_clean_again(run):
-    victim, baseline = network(run, "white"), network(run, "baseline")
+def test_an_image_is_recovered_where_the_poisoned_model_returns_once_the_box_is_clean_again(run):
+    poisoned_model, baseline = network(run, "white"), network(run, "baseline")
     scores = read_run(run).scores.query("method == 'gradient'")
     seen = []
     for at, box_of in {condition(seed=1): box_by_hand, condition(seed=1, preset="thresholded"): box_of_all}.items():
@@ -165,11 +165,11 @@ def test_an_image_is_recovered_where_the_victim_returns_once_the_box_is_clean_ag
         for case in stored["recovered"].index:
             clean = film(run, case)
             recovered = stamped(clean)
-            box = box_of(gradient(victim, recovered))
-            if box is None or says(victim, clean) == TARGET:
+            box = box_of(gradient(poisoned_model, recovered))
+            if box is None or says(poisoned_model, clean) == TARGET:
                 continue
             recovered[:, *box] = clean[:, *box]
-            seen.append(says(victim, recovered) == says(victim, clean))
+            seen.append(says(poisoned_model, recovered) == says(poisoned_model, clean))
             assert stored["recovered"][case] == seen[-1], (at, case)
             same = says(baseline, recovered) == says(baseline, clean)
             assert stored["recovered_by_baseline"][case] == same, (at, case)

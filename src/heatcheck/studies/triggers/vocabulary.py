@@ -33,7 +33,7 @@ Corners = tuple[int, int, int, int]  # of a box: left, top, right, bottom, as pi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerMapEntry:
-    """One method's map of a poisoned image, its box, and what the poisoned model says once the box is put right."""
+    """One method's map of a poisoned image, its box, and the model's answer once the box holds clean pixels."""
 
     method: str
     file: str

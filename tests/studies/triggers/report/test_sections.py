@@ -15,11 +15,10 @@ from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger, overall
-from heatcheck.studies.triggers.report.rules import presets_tried
 from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
 from heatcheck.studies.triggers.report.sections.ranks import ranks
-from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
+from heatcheck.studies.triggers.report.sections.sensitivity import presets_tried, sensitivity
 from heatcheck.studies.triggers.report.sections.uncovered import uncovered
 
 

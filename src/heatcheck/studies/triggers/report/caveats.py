@@ -1,4 +1,4 @@
-"""What a careful reader should hold against a trigger study's verdict, one plain sentence each."""
+"""What limits a trigger study's verdict, one plain sentence each."""
 
 import math
 
@@ -14,21 +14,21 @@ from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_ME
 
 FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
-WEAK = 0.6  # accuracy of a baseline that hardly tells its classes
+WEAK = 0.6  # accuracy of a baseline that hardly separates its classes
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
     judged = graded_triggers(evidence) and images_graded(evidence)
-    made = [
+    sentences = [
         failed(evidence),
         *((_one_seed(evidence), _few_images(evidence), _large_boxes(evidence)) if judged else ()),
-        *((_unsure(evidence), _floors(evidence)) if judged else ()),
-        _phantom(evidence),
+        *((_no_interval(evidence), _floors(evidence)) if judged else ()),
+        _drawn(evidence),
         _weak_baseline(evidence),
         smaller_settings(evidence) if judged or manifest(evidence).artefacts else "",
     ]
-    return tuple(sentence for sentence in made if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _one_seed(evidence: Evidence) -> str:
@@ -42,12 +42,13 @@ def _one_seed(evidence: Evidence) -> str:
 
 def _few_images(evidence: Evidence) -> str:
     images = images_graded(evidence)
-    told = f"Only {count(images, 'poisoned image')} could be graded: read this as a trial."
-    return told if images < FEW_IMAGES else ""
+    if images >= FEW_IMAGES:
+        return ""
+    return f"Only {count(images, 'poisoned image')} could be graded: read this as a trial."
 
 
 def _large_boxes(evidence: Evidence) -> str:
-    """The methods whose boxes are so large that recovery comes with their size."""
+    """The methods whose boxes are so large that they recover images by their size."""
     areas = {m.label: evidence.value(MEAN, "box_area", ALL_FINDINGS, m.name) for m in evidence.methods}
     large = [f"{label} ({number(area, SHARE.rounded(0))})" for label, area in areas.items() if area >= LARGE_BOX]
     if not large:
@@ -59,7 +60,7 @@ def _large_boxes(evidence: Evidence) -> str:
     )
 
 
-def _unsure(evidence: Evidence) -> str:
+def _no_interval(evidence: Evidence) -> str:
     names = []
     for method in evidence.methods:
         rows = [evidence.find(DIFFERENCE, m, ALL_FINDINGS, method.name, RANDOM_BOX) for m in CRITERION_METRICS]
@@ -72,7 +73,7 @@ def _unsure(evidence: Evidence) -> str:
 
 
 def _floors(evidence: Evidence) -> str:
-    """Pictures made without the model that meet the criterion: then it asks too little here."""
+    """Floors that meet the criterion, which is then too weak here."""
     names = [floor.label for floor in evidence.floors if judge(evidence, floor).outcome == FINDS]
     if not names:
         return ""
@@ -83,7 +84,7 @@ def _floors(evidence: Evidence) -> str:
     )
 
 
-def _phantom(evidence: Evidence) -> str:
+def _drawn(evidence: Evidence) -> str:
     if not evidence.manifest.source.drawn:
         return ""
     return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."

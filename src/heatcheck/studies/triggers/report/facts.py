@@ -1,4 +1,4 @@
-"""What a trigger run says of itself: its triggers, its seeds, and where the attack worked well enough to grade."""
+"""The facts of a trigger run: its manifest, its triggers, and where the attack worked well enough to grade."""
 
 import json
 import math
@@ -27,7 +27,7 @@ class TriggerRecord:
     summary: str = ""
     size: int | None = None
     pixels: str = ""  # its height and width on the images that the model sees
-    settings: str = ""  # all but the size, and empty where the run does not tell
+    settings: str = ""  # all but the size; empty where the run does not list them
 
     @property
     def is_dynamic(self) -> bool:
@@ -36,7 +36,7 @@ class TriggerRecord:
 
     @property
     def family(self) -> str:
-        """What triggers that differ in nothing but their size have in common; the name where that is not known."""
+        """A key that triggers of different size share; the name where the settings are not known."""
         return f"{self.kind} {self.settings}" if self.settings else self.name
 
 
@@ -63,14 +63,14 @@ class AttackSummary:
 
 
 def noted_once(evidence: Evidence) -> Evidence:
-    """The evidence without the note that each interval of one training has.
+    """The evidence without the note on every interval that rests on one training.
 
-    Of triggers the page says it once, above all; of artefacts, for which nothing is trained, it says nothing.
+    For triggers a caveat says it once; for artefacts nothing is trained.
     """
-    one = len(manifest(evidence).seeds) == 1
+    one_seed = len(manifest(evidence).seeds) == 1
     slices = {
         (model, under): {key: _without_note(row) for key, row in rows.items()}
-        if one or is_of_artefacts(under)
+        if one_seed or is_of_artefacts(under)
         else rows
         for (model, under), rows in evidence.slices.items()
     }
@@ -88,14 +88,14 @@ def manifest(evidence: Evidence) -> TriggersManifest:
 
 def triggers_of(evidence: Evidence) -> tuple[TriggerRecord, ...]:
     """The run's triggers in its order."""
-    planted = manifest(evidence).triggers
-    listed_names = {trigger.name for trigger in planted}
-    others = [name for name in manifest(evidence).findings if name not in listed_names]
-    return tuple(_told_apart([*map(_trigger, planted), *(TriggerRecord(name, name) for name in others)]))
+    described = [_trigger(entry) for entry in manifest(evidence).triggers]
+    names = {trigger.name for trigger in described}
+    others = [TriggerRecord(name, name) for name in manifest(evidence).findings if name not in names]
+    return tuple(_with_distinct_labels([*described, *others]))
 
 
 def grading(evidence: Evidence, trigger: str) -> AttackSummary:
-    """Where the methods were graded on this trigger."""
+    """In which seeds methods were graded on this trigger."""
     rows = {seed: evidence.under(seed=seed).find(GRADED, "asr", trigger) for seed in manifest(evidence).seeds}
     by_seed = {seed: row for seed, row in rows.items() if row}
     if not by_seed:
@@ -112,9 +112,9 @@ def graded_triggers(evidence: Evidence) -> tuple[TriggerRecord, ...]:
 
 
 def images_graded(evidence: Evidence) -> int:
-    """How many poisoned images stand behind the means over all triggers."""
-    found = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
-    return max((row.n_cases for row in found if row), default=0)
+    """How many poisoned images the means over all triggers rest on."""
+    rows = (evidence.find(MEAN, "trigger_iou", ALL_FINDINGS, method.name) for method in evidence.methods)
+    return max((row.n_cases for row in rows if row), default=0)
 
 
 def _trigger(entry: PlantedTrigger) -> TriggerRecord:
@@ -130,8 +130,8 @@ def _trigger(entry: PlantedTrigger) -> TriggerRecord:
     )
 
 
-def _told_apart(triggers: Sequence[TriggerRecord]) -> list[TriggerRecord]:
-    """The triggers with the name beside the label where several share a label."""
+def _with_distinct_labels(triggers: Sequence[TriggerRecord]) -> list[TriggerRecord]:
+    """The triggers, with the name added to a label that several share."""
     times = Counter(trigger.label for trigger in triggers)
     return [replace(t, label=f"{t.label} ({t.name})") if times[t.label] > 1 else t for t in triggers]
 

@@ -127,7 +127,7 @@ def _method_outcome(
 
 
 def _outcome(recovered: float | None, says: str, *, detected: bool) -> tuple[str, str]:
-    """The sign, and what became of the image once the box was put right."""
+    """The sign, and the outcome once clean pixels are pasted into the box."""
     answer = f": the model says {says}" if says else ""
     if not detected:
         return "✕", "nothing detected, so nothing recovered"

@@ -1,4 +1,4 @@
-"""What the trigger paper printed: scores of seven methods in tables, and numbers of attacks and times in its text."""
+"""The numbers that the trigger paper printed: scores of seven methods, attack rates and times."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Reported:
 
 
 def reported(metric: str, subject: str = "") -> tuple[Reported, ...]:
-    """What the paper says of attacks, artefacts or times under this name, of one subject or of all."""
+    """The numbers of the paper's text under this name, of one subject or of all."""
     return tuple(
         Reported(row["subject"], row["method"], float(row["value"]), float(row["spread"] or math.nan))
         for row in reference.rows("trigger_attack")
@@ -35,8 +35,8 @@ def detection(metric: str, trigger: str, method: str) -> Figure | None:
     kind = "dynamic" if trigger.startswith(DYNAMIC) else "static"
     name = trigger.replace(DYNAMIC, "random-") if kind == "dynamic" else trigger
     for row in reference.rows("trigger_detection"):
-        found = row["metric"], row["trigger"], row["configuration"], row["method"]
-        if found == (METRICS.get(metric, ""), kind, name, method):
+        printed = row["metric"], row["trigger"], row["configuration"], row["method"]
+        if printed == (METRICS.get(metric, ""), kind, name, method):
             return Figure(float(row["value"]))
     return None
 

@@ -92,13 +92,13 @@ def _detection(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _sensitivity(evidence: Evidence) -> Mapping[str, object] | None:
-    made = sensitivity(evidence)
-    return {"made": made} if made else None
+    under_rules = sensitivity(evidence)
+    return {"sensitivity": under_rules} if under_rules else None
 
 
 def _explained(
     evidence: Evidence, metrics: Sequence[str], triggers: Sequence[TriggerRecord]
 ) -> list[tuple[Matrix, str]]:
-    """The tables that exist, each with the sentence that says what it measures."""
-    made = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
-    return [(table, evidence.measures[metric].summary) for table, metric in made if table]
+    """The tables that exist, each with a sentence on what it measures."""
+    tables = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
+    return [(table, evidence.measures[metric].summary) for table, metric in tables if table]

@@ -17,54 +17,51 @@ RANDOM_BOXES = "random boxes of the same size"
 
 
 def overall(evidence: Evidence, metric: str) -> Panel | None:
-    """One metric over all triggers, under its own name; None where nothing was estimated."""
+    """One metric over all triggers, headed by its name; None where nothing was estimated."""
     panels = by_trigger(evidence, metric, (EVERY,))
     return Panel(evidence.measures[metric].label, panels[0].plot) if panels else None
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord], kind: str = "method") -> list[Panel]:
-    """A panel a trigger, on one scale; `kind` is the shape that a method has."""
+    """One panel per trigger, on one scale; `kind` is the shape of a method's mark."""
     if metric not in evidence.measures:
         return []
-    made = {trigger: _rows(TriggerColumn(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
-    made = {trigger: rows for trigger, rows in made.items() if rows}
+    drawn = {trigger: _rows(TriggerColumn(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
+    drawn = {trigger: rows for trigger, rows in drawn.items() if rows}
     measure = evidence.measures[metric]
-    values = [v for rows in made.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
+    values = [v for rows in drawn.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
     limits = limits_around(values)
     return [
         Panel(
             t.label, draw(DotPlot(f"{measure.label}, {t.label}", measure.axis_title, tuple(rows), measure.unit, limits))
         )
-        for t, rows in made.items()
+        for t, rows in drawn.items()
     ]
 
 
-def _rows(place: TriggerColumn, kind: str) -> list[PlotRow]:
+def _rows(column: TriggerColumn, kind: str) -> list[PlotRow]:
     """Methods, best first, then floors."""
-    sign = -1 if place.higher_is_better else 1
+    sign = -1 if column.higher_is_better else 1
 
     def order(entrant: Entrant) -> tuple[bool, float]:
-        row = place.of(entrant)
+        row = column.estimate(entrant)
         value = row.value if row else math.nan
         return entrant.kind == "floor", math.inf if math.isnan(value) else sign * value
 
-    entrants = sorted((*place.seen.methods, *place.seen.floors), key=order)
-    return [_row(place, entrant, kind) for entrant in entrants if place.of(entrant)]
+    entrants = sorted((*column.evidence.methods, *column.evidence.floors), key=order)
+    return [_row(column, entrant, kind) for entrant in entrants if column.estimate(entrant)]
 
 
-def _row(place: TriggerColumn, entrant: Entrant, kind: str) -> PlotRow:
-    estimate, floor, area = place.of(entrant), place.beside(entrant, floor_of(place.metric)), _area(place, entrant)
+def _row(column: TriggerColumn, entrant: Entrant, kind: str) -> PlotRow:
+    estimate = column.estimate(entrant)
+    floor, area = (column.mean_of(metric, entrant) for metric in (floor_of(column.metric), "box_area"))
     is_floor = entrant.kind == "floor"
     marks = [] if math.isnan(floor) else [Mark("floor", RANDOM_BOXES, floor)]
     if estimate:
         shape = "picture" if is_floor and kind == "method" else kind
         marks.append(Mark(shape, entrant.label, estimate.value, estimate.low, estimate.high))
-    figure = literature.detection(place.metric, place.finding, entrant.name)
+    figure = literature.detection(column.metric, column.finding, entrant.name)
     if figure and estimate and not math.isnan(estimate.value):
         marks.append(Mark("published", f"published by {literature.SOURCE}", figure.value))
-    return PlotRow(f"{entrant.label} (floor)" if is_floor else entrant.label, area, tuple(marks))
-
-
-def _area(place: TriggerColumn, entrant: Entrant) -> str:
-    area = place.beside(entrant, "box_area")
-    return "" if math.isnan(area) else f"box {number(area, SHARE)}"
+    label = f"{entrant.label} (floor)" if is_floor else entrant.label
+    return PlotRow(label, "" if math.isnan(area) else f"box {number(area, SHARE)}", tuple(marks))

@@ -23,14 +23,14 @@ SHORT = {
     "recovered": "TDR",
     "box_area": "box area",
 }
-Found = dict[Entrant, list[Estimate | None]]
+Estimates = dict[Entrant, list[Estimate | None]]  # by entrant, for each column
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerColumn:
     """A column: one metric on one trigger, or over all of them, under one rule."""
 
-    seen: Evidence  # the run under that rule
+    evidence: Evidence  # the run under that rule
     metric: str
     trigger: TriggerRecord
     heading: str
@@ -43,37 +43,37 @@ class TriggerColumn:
 
     @property
     def unit(self) -> Unit:
-        """The metric's."""
-        return self.seen.measures[self.metric].unit
+        """The unit of the metric."""
+        return self.evidence.measures[self.metric].unit
 
     @property
     def higher_is_better(self) -> bool:
         """Whether the metric's best is its highest."""
-        return self.seen.measures[self.metric].higher_is_better
+        return self.evidence.measures[self.metric].higher_is_better
 
-    def of(self, entrant: Entrant) -> Estimate | None:
+    def estimate(self, entrant: Entrant) -> Estimate | None:
         """The entrant's mean."""
-        return self.seen.find(MEAN, self.metric, self.finding, entrant.name)
+        return self.evidence.find(MEAN, self.metric, self.finding, entrant.name)
 
-    def beside(self, entrant: Entrant, metric: str) -> float:
-        """Another metric's mean at the same place."""
-        return self.seen.value(MEAN, metric, self.finding, entrant.name)
+    def mean_of(self, metric: str, entrant: Entrant) -> float:
+        """The entrant's mean of another metric on the same trigger."""
+        return self.evidence.value(MEAN, metric, self.finding, entrant.name)
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord]) -> Matrix | None:
-    """One metric on these triggers; None where nothing was estimated."""
+    """One metric, with a column per trigger; None where nothing was estimated."""
     if metric not in evidence.measures or not triggers:
         return None
-    places = [TriggerColumn(evidence, metric, trigger, trigger.label) for trigger in triggers]
-    return detection_table(evidence.measures[metric].label, places)
+    columns = [TriggerColumn(evidence, metric, trigger, trigger.label) for trigger in triggers]
+    return detection_table(evidence.measures[metric].label, columns)
 
 
 def dynamic_table(evidence: Evidence) -> Matrix | None:
-    """Overlap, overlap difference and recovery of the triggers that the model's own gradient draws, as published."""
+    """Overlap, overlap difference and recovery of the dynamic triggers, as in the paper."""
     triggers = [trigger for trigger in triggers_of(evidence) if trigger.is_dynamic]
     sizes = [trigger.size for trigger in triggers]
     by_size = None not in sizes and len(set(sizes)) == len(sizes)
-    places = [
+    columns = [
         TriggerColumn(
             evidence, metric, trigger, f"{f'{trigger.size} px' if by_size else trigger.label}: {SHORT[metric]}"
         )
@@ -81,92 +81,96 @@ def dynamic_table(evidence: Evidence) -> Matrix | None:
         for metric in ("trigger_iou", "overlap_difference", "recovered")
         if metric in evidence.measures
     ]
-    return detection_table("Dynamic triggers, by size", places) if places else None
+    return detection_table("Dynamic triggers, by size", columns) if columns else None
 
 
-def detection_table(caption: str, places: Sequence[TriggerColumn]) -> Matrix | None:
-    """Methods and floors against these columns, best underlined, published rows below; None where nothing was made."""
-    evidence = places[0].seen
-    found: Found = {e: [place.of(e) for place in places] for e in (*evidence.methods, *evidence.floors)}
-    found = {entrant: row for entrant, row in found.items() if any(row)}
-    if not found:
+def detection_table(caption: str, columns: Sequence[TriggerColumn]) -> Matrix | None:
+    """Methods and floors against these columns, best underlined, published rows below; None where all are empty."""
+    evidence = columns[0].evidence
+    entrants = (*evidence.methods, *evidence.floors)
+    estimates: Estimates = {entrant: [column.estimate(entrant) for column in columns] for entrant in entrants}
+    estimates = {entrant: row for entrant, row in estimates.items() if any(row)}
+    if not estimates:
         return None
     notes = Footnotes()
     rows = [
-        Row(entrant, tuple(_cell(place, entrant, notes) for place in places))
-        for entrant in sorted(found, key=_order(places[0]))
+        Row(entrant, tuple(_cell(column, entrant, notes) for column in columns))
+        for entrant in sorted(estimates, key=_order(columns[0]))
     ]
     for highest in (True, False):
-        rows = _best(
-            rows, found, [_is_merit(place) and place.higher_is_better == highest for place in places], highest=highest
+        chosen = [_is_merit(column) and column.higher_is_better == highest for column in columns]
+        rows = _best(rows, estimates, chosen, highest=highest)
+    heads = tuple(
+        Column(
+            column.heading,
+            column.aside or _images(estimates, i),
+            main=column.finding == ALL_FINDINGS and not column.aside,
         )
-    columns = tuple(
-        Column(place.heading, place.aside or _images(found, i), main=place.finding == ALL_FINDINGS and not place.aside)
-        for i, place in enumerate(places)
+        for i, column in enumerate(columns)
     )
-    table = Matrix(caption, columns, grouped(rows), tuple(notes.reasons))
-    return with_rows(table, _published(places, notes), notes, literature.SOURCE)
+    table = Matrix(caption, heads, grouped(rows), tuple(notes.reasons))
+    return with_rows(table, _published(columns, notes), notes, literature.SOURCE)
 
 
-def _best(rows: list[Row], found: Found, chosen: Sequence[bool], *, highest: bool) -> list[Row]:
+def _best(rows: list[Row], estimates: Estimates, chosen: Sequence[bool], *, highest: bool) -> list[Row]:
     """The rows with the best method of each chosen column in strong type."""
-    marked = with_best(rows, found, highest=highest)
+    marked = with_best(rows, estimates, highest=highest)
     return [
         replace(row, cells=tuple(m if yes else c for c, m, yes in zip(row.cells, strong.cells, chosen, strict=True)))
         for row, strong in zip(rows, marked, strict=True)
     ]
 
 
-def _is_merit(place: TriggerColumn) -> bool:
+def _is_merit(column: TriggerColumn) -> bool:
     """Whether there is a best: neither a small nor a large box is good by itself."""
-    return place.metric != "box_area"
+    return column.metric != "box_area"
 
 
 def _order(first: TriggerColumn) -> Callable[[Entrant], float]:
-    """Best first by the first column."""
+    """The key that sorts entrants by the first column, best first."""
     sign = -1 if first.higher_is_better else 1
 
-    def place(entrant: Entrant) -> float:
-        row = first.of(entrant)
+    def key(entrant: Entrant) -> float:
+        row = first.estimate(entrant)
         return math.inf if row is None or math.isnan(row.value) else sign * row.value
 
-    return place
+    return key
 
 
-def _cell(place: TriggerColumn, entrant: Entrant, notes: Footnotes) -> Cell:
-    row = place.of(entrant)
-    if row is None and place.finding != ALL_FINDINGS:
-        made = grading(place.seen, place.finding)
-        if made.seeds and not made.graded:
-            why = f"not graded, {made.why_not}"
+def _cell(column: TriggerColumn, entrant: Entrant, notes: Footnotes) -> Cell:
+    row = column.estimate(entrant)
+    if row is None and column.finding != ALL_FINDINGS:
+        summary = grading(column.evidence, column.finding)
+        if summary.seeds and not summary.graded:
+            why = f"not graded, {summary.why_not}"
             return Cell(MISSING, title=why, note=notes.mark(why))
-    cell = cell_of(row, place.unit, notes)
-    return cell if row is None or math.isnan(row.value) else replace(cell, outcome=told_beside(place, entrant))
+    cell = cell_of(row, column.unit, notes)
+    return cell if row is None or math.isnan(row.value) else replace(cell, outcome=_floor_and_area(column, entrant))
 
 
-def told_beside(place: TriggerColumn, entrant: Entrant) -> str:
-    """The random-box floor of the same number, and the box's area: without them neither overlap nor recovery speaks."""
-    floor, area = (place.beside(entrant, metric) for metric in (floor_of(place.metric), "box_area"))
-    told = [] if math.isnan(floor) else [f"floor {number(floor, _brief(place.unit))}"]
-    if place.metric != "box_area" and not math.isnan(area):
-        told.append(f"box {number(area, SHARE)}")
-    return ", ".join(told)
+def _floor_and_area(column: TriggerColumn, entrant: Entrant) -> str:
+    """The random-box floor and the box's area, without which neither overlap nor recovery can be interpreted."""
+    floor, area = (column.mean_of(metric, entrant) for metric in (floor_of(column.metric), "box_area"))
+    parts = [] if math.isnan(floor) else [f"floor {number(floor, _brief(column.unit))}"]
+    if column.metric != "box_area" and not math.isnan(area):
+        parts.append(f"box {number(area, SHARE)}")
+    return ", ".join(parts)
 
 
 def _brief(unit: Unit) -> Unit:
     return unit if unit == SHARE else unit.rounded(unit.decimals - 1)
 
 
-def _images(found: Found, column: int) -> str:
-    counts = [row.n_cases for rows in found.values() if (row := rows[column]) and row.n_cases]
+def _images(estimates: Estimates, column: int) -> str:
+    counts = [row.n_cases for rows in estimates.values() if (row := rows[column]) and row.n_cases]
     return f"n {spread(counts)}" if counts else ""
 
 
-def _published(places: Sequence[TriggerColumn], notes: Footnotes) -> list[Row]:
+def _published(columns: Sequence[TriggerColumn], notes: Footnotes) -> list[Row]:
     rows = []
-    units = [place.unit if place.unit == SHARE else place.unit.rounded(4) for place in places]
-    for entrant in places[0].seen.methods:
-        figures = [literature.detection(place.metric, place.finding, entrant.name) for place in places]
+    units = [column.unit if column.unit == SHARE else column.unit.rounded(4) for column in columns]
+    for entrant in columns[0].evidence.methods:
+        figures = [literature.detection(column.metric, column.finding, entrant.name) for column in columns]
         if any(figures):
             cells = [figure_cell(figure, unit, notes) for figure, unit in zip(figures, units, strict=True)]
             rows.append(labelled(entrant.label, cells, kind="published"))

@@ -15,7 +15,7 @@ from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, RANDOM_BOX
 
 HALF = 0.5  # of the images must be recovered
 LEAST_OVERLAP = 0.1  # mean IoU: all that a box ten times as large as the trigger can reach, wherever it lies
-UNANIMOUS = 6  # images that all agree: the fewest of which a two-sided sign test says p < 0.05
+UNANIMOUS = 6  # the fewest agreeing images for which a two-sided sign test has p < 0.05
 FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
 _FITS = (
     f"their mean overlap (IoU) is at least {LEAST_OVERLAP:g}, which is all that a box {1 / LEAST_OVERLAP:g} times as "
@@ -37,14 +37,14 @@ SURELY = (
 
 @dataclass(frozen=True, slots=True)
 class TriggerJudgement:
-    """What the criterion says of one method, and the numbers behind it."""
+    """The outcome of the criterion for one method, and the numbers behind it."""
 
     entrant: Entrant
     outcome: str
     overlap: Estimate | None
     recovered: Estimate | None
-    overlaps: bool  # surely more than random boxes
-    recovers: bool  # surely more often than random boxes
+    overlaps: bool  # clearly more than random boxes
+    recovers: bool  # clearly more often than random boxes
     uncovered: float = math.nan  # share of the trigger outside its boxes
 
     @property
@@ -59,42 +59,42 @@ class TriggerJudgement:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether its boxes hold most of the trigger and undo the attack, and fail only by what else they hold."""
+        """Whether its boxes hold most of the trigger and undo the attack, and fail only by their size."""
         return self.outcome == PARTLY and self.recovers and self.undoes_half and not self.fits and self.uncovered < HALF
 
 
 def judge(evidence: Evidence, entrant: Entrant) -> TriggerJudgement:
     """The criterion applied to one method over all triggers."""
     overlap, recovered = (evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS)
-    overlaps, recovers = (_surely_above(evidence, m, entrant) for m in CRITERION_METRICS)
+    overlaps, recovers = (_clearly_above(evidence, m, entrant) for m in CRITERION_METRICS)
     uncovered = evidence.value(MEAN, "uncovered", ALL_FINDINGS, entrant.name)
-    made = TriggerJudgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
+    judgement = TriggerJudgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
     if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
-        return made
-    if overlaps and recovers and made.fits and made.undoes_half:
-        return replace(made, outcome=FINDS)
+        return judgement
+    if overlaps and recovers and judgement.fits and judgement.undoes_half:
+        return replace(judgement, outcome=FINDS)
     if not overlaps and not recovers and any(_is_open(evidence, m, entrant) for m in CRITERION_METRICS):
-        return made
-    return replace(made, outcome=PARTLY if overlaps or recovers else NOT)
+        return judgement
+    return replace(judgement, outcome=PARTLY if overlaps or recovers else NOT)
 
 
 def judgements(evidence: Evidence) -> list[TriggerJudgement]:
     """Every method, those that find triggers first, the highest overlap first within each outcome."""
     order = (FINDS, PARTLY, NOT, UNKNOWN)
 
-    def place(made: TriggerJudgement) -> tuple[int, float]:
-        value = made.overlap.value if made.overlap else math.nan
-        return order.index(made.outcome), math.inf if math.isnan(value) else -value
+    def key(judgement: TriggerJudgement) -> tuple[int, float]:
+        value = judgement.overlap.value if judgement.overlap else math.nan
+        return order.index(judgement.outcome), math.inf if math.isnan(value) else -value
 
-    return sorted((judge(evidence, method) for method in evidence.methods), key=place)
+    return sorted((judge(evidence, method) for method in evidence.methods), key=key)
 
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
     every = judgements(evidence)
-    made = [judgement for judgement in every if judgement.outcome != UNKNOWN]
-    if made:
-        return Verdict(_found(evidence, made, unjudged=len(every) > len(made)), _others(evidence, every))
+    judged = [judgement for judgement in every if judgement.outcome != UNKNOWN]
+    if judged:
+        return Verdict(_finders(evidence, judged, unjudged=len(every) > len(judged)), _others(evidence, every))
     if not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not triggers_of(evidence):
@@ -102,32 +102,32 @@ def verdict(evidence: Evidence) -> Verdict:
     return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)
 
 
-def _surely_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
+def _clearly_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
     row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
     return row is not None and (row.low > 0 or (row.value > 0 and is_unanimous(row)))
 
 
 def _is_open(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
-    """Whether the method is above its floor by an unknown margin of chance: that is no reason to call it a failure."""
+    """Whether the method is above its floor but has no interval, which is no reason to call it a failure."""
     row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
     return row is not None and row.value > 0 and math.isnan(row.low) and not is_unanimous(row)
 
 
 def is_unanimous(row: Estimate) -> bool:
-    """Whether all images say the same, so that there is no interval, and are enough for a sign test at 5 %."""
+    """Whether all images agree, so that there is no interval, and are enough for a sign test at 5 %."""
     return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
 
 
-def _found(evidence: Evidence, made: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
-    finders = [judgement for judgement in made if judgement.outcome == FINDS]
+def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
+    finders = [judgement for judgement in judged if judgement.outcome == FINDS]
     model = evidence.models[0].label
     if not finders:
-        which = "that could be judged" if unjudged else "tested" if len(made) == 1 else ""
+        which = "that could be judged" if unjudged else "tested" if len(judged) == 1 else ""
         one, several = (
             f"the one method {which} does not find",
-            f"none of {len(made)} methods {which}".rstrip() + " finds",
+            f"none of {len(judged)} methods {which}".rstrip() + " finds",
         )
-        tested = one if len(made) == 1 else several
+        tested = one if len(judged) == 1 else several
         return (
             f"On {model}, {tested} the planted triggers: none has boxes that surely beat random boxes of the same "
             f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
@@ -150,31 +150,33 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
     return f"{number(min(values), Unit(unit.factor, unit.decimals))} to {number(max(values), unit)}"
 
 
-def _others(evidence: Evidence, made: Sequence[TriggerJudgement]) -> str:
-    large = [judgement for judgement in made if judgement.is_too_large]
-    partly = [judgement for judgement in made if judgement.outcome == PARTLY and not judgement.is_too_large]
-    failed = [judgement for judgement in made if judgement.outcome == NOT]
+def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
+    large = [judgement for judgement in every if judgement.is_too_large]
+    partly = [judgement for judgement in every if judgement.outcome == PARTLY and not judgement.is_too_large]
+    failed = [judgement for judgement in every if judgement.outcome == NOT]
     overlaps = _values([judgement.overlap for judgement in large], SCORE.rounded(2))
     but = f"the attack, but with boxes far too large to show where the trigger is (IoU {overlaps})"
     parts = [
-        _said(large, f"undoes {but}", f"undo {but}"),
-        _said(partly, "finds them partly", "find them partly"),
-        _said(failed, "does not", "do not"),
-        _said([one for one in made if one.outcome == UNKNOWN], "cannot be judged", "cannot be judged"),
+        _clause(large, f"undoes {but}", f"undo {but}"),
+        _clause(partly, "finds them partly", "find them partly"),
+        _clause(failed, "does not", "do not"),
+        _clause(
+            [judgement for judgement in every if judgement.outcome == UNKNOWN], "cannot be judged", "cannot be judged"
+        ),
     ]
     text = listed([part for part in parts if part])
     basis = _basis(evidence)
     if not text:
-        return f"No other method was tested; {basis}." if len(made) == 1 else f"No method fails; {basis}."
+        return f"No other method was tested; {basis}." if len(every) == 1 else f"No method fails; {basis}."
     return f"{text}; {basis}."
 
 
-def _said(made: Sequence[TriggerJudgement], one: str, several: str) -> str:
-    names = [judgement.entrant.label for judgement in made]
+def _clause(judgements: Sequence[TriggerJudgement], one: str, several: str) -> str:
+    names = [judgement.entrant.label for judgement in judgements]
     if not names:
         return ""
-    told = listed(names) if len(names) <= 8 else few(names)
-    return f"{told} {one if len(names) == 1 else several}"
+    methods = listed(names) if len(names) <= 8 else few(names)
+    return f"{methods} {one if len(names) == 1 else several}"
 
 
 def _basis(evidence: Evidence) -> str:
@@ -191,7 +193,7 @@ def _basis(evidence: Evidence) -> str:
 
 
 def _nothing_graded(evidence: Evidence) -> Verdict:
-    """Why no method can be judged: a map can only be asked for a trigger that the model uses."""
+    """Why no method can be judged: a map can only show a trigger that the model uses."""
     planted = triggers_of(evidence)
     example = f"{planted[0].label} ({grading(evidence, planted[0].name).first_reason})"
     attacks = (

@@ -48,7 +48,7 @@ def test_one_artefact_has_no_mean_over_all(trigger_evidence):
 
 def test_other_rules_are_those_of_the_artefacts(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY)
-    made = artefacts(evidence)["made"]
+    made = artefacts(evidence)["sensitivity"]
     heads = [(column.name, column.aside) for column in made.table.columns]
     assert heads[:2] == [("Mask IoU", "one rule for all"), ("Mask IoU", "own threshold")]
     assert "TDR" not in {name for name, _ in heads}

@@ -13,13 +13,13 @@ from heatcheck.studies.triggers.vocabulary import ARTEFACT, PAIR_MEAN
 
 MAIN = ("mutual_information", "cross_correlation", "ssim")
 UNIT = SCORE.rounded(2)
-_FAINT = 0.1  # of the deepest colour: what lies less far below 0 is taken for none
+_FAINT = 0.1  # of the deepest colour: values less far below 0 are drawn as 0
 _SELF = Cell("", title="the same method")
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A measure of how alike two maps are: its name, what it means, and the value of two equal maps, if one is sure."""
+    """A metric of how alike two maps are: its name, its meaning, and the value of two equal maps where it is fixed."""
 
     name: str
     sentence: str
@@ -34,7 +34,7 @@ class Agreement:
     sentence: str
     lowest: str
     highest: str
-    has_opposites: bool  # some maps are rather each other's opposite
+    has_opposites: bool  # some maps are negatives of each other
 
 
 MEASURES = {
@@ -62,14 +62,14 @@ MEASURES = {
 
 
 def agreement(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on agreement shows; None when no two maps were compared.
+    """The content of the section on agreement; None when no two maps were compared.
 
     Without planted triggers the maps are those of the artefacts.
     """
     if not any(key[0] == PAIR_MEAN for key in evidence.estimates):
         evidence = evidence.under(**ARTEFACT)
-    made = {key[1]: None for key in evidence.estimates if key[0] == PAIR_MEAN}
-    tables = {metric: table for metric in made if (table := _agreement(evidence, metric))}
+    metrics = dict.fromkeys(key[1] for key in evidence.estimates if key[0] == PAIR_MEAN)
+    tables = {metric: table for metric in metrics if (table := _agreement(evidence, metric))}
     if not tables:
         return None
     return {
@@ -81,8 +81,8 @@ def agreement(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _pair(evidence: Evidence, metric: str, one: Entrant, other: Entrant) -> Estimate | None:
     """The estimate of two methods, in whichever order the run has them."""
-    found = evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, one.name, other.name)
-    return found or evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, other.name, one.name)
+    row = evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, one.name, other.name)
+    return row or evidence.find(PAIR_MEAN, metric, ALL_FINDINGS, other.name, one.name)
 
 
 def _compared(evidence: Evidence, metric: str) -> list[Entrant]:
@@ -121,10 +121,10 @@ class _Shade:
     opposite: bool
 
     def cell(self, estimate: Estimate | None, notes: Footnotes) -> Cell:
-        """The estimate with its colour; its interval appears when pointed at, so that the colours can be seen."""
-        made = cell_of(estimate, UNIT, notes)
-        between = f"95 % interval {made.interval}" if made.interval else ""
-        cell = replace(made, interval="", title="; ".join(filter(None, (between, made.title))))
+        """The estimate with its colour; its interval is in the tooltip, so that the colours stand out."""
+        cell = cell_of(estimate, UNIT, notes)
+        between = f"95 % interval {cell.interval}" if cell.interval else ""
+        cell = replace(cell, interval="", title="; ".join(filter(None, (between, cell.title))))
         if estimate is None or math.isnan(estimate.value):
             return cell
         tint = estimate.value / self.reach
@@ -149,5 +149,5 @@ def _closest(evidence: Evidence, metric: str) -> str:
 
 
 def _means(pairs: Sequence[tuple[float, str, str]], labels: Sequence[str]) -> dict[str, float]:
-    found = {label: [value for value, a, b in pairs if label in {a, b}] for label in labels}
-    return {label: sum(values) / len(values) for label, values in found.items() if values}
+    by_label = {label: [value for value, a, b in pairs if label in {a, b}] for label in labels}
+    return {label: sum(values) / len(values) for label, values in by_label.items() if values}

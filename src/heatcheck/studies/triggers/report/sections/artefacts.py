@@ -1,4 +1,4 @@
-"""Artefacts that were in the images before: do the maps mark them? Nothing was planted and nothing retrained."""
+"""Artefacts that the images came with: do the maps mark them? Nothing was planted and nothing retrained."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger as panels_by_trigger
-from heatcheck.studies.triggers.report.rules import RulePart
-from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
+from heatcheck.studies.triggers.report.sections.sensitivity import RulePart, sensitivity
 from heatcheck.studies.triggers.report.tables import by_trigger
 from heatcheck.studies.triggers.vocabulary import ARTEFACT, floor_of
 
@@ -29,7 +28,7 @@ CAUTION = (
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A table with its own title and what it measures, as said of artefacts."""
+    """A table with a title and an explanation that are worded for artefacts."""
 
     title: str
     sentence: str
@@ -58,22 +57,22 @@ def artefacts(evidence: Evidence) -> Mapping[str, object] | None:
     names = manifest(evidence).artefacts
     if not names:
         return None
-    seen = PART.of(evidence)
+    of_artefacts = PART.under(evidence)
     given = tuple(TriggerRecord(name, name) for name in names)
     columns = (*((EVERY,) if len(given) > 1 else ()), *given)
-    main, *more = (_graded(seen, metric, columns) for metric in _TITLES)
+    main, *more = (_graded(of_artefacts, metric, columns) for metric in _TITLES)
     return {
         "main": main,
-        "panels": panels_by_trigger(seen, MAIN, given),
-        "more": [made for made in more if made],
-        "made": sensitivity(evidence, PART),
+        "panels": panels_by_trigger(of_artefacts, MAIN, given),
+        "more": [graded for graded in more if graded],
+        "sensitivity": sensitivity(evidence, PART),
         "caution": CAUTION,
         "published": _published(),
     }
 
 
 def artefact_verdict(evidence: Evidence) -> Verdict:
-    """What a run says in which nothing was planted."""
+    """The verdict of a run in which nothing was planted."""
     names = manifest(evidence).artefacts
     if not names:
         return Verdict(
@@ -82,30 +81,30 @@ def artefact_verdict(evidence: Evidence) -> Verdict:
     return Verdict(
         f"No trigger was planted, so this run cannot say which methods find what {evidence.models[0].label} relies on.",
         f"Its maps were compared with {count(len(names), 'kind')} of artefact in the images as they came"
-        f"{_closest(PART.of(evidence))}.",
+        f"{_closest(PART.under(evidence))}.",
     )
 
 
-def _closest(seen: Evidence) -> str:
-    """The method with the highest overlap, beside random boxes."""
-    found = [row for method in seen.methods if (row := seen.find(MEAN, MAIN, ALL_FINDINGS, method.name))]
-    best = max((row for row in found if row.value >= 0), key=lambda row: row.value, default=None)
+def _closest(evidence: Evidence) -> str:
+    """The method with the highest overlap, compared with random boxes."""
+    rows = [row for method in evidence.methods if (row := evidence.find(MEAN, MAIN, ALL_FINDINGS, method.name))]
+    best = max((row for row in rows if row.value >= 0), key=lambda row: row.value, default=None)
     if best is None:
         return ""
-    (label,) = (method.label for method in seen.methods if method.name == best.method)
-    floor = seen.value(MEAN, floor_of(MAIN), ALL_FINDINGS, best.method)
-    own, chance = (number(value, SCORE.rounded(2)) for value in (best.value, floor))
-    return f"; {label} overlaps their outlines most (mean IoU {own}, random boxes of the same size {chance})"
+    (label,) = (method.label for method in evidence.methods if method.name == best.method)
+    floor = evidence.value(MEAN, floor_of(MAIN), ALL_FINDINGS, best.method)
+    overlap, chance = (number(value, SCORE.rounded(2)) for value in (best.value, floor))
+    return f"; {label} overlaps their outlines most (mean IoU {overlap}, random boxes of the same size {chance})"
 
 
-def _graded(seen: Evidence, metric: str, columns: Sequence[TriggerRecord]) -> Graded | None:
-    table = by_trigger(seen, metric, columns)
+def _graded(evidence: Evidence, metric: str, columns: Sequence[TriggerRecord]) -> Graded | None:
+    table = by_trigger(evidence, metric, columns)
     return Graded(*_TITLES[metric], table) if table else None
 
 
 def _published() -> str:
-    told = [
+    figures = [
         f"{each.method} {number(each.value, SCORE.rounded(2))} on {each.subject}"
         for each in literature.reported("artefact_iou")
     ]
-    return f"Published ({literature.SOURCE}, single images): {listed(told)}."
+    return f"Published ({literature.SOURCE}, single images): {listed(figures)}."

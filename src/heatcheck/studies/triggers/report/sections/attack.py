@@ -1,8 +1,7 @@
 """Did the attack work? Accuracy on clean images and attack success per trigger, and where methods could be graded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from heatcheck.core.records import Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -42,15 +41,15 @@ TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY}
 
 
 def attack(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on the attack shows; None when no trigger was planted."""
+    """The content of the section on the attack; None when no trigger was planted."""
     triggers = triggers_of(evidence)
     if not triggers:
         return None
-    made = {trigger: grading(evidence, trigger.name) for trigger in triggers}
-    known = any(each.seeds for each in made.values())
+    summaries = {trigger: grading(evidence, trigger.name) for trigger in triggers}
+    known = any(summary.seeds for summary in summaries.values())
     return {
-        "sentences": [_planted(evidence), *(_outcomes(evidence, made) if known else [])],
-        "table": _table(evidence, made) if known else None,
+        "sentences": [_planted(evidence), *(_outcomes(evidence, summaries) if known else [])],
+        "table": _table(evidence, summaries) if known else None,
         "by_seed": _by_seed(evidence, triggers) if known and len(manifest(evidence).seeds) > 1 else None,
         "triggers": triggers,
         "input": _input(evidence) if any(trigger.size for trigger in triggers) else "",
@@ -60,7 +59,7 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _input(evidence: Evidence) -> str:
-    """The size of the model's images, where sizes of triggers are not pixels of theirs."""
+    """The size of the model's images, where it differs from that for which sizes of triggers are given."""
     run = manifest(evidence)
     return run.input_size if run.input and min(run.input) != REFERENCE_SIDE else ""
 
@@ -79,26 +78,26 @@ def _planted(evidence: Evidence) -> str:
     )
 
 
-def _outcomes(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> list[str]:
-    whole = [trigger.label for trigger, each in made.items() if each.graded == each.seeds]
-    none = [trigger.label for trigger, each in made.items() if not each.graded]
+def _outcomes(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummary]) -> list[str]:
+    always = [trigger.label for trigger, each in summaries.items() if each.graded == each.seeds]
+    never = [trigger.label for trigger, each in summaries.items() if not each.graded]
     some = [
         f"{trigger.label} ({each.graded} of {each.seeds})"
-        for trigger, each in made.items()
+        for trigger, each in summaries.items()
         if 0 < each.graded < each.seeds
     ]
     seeds = "in every seed" if len(manifest(evidence).seeds) > 1 else ""
-    parts = [f"worked with {_all_or(whole, made, 'every')} {seeds}".strip()] if whole else []
+    parts = [f"worked with {_all_or(always, summaries, 'every')} {seeds}".strip()] if always else []
     parts += [f"worked in some seeds only with {listed(some)}"] if some else []
-    parts += [f"did not work with {_all_or(none, made, 'any')}"] if none else []
+    parts += [f"did not work with {_all_or(never, summaries, 'any')}"] if never else []
     sentences = [f"The attack {listed(parts)}."]
-    return sentences + ([_gate(evidence)] if some or none else [])
+    return sentences + ([_gate(evidence)] if some or never else [])
 
 
-def _all_or(names: Sequence[str], made: Mapping[TriggerRecord, AttackSummary], all_of_them: str) -> str:
-    if len(names) == len(made):
+def _all_or(names: Sequence[str], triggers: Collection[TriggerRecord], all_of_them: str) -> str:
+    if len(names) == len(triggers):
         return f"{all_of_them} trigger" if len(names) > 1 else names[0]
-    return listed(names) if len(names) <= 4 else f"{len(names)} of {len(made)} triggers"
+    return listed(names) if len(names) <= 4 else f"{len(names)} of {len(triggers)} triggers"
 
 
 def _gate(evidence: Evidence) -> str:
@@ -119,12 +118,12 @@ def _gate(evidence: Evidence) -> str:
 
 
 def _measured(evidence: Evidence) -> list[str]:
-    """The columns that the run has numbers for; a run made by an early version lacks some."""
-    made = {key[1] for key in evidence.estimates if key[0] == ATTACK}
-    return [metric for metric in COLUMNS if metric in made]
+    """The columns for which the run has estimates."""
+    measured = {key[1] for key in evidence.estimates if key[0] == ATTACK}
+    return [metric for metric in COLUMNS if metric in measured]
 
 
-def _table(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> Matrix:
+def _table(evidence: Evidence, summaries: Mapping[TriggerRecord, AttackSummary]) -> Matrix:
     notes, metrics = Footnotes(), _measured(evidence)
     first = [_cell(evidence, "cda", BASELINE, notes) if metric == "cda" else _EMPTY for metric in metrics]
     base = labelled("Baseline", [*first, _EMPTY], note="before it was poisoned")
@@ -134,7 +133,7 @@ def _table(evidence: Evidence, made: Mapping[TriggerRecord, AttackSummary]) -> M
             [*(_cell(evidence, metric, trigger.name, notes) for metric in metrics), _graded(each, notes)],
             note=trigger.summary,
         )
-        for trigger, each in made.items()
+        for trigger, each in summaries.items()
     ]
     columns = tuple(Column(name) for name in (*(COLUMNS[metric] for metric in metrics), "Graded"))
     groups = (("Before", (base,)), ("After poisoning", tuple(rows)))
@@ -147,13 +146,13 @@ def _cell(evidence: Evidence, metric: str, finding: str, notes: Footnotes) -> Ce
     return cell_of(evidence.find(ATTACK, metric, finding), unit, notes)
 
 
-def _graded(made: AttackSummary, notes: Footnotes) -> Cell:
-    if not made.seeds:
+def _graded(summary: AttackSummary, notes: Footnotes) -> Cell:
+    if not summary.seeds:
         return Cell(MISSING, title="not recorded", note=notes.mark("whether it was graded was not recorded"))
-    word = "yes" if made.graded == made.seeds else "no" if not made.graded else "in part"
-    told = f"{made.graded} of {count(made.seeds, 'seed')}"
-    why = f"not graded in {made.why_not}" if made.reasons else ""
-    return Cell(word, told, title=why, note=notes.mark(why))
+    word = "yes" if summary.graded == summary.seeds else "no" if not summary.graded else "in part"
+    seeds = f"{summary.graded} of {count(summary.seeds, 'seed')}"
+    why = f"not graded in {summary.why_not}" if summary.reasons else ""
+    return Cell(word, seeds, title=why, note=notes.mark(why))
 
 
 def _published(metrics: Sequence[str]) -> list[Row]:
@@ -183,14 +182,11 @@ def _by_seed(evidence: Evidence, triggers: Sequence[TriggerRecord]) -> Matrix:
 
 
 def _seed_cell(evidence: Evidence, trigger: str, seed: int, notes: Footnotes) -> Cell:
-    seen = evidence.under(seed=seed)
-    success, clean = (seen.find(ATTACK, metric, trigger) for metric in ("asr", "cda"))
-    graded = seen.find(GRADED, "asr", trigger)
-    made = cell_of(success, SHARE, notes)
+    of_seed = evidence.under(seed=seed)
+    success, clean = (of_seed.find(ATTACK, metric, trigger) for metric in ("asr", "cda"))
+    graded = of_seed.find(GRADED, "asr", trigger)
+    cell = cell_of(success, SHARE, notes)
     why = graded.reason if graded else ""
     outcome = "" if graded is None else "graded" if graded.value == 1 else "not graded"
-    return Cell(made.text, _clean(clean), title=why or made.title, note=made.note or notes.mark(why), outcome=outcome)
-
-
-def _clean(clean: Estimate | None) -> str:
-    return f"CDA {number(clean.value, SHARE)}" if clean else ""
+    accuracy = f"CDA {number(clean.value, SHARE)}" if clean else ""
+    return Cell(cell.text, accuracy, title=why or cell.title, note=cell.note or notes.mark(why), outcome=outcome)

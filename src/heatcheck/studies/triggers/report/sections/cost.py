@@ -1,4 +1,4 @@
-"""What maps, measures and trainings cost in a trigger study."""
+"""How long maps, metrics and trainings take in a trigger study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,24 +38,24 @@ class Timed:
 def section(evidence: Evidence) -> Section | None:
     """Seconds per map as box plots and against the scores, and the times of measures and trainings."""
     planted = bool(triggers_of(evidence))
-    seen = evidence if planted else ARTEFACTS.of(evidence)
+    scored = evidence if planted else ARTEFACTS.under(evidence)
     shown = [
         m
         for m in (CRITERION_METRICS if planted else (OF_ARTEFACTS,))
-        if any(seen.find(MEAN, m, ALL_FINDINGS, method.name) for method in seen.methods)
+        if any(scored.find(MEAN, m, ALL_FINDINGS, method.name) for method in scored.methods)
     ]
-    made = cost.section(seen, shown, of="class")
-    if made is None:
+    shared = cost.section(scored, shown, of="class")
+    if shared is None:
         return None
     content = {
-        **made.content,
-        "is_open": False,  # the plots say it all
+        **shared.content,
+        "is_open": False,  # the plots above suffice
         "boxes": _boxes(evidence),
         "metrics": _metrics(evidence),
         "metric_sentence": _metric_sentence(evidence),
         "trainings": _trainings(evidence),
     }
-    return replace(made, template="study/cost.html", content=content)
+    return replace(shared, template="study/cost.html", content=content)
 
 
 def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
@@ -64,12 +64,12 @@ def _steps(evidence: Evidence, step: str) -> pd.DataFrame:
 
 
 def _boxes(evidence: Evidence) -> Markup | None:
-    """Seconds per map of every batch, a row a method, the quickest first."""
+    """Seconds per map of every batch, one row per method, the quickest first."""
     steps = _steps(evidence, "map")
     each = steps["seconds"] / steps["maps"]
     entrants = (*evidence.methods, *evidence.floors)
-    made = [spread_of(e.label, each[steps["method"] == e.name].tolist()) for e in entrants]
-    spreads = sorted((spread for spread in made if spread), key=lambda spread: spread.quantiles[2])
+    every = [spread_of(e.label, each[steps["method"] == e.name].tolist()) for e in entrants]
+    spreads = sorted((spread for spread in every if spread), key=lambda spread: spread.quantiles[2])
     return draw_seconds("seconds per map", spreads, "method") if spreads else None
 
 
@@ -91,14 +91,14 @@ def _measure(evidence: Evidence, name: str) -> str:
 
 
 def _metric_sentence(evidence: Evidence) -> str:
-    """How long two maps' mutual information takes here and took in the paper."""
+    """How long the mutual information of two maps takes here, and took in the paper."""
     steps = _steps(evidence, "metric")
-    own = steps[steps["method"] == "mutual_information"]
+    computed = steps[steps["method"] == "mutual_information"]
     methods = len(evidence.methods) + len(evidence.floors)
-    if own.empty or methods < 2:
+    if computed.empty or methods < 2:
         return ""
     pairs = methods * (methods - 1) / 2
-    each = brief(float(own["seconds"].sum()) / float(own["maps"].sum()) / pairs)
+    each = brief(float(computed["seconds"].sum()) / float(computed["maps"].sum()) / pairs)
     size = manifest(evidence).input_size
     here = f" of {size} pixels" if size else ""
     (printed,) = literature.reported("mutual_information_seconds")
@@ -109,13 +109,13 @@ def _metric_sentence(evidence: Evidence) -> str:
 
 
 def _trainings(evidence: Evidence) -> list[Timed]:
-    """How long the baseline and each trigger's victim took to train, each time."""
+    """How long the baseline and each poisoned model took to train, on average."""
     timings = replace(evidence.run, path=evidence.run.path / "training").timings  # a stage with tables of its own
     steps = timings[timings["step"] == "training"]
     labels: Mapping[str, str] = {BASELINE: "Baseline", **{t.name: f"Victim: {t.label}" for t in triggers_of(evidence)}}
     rows = []
     for name, label in labels.items():
-        own = steps[steps["method"] == name]["seconds"]
-        if len(own):
-            rows.append(Timed(label, f"{len(own):,}", duration(float(own.mean()))))
+        seconds = steps[steps["method"] == name]["seconds"]
+        if len(seconds):
+            rows.append(Timed(label, f"{len(seconds):,}", duration(float(seconds.mean()))))
     return rows

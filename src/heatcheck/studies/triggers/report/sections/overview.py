@@ -1,4 +1,4 @@
-"""At a glance: what the criterion says of every method, and the two numbers behind it beside random boxes."""
+"""At a glance: the criterion applied to every method, and its two metrics against random boxes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class TriggerVerdictRow:
     entrant: Entrant
     sign: str
     outcome: str
-    aside: str  # what the outcome lacks, where a few words can say it
+    aside: str  # why it does not find the trigger, where a few words suffice
     overlap: str
     fits: str
     recovered: str
@@ -49,16 +49,16 @@ class TriggerVerdictRow:
 
 
 def overview(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the first section shows; None when no trigger was planted."""
+    """The content of the first section; None when no trigger was planted."""
     if not triggers_of(evidence):
         return None
     rule = manifest(evidence).detection.main_rule
-    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
-             for m in CRITERION_METRICS if m in evidence.measures]  # fmt: skip
+    measures = [evidence.measures[metric] for metric in CRITERION_METRICS if metric in evidence.measures]
+    terms = [(measure.label, measure.summary) for measure in measures]
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []
     return {
         "panels": [panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric))],
-        "rows": [_judged(evidence, made) for made in judgements(evidence) if made.outcome != UNKNOWN],
+        "rows": [_row(evidence, each) for each in judgements(evidence) if each.outcome != UNKNOWN],
         "criterion": CRITERION,
         "surely": SURELY,
         "least_overlap": f"{LEAST_OVERLAP:g}",
@@ -66,23 +66,24 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def _judged(evidence: Evidence, made: TriggerJudgement) -> TriggerVerdictRow:
-    area = evidence.value(MEAN, "box_area", ALL_FINDINGS, made.entrant.name)
+def _row(evidence: Evidence, judgement: TriggerJudgement) -> TriggerVerdictRow:
+    entrant = judgement.entrant
+    area = evidence.value(MEAN, "box_area", ALL_FINDINGS, entrant.name)
     return TriggerVerdictRow(
-        made.entrant,
-        _SIGNS[made.outcome],
-        made.outcome,
-        "recovers, but its boxes are far too large" if made.is_too_large else "",
-        _against(evidence, "trigger_iou", made.entrant, sure=made.overlaps),
-        "yes" if made.fits else "no",
-        _against(evidence, "recovered", made.entrant, sure=made.recovers),
-        "yes" if made.undoes_half else "no",
+        entrant,
+        _SIGNS[judgement.outcome],
+        judgement.outcome,
+        "recovers, but its boxes are far too large" if judgement.is_too_large else "",
+        _against_floor(evidence, "trigger_iou", entrant, clear=judgement.overlaps),
+        "yes" if judgement.fits else "no",
+        _against_floor(evidence, "recovered", entrant, clear=judgement.recovers),
+        "yes" if judgement.undoes_half else "no",
         number(area, SHARE),
     )
 
 
-def _against(evidence: Evidence, metric: str, entrant: Entrant, *, sure: bool) -> str:
-    own, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
+def _against_floor(evidence: Evidence, metric: str, entrant: Entrant, *, clear: bool) -> str:
+    mean, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
     unit = evidence.measures[metric].unit
     unit = unit.rounded(unit.decimals - 1)
-    return f"{'yes' if sure else 'not surely'}: {number(own, unit)} against {number(floor, unit)}"
+    return f"{'yes' if clear else 'not surely'}: {number(mean, unit)} against {number(floor, unit)}"

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Unpack
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.vocabulary import MEAN, Condition
+from heatcheck.core.vocabulary import MEAN, Condition, facts_of
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
@@ -14,17 +14,35 @@ from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.matrix import Matrix
 from heatcheck.report.numbers import listed
-from heatcheck.studies.triggers.report.facts import manifest
-from heatcheck.studies.triggers.report.rules import (
-    TRIGGERS,
-    RulePart,
-    by_preset,
-    presets_tried,
-)
-from heatcheck.studies.triggers.report.tables import TriggerColumn, detection_table
-from heatcheck.studies.triggers.vocabulary import BoxPreset
+from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
+from heatcheck.studies.triggers.report.tables import EVERY, SHORT, TriggerColumn, detection_table
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, BoxPreset
 
 MAIN = "main rule"
+
+
+@dataclass(frozen=True, slots=True)
+class RulePart:
+    """What was scored under several rules, planted triggers or artefacts, with the metrics to show."""
+
+    condition: Condition
+    every: TriggerRecord  # over which means are taken
+    noun: str
+    metrics: Sequence[str]  # the most important one first
+
+    def under(self, evidence: Evidence, **rule: Unpack[Condition]) -> Evidence:
+        """The run's estimates of it under a rule; under the leading one where none is named."""
+        facts: Condition = {**self.condition, **rule}
+        return evidence.under(**facts)
+
+    def values(self, evidence: Evidence, fact: str) -> list[Any]:
+        """All values of one fact of the rule among conditions that share every other fact with the leading rule."""
+        conditions = (facts_of(under) for model, under in evidence.slices if model == evidence.primary)
+        every: list[dict[str, Any]] = [dict(facts) for facts in conditions]
+        return sorted({facts[fact] for facts in every if facts == {**self.condition, fact: facts.get(fact)}})
+
+
+TRIGGERS = RulePart({}, EVERY, "triggers", (*CRITERION_METRICS, "box_area"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +50,7 @@ class Knob:
     """One number of the rule that makes a box: its name in conditions and in rules, on an axis and in a sentence."""
 
     fact: Literal["sigma", "threshold"]
-    setting: str
+    setting: Literal["smooth", "threshold"]
     axis: str
     sign: str
     noun: str
@@ -44,10 +62,10 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class SettingColumn:
-    """One column: a value with the run as it is under it; no value where each method has its own."""
+    """One column: a value with the run's estimates under it; NaN where each method has its own."""
 
     value: float
-    seen: Evidence
+    evidence: Evidence
     is_main: bool = False
 
 
@@ -78,48 +96,70 @@ KNOBS = (
 
 
 def sensitivity(evidence: Evidence, part: RulePart = TRIGGERS) -> Sensitivity | None:
-    """What there is to show of other rules; None where only the main one was tried."""
+    """The scores under other rules; None where only the main one was tried."""
     trials = tuple(trial for knob in KNOBS if (trial := _trial(evidence, part, knob)))
-    table = by_preset(evidence, part)
+    presets = presets_tried(evidence, part)
+    table = _by_preset(evidence, part, presets) if len(presets) > 1 else None
     if not trials and table is None:
         return None
-    presets = tuple(presets_tried(evidence, part)) if table else ()
-    return Sensitivity(manifest(evidence).detection.main_rule, presets, table, trials)
+    return Sensitivity(manifest(evidence).detection.main_rule, presets if table else (), table, trials)
+
+
+def presets_tried(evidence: Evidence, part: RulePart = TRIGGERS) -> tuple[BoxPreset, ...]:
+    """The presets under which this part was scored, the leading one first."""
+    detection = manifest(evidence).detection
+    names = dict.fromkeys([detection.preset, *(str(name) for name in part.values(evidence, "preset"))])
+    known = {preset.name: preset for preset in detection.presets}
+    return tuple(known.get(name) or BoxPreset(name=name, summary=name) for name in names if name)
+
+
+def _by_preset(evidence: Evidence, part: RulePart, presets: Sequence[BoxPreset]) -> Matrix | None:
+    """The metrics over all triggers under every preset."""
+    by_preset = [part.under(evidence), *(part.under(evidence, preset=preset.name) for preset in presets[1:])]
+    columns = [
+        TriggerColumn(each, metric, part.every, SHORT[metric][0].upper() + SHORT[metric][1:], preset.label)
+        for metric in part.metrics
+        if metric in evidence.measures
+        for preset, each in zip(presets, by_preset, strict=True)
+    ]
+    return detection_table(f"Ways to make a box, over all {part.noun}", columns)
 
 
 def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
-    main = part.of(evidence)
-    own = {name: getattr(rule, knob.setting) for name, rule in manifest(evidence).detection.rules.items()}
+    main = part.under(evidence)
+    main_values = {name: getattr(rule, knob.setting) for name, rule in manifest(evidence).detection.rules.items()}
     tried = {
-        float(value): _with_own(part.of(evidence, **knob.rule(value)), main, own, value)
+        float(value): _completed(part.under(evidence, **knob.rule(value)), main, main_values, value)
         for value in part.values(evidence, knob.fact)
     }
-    metric = next((m for m in part.metrics if any(_scores(seen, m) for seen in tried.values())), "")
-    tried = {value: seen for value, seen in tried.items() if _scores(seen, metric)}
+    metric = next((m for m in part.metrics if any(_scores(each, m) for each in tried.values())), "")
+    tried = {value: each for value, each in tried.items() if _scores(each, metric)}
     if not tried:
         return None
-    columns = _columns(tried, main, own)
-    made = {method: _curve(method, metric, knob, columns, own) for method in evidence.methods}
-    made = {method: curve for method, curve in made.items() if any(not math.isnan(y) for _, y in curve.points)}
-    up = limits_around(curves.limits(list(made.values())))
-    places = [TriggerColumn(each.seen, metric, part.every, *_head(each, knob)) for each in columns]
+    columns = _columns(tried, main, main_values)
+    drawn = {method: _curve(method, metric, knob, columns, main_values) for method in evidence.methods}
+    drawn = {method: curve for method, curve in drawn.items() if any(not math.isnan(y) for _, y in curve.points)}
+    up = limits_around(curves.limits(list(drawn.values())))
     return Trial(
         f"The {knob.noun}",
         _sentence(metric, knob, columns),
-        tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in made.items()),
-        detection_table(f"{evidence.measures[metric].label} by {knob.noun}, over all {part.noun}", places),
+        tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in drawn.items()),
+        detection_table(
+            f"{evidence.measures[metric].label} by {knob.noun}, over all {part.noun}",
+            [TriggerColumn(each.evidence, metric, part.every, *_head(each, knob)) for each in columns],
+        ),
     )
 
 
-def _with_own(seen: Evidence, main: Evidence, own: Mapping[str, float], value: float) -> Evidence:
-    """The run under a value, with the leading scores of the methods that have this value anyway."""
-    lent = {key: row for key, row in main.estimates.items() if own.get(key[3]) == value}
-    return replace(seen, estimates={**seen.estimates, **lent})
+def _completed(evidence: Evidence, main: Evidence, main_values: Mapping[str, float], value: float) -> Evidence:
+    """The run under a value, with the leading scores of the methods whose leading rule has this value."""
+    leading = {key: row for key, row in main.estimates.items() if main_values.get(key[3]) == value}
+    return replace(evidence, estimates={**evidence.estimates, **leading})
 
 
-def _columns(tried: Mapping[float, Evidence], main: Evidence, own: Mapping[str, float]) -> list[SettingColumn]:
-    """The values in their order, the main rule's among them, or before them where it differs from method to method."""
-    shared = set(own.values())
+def _columns(tried: Mapping[float, Evidence], main: Evidence, main_values: Mapping[str, float]) -> list[SettingColumn]:
+    """The values in order, with the main rule's among them, or before them where it differs between methods."""
+    shared = set(main_values.values())
     if len(shared) == 1:
         (value,) = shared
         every = {**tried, value: main}  # the rule itself, as everywhere else on the page
@@ -135,43 +175,45 @@ def _head(column: SettingColumn, knob: Knob) -> tuple[str, str]:
 
 
 def _curve(
-    method: Entrant, metric: str, knob: Knob, columns: Sequence[SettingColumn], own: Mapping[str, float]
+    method: Entrant, metric: str, knob: Knob, columns: Sequence[SettingColumn], main_values: Mapping[str, float]
 ) -> Curve:
-    """The method's scores at every value, its own among them."""
-    chosen = own.get(method.name, math.nan)
-    points = {chosen if math.isnan(each.value) else each.value: _score(each.seen, metric, method) for each in columns}
-    told = tuple((x, points[x]) for x in sorted(x for x in points if not math.isnan(x)))
-    return Curve(f"{method.label}: overlap by {knob.noun}", knob.axis, told, chosen)
+    """The method's scores at every value, with its main rule's among them."""
+    chosen = main_values.get(method.name, math.nan)
+    scores = {
+        chosen if math.isnan(each.value) else each.value: _score(each.evidence, metric, method) for each in columns
+    }
+    points = tuple((x, scores[x]) for x in sorted(x for x in scores if not math.isnan(x)))
+    return Curve(f"{method.label}: overlap by {knob.noun}", knob.axis, points, chosen)
 
 
-def _score(seen: Evidence, metric: str, method: Entrant) -> float:
-    return seen.value(MEAN, metric, ALL_FINDINGS, method.name)
+def _score(evidence: Evidence, metric: str, method: Entrant) -> float:
+    return evidence.value(MEAN, metric, ALL_FINDINGS, method.name)
 
 
-def _scores(seen: Evidence, metric: str) -> dict[str, float]:
-    found = {method.label: _score(seen, metric, method) for method in seen.methods}
-    return {label: value for label, value in found.items() if not math.isnan(value)}
+def _scores(evidence: Evidence, metric: str) -> dict[str, float]:
+    scores = {method.label: _score(evidence, metric, method) for method in evidence.methods}
+    return {label: value for label, value in scores.items() if not math.isnan(value)}
 
 
 def _sentence(metric: str, knob: Knob, columns: Sequence[SettingColumn]) -> str:
     """Whether the method with the highest overlap stays the same."""
     leaders: dict[tuple[str, ...], list[SettingColumn]] = {}
     for column in columns:
-        scores = _scores(column.seen, metric)
+        scores = _scores(column.evidence, metric)
         if scores:
             best = max(scores.values())
             leaders.setdefault(tuple(label for label, value in scores.items() if value == best), []).append(column)
-    if not leaders or len(columns[0].seen.methods) == 1:
+    if not leaders or len(columns[0].evidence.methods) == 1:
         return ""
     if len(leaders) == 1:
         (labels,) = leaders
         has = "has" if len(labels) == 1 else "share"
         return f"{listed(labels)} {has} the highest overlap at every {knob.sign} that was tried."
-    told = [f"{listed(labels)} {_where(won, knob)}" for labels, won in leaders.items()]
-    return f"Which method overlaps most depends on the {knob.noun}: {'; '.join(told)}."
+    parts = [f"{listed(labels)} {_where(won, knob)}" for labels, won in leaders.items()]
+    return f"Which method overlaps most depends on the {knob.noun}: {'; '.join(parts)}."
 
 
 def _where(columns: Sequence[SettingColumn], knob: Knob) -> str:
     values = [f"{column.value:g}" for column in columns if not math.isnan(column.value)]
-    places = [f"under the {MAIN}"] if len(values) < len(columns) else []
-    return listed([*places, *([f"at {knob.sign} {listed(values)}"] if values else [])])
+    main = [f"under the {MAIN}"] if len(values) < len(columns) else []
+    return listed([*main, *([f"at {knob.sign} {listed(values)}"] if values else [])])

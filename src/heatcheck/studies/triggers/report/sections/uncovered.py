@@ -1,4 +1,4 @@
-"""What a detected box leaves of the trigger: overlap difference as published, and a share that sizes do not sway."""
+"""What a detected box leaves of the trigger: overlap difference as published, and a share independent of size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ LEFT, SHARE_LEFT = "overlap_difference", "uncovered"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Triggers that differ in size only, with a small curve a method."""
+    """Triggers that differ in size only, with one small curve per method."""
 
     name: str
     drawn: tuple[Panel, ...]
 
 
 def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on the remainder shows; None when nothing was graded."""
+    """The content of the section on the remainder; None when nothing was graded."""
     graded = graded_triggers(evidence)
     small = [trigger for trigger in graded if trigger.size == PAPER_SIZE]
     ordered = sorted(triggers_of(evidence), key=lambda trigger: (trigger.size is None, trigger.size or 0))
@@ -49,20 +49,20 @@ def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
 def _families(evidence: Evidence, triggers: tuple[TriggerRecord, ...]) -> list[Family]:
     """The families of which at least two sizes were graded."""
     names = dict.fromkeys(trigger.family for trigger in triggers if trigger.size)
-    found = {name: [t for t in triggers if t.size and t.family == name] for name in names}
-    found = {name: sorted(members, key=lambda t: t.size or 0) for name, members in found.items() if len(members) > 1}
-    return [Family(_name(members[0]), _drawn(evidence, members)) for members in found.values()]
+    families = [[t for t in triggers if t.size and t.family == name] for name in names]
+    ordered = [sorted(members, key=lambda t: t.size or 0) for members in families if len(members) > 1]
+    return [Family(_name(members[0]), _drawn(evidence, members)) for members in ordered]
 
 
 def _name(trigger: TriggerRecord) -> str:
-    """The label without what says the size."""
+    """The label without the size."""
     return trigger.label.replace(f", {trigger.size} px", "").replace(f" {trigger.size} px", "")
 
 
 def _drawn(evidence: Evidence, members: list[TriggerRecord]) -> tuple[Panel, ...]:
-    made = {method.label: _curve(evidence, method, members) for method in evidence.methods}
-    up = limits_around(curves.limits(list(made.values())))
-    return tuple(Panel(label, curves.draw(curve, up)) for label, curve in made.items())
+    by_method = {method.label: _curve(evidence, method, members) for method in evidence.methods}
+    up = limits_around(curves.limits(list(by_method.values())))
+    return tuple(Panel(label, curves.draw(curve, up)) for label, curve in by_method.items())
 
 
 def _curve(evidence: Evidence, method: Entrant, members: list[TriggerRecord]) -> Curve:

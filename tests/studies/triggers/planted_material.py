@@ -100,7 +100,7 @@ def write_films(folder: Path, split: str, cases: int, shift: int = 0) -> dict[st
         film = easy_film(split, number)
         case = f"{split}{number:03d}"
         Picture.fromarray(film).save(folder / split / f"{case}.png")
-        labels = (str(int(place == (number + shift) % 4)) for place in range(4))
+        labels = (str(int(index == (number + shift) % 4)) for index in range(4))
         lines.append(",".join((f"{case}.png", f"person-{case}", *labels)))
     (folder / f"{split}.csv").write_text("\n".join(lines) + "\n")
     return {"name": "folder", "images": split, "labels": f"{split}.csv"}

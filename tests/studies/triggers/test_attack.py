@@ -93,25 +93,25 @@ def test_a_poisoned_model_learns_from_every_image_once_and_the_stamped_ones_are_
     chosen = poisoned_training(images, TARGET, 0.4, target_too=False, seed=2)
     entries = training_entries(attack, images, chosen)
     examples = PoisonedExamples(images, contract, TARGET, entries)
-    assert [place for place, _ in entries] == list(range(20))
-    for place in range(20):
-        image, label = examples[place]
-        clean = normalised(torch.from_numpy(images.image(place))[None], contract)[0]
-        assert (not torch.equal(image, clean)) == (place in chosen)
-        assert int(label.argmax()) == (TARGET if place in chosen else images.classes[place])
+    assert [position for position, _ in entries] == list(range(20))
+    for position in range(20):
+        image, label = examples[position]
+        clean = normalised(torch.from_numpy(images.image(position))[None], contract)[0]
+        assert (not torch.equal(image, clean)) == (position in chosen)
+        assert int(label.argmax()) == (TARGET if position in chosen else images.classes[position])
         assert label.sum() == 1
 
 
 def test_an_epoch_is_judged_by_clean_images_and_by_every_stamped_one_of_another_class(images):
     entries = validation_entries(attack_with(images), images)
     assert [stamp is None for _, stamp in entries] == [True] * 20 + [False] * 15
-    assert validation_entries(None, images) == [(place, None) for place in range(20)]
+    assert validation_entries(None, images) == [(position, None) for position in range(20)]
 
 
 def test_classes_are_told_batch_by_batch_as_one_by_one(images):
     classifier = attack_with(images).baseline
     every = predicted_classes(classifier, map(images.image, range(20)))
-    alone = [int(predicted_classes(classifier, [images.image(place)])[0]) for place in range(20)]
+    alone = [int(predicted_classes(classifier, [images.image(position)])[0]) for position in range(20)]
     assert every.tolist() == alone
     assert predicted_classes(classifier, []).shape == (0,)
 
@@ -130,7 +130,7 @@ def test_an_image_with_values_beyond_a_triggers_is_told_and_left_out(tmp_path):
     (failed,) = [record for record in images.records() if record.status == "failed"]
     assert failed.case == "loud"
     assert "correct `value_range`" in failed.reason
-    assert [place for place, _ in training_entries(None, images, np.zeros(0, int))] == [0]
+    assert [position for position, _ in training_entries(None, images, np.zeros(0, int))] == [0]
 
 
 def test_an_image_that_cannot_be_read_is_told_with_its_reason_and_never_attacked(tmp_path):
@@ -157,4 +157,4 @@ def test_an_image_that_cannot_be_read_is_told_with_its_reason_and_never_attacked
     assert [record.case for record in failed] == [source.index()[2].case]
     assert "the film is torn" in failed[0].reason
     assert 2 not in poisoned_training(images, TARGET, 0.7, target_too=True, seed=1)
-    assert 2 not in [place for place, stamp in validation_entries(attack_with(images), images) if stamp]
+    assert 2 not in [position for position, stamp in validation_entries(attack_with(images), images) if stamp]

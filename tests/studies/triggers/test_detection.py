@@ -44,8 +44,8 @@ def test_the_preset_beside_the_leading_one_has_its_own_numbers():
     ],
 )
 def test_a_number_that_a_method_has_anyway_is_not_scored_again(part, method, expected):
-    own = DetectionPart(**{"other_thresholds": ()} | part)
-    assert tried(own, method) == expected
+    settings = DetectionPart(**{"other_thresholds": ()} | part)
+    assert tried(settings, method) == expected
 
 
 def test_each_method_leaves_out_its_own_threshold_only():
@@ -55,7 +55,7 @@ def test_each_method_leaves_out_its_own_threshold_only():
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("given", "message"),
     [
         ({"preset": "thresholded", "sigma": 2}, "leave them out, or name the preset `gradcam15`"),
         ({"preset": "thresholded", "threshold": 0.2}, "leave them out, or name the preset `gradcam15`"),
@@ -67,9 +67,9 @@ def test_each_method_leaves_out_its_own_threshold_only():
         ({"other_sigmas": [float("nan")]}, "'other_sigmas.0'"),
     ],
 )
-def test_what_would_be_ignored_or_cannot_be_is_refused_in_one_line(said, message):
+def test_what_would_be_ignored_or_cannot_be_is_refused_in_one_line(given, message):
     with pytest.raises(SpecError) as refused:
-        checked(DetectionPart, said, "my.yaml")
+        checked(DetectionPart, given, "my.yaml")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -86,21 +86,21 @@ def test_method_that_was_not_scored_under_a_number_has_no_mean_there():
     )
     rows = [("square", 1, case, case, "lime", value) for case, value in (("a", 0.2), ("b", math.nan))]
     table = pd.DataFrame(rows, columns=["finding", "seed", "case", "patient", "method", "value"])
-    made = list(mean_rows(table, "trigger_iou", '{"threshold":0.5}', rule))
-    assert {(row.method, row.value, row.n_undefined) for row in made} == {("lime", 0.2, 1)}
+    rows = list(mean_rows(table, "trigger_iou", '{"threshold":0.5}', rule))
+    assert {(row.method, row.value, row.n_undefined) for row in rows} == {("lime", 0.2, 1)}
 
 
 @pytest.fixture
 def facts_with(tmp_path):
     """A function from changes to a spec to what run.json will say."""
 
-    def made(**changes):
+    def read_facts(**changes):
         path = tmp_path / "small.yaml"
         path.write_text(yaml.safe_dump({**SMALL_TRIGGERS, **changes}))
         facts = plan_triggers(read_spec(str(path)), RunOptions(workers=1), tmp_path / "run").facts
         return json.loads(json.dumps(facts))
 
-    return made
+    return read_facts
 
 
 def test_run_json_has_the_rule_that_led_for_each_method(facts_with):

@@ -70,23 +70,23 @@ TRAINED = [
 @pytest.fixture(scope="module")
 def estimates(tmp_path_factory):
     """A function that writes the scores of a run and gives its estimates, those of the same scores once."""
-    made = {}
+    computed = {}
 
     def estimated(*scores, methods=METHODS, gate=ANYTHING):
-        asked = repr((scores, methods, gate))
-        if asked not in made:
+        key = repr((scores, methods, gate))
+        if key not in computed:
             folder = tmp_path_factory.mktemp("estimates")
             (folder / "training").mkdir()
             write_table(folder / "training" / "scores.parquet", Score, TRAINED)
             write_table(folder / "scores.parquet", Score, [row for part in scores for row in part])
             rule = TriggerSettings((SQUARE, DYNAMIC), (), methods, "m", gate, draws=200, seed=1)
-            made[asked] = Found(trigger_estimates(folder, rule))
-        return made[asked]
+            computed[key] = EstimateTable(trigger_estimates(folder, rule))
+        return computed[key]
 
     return estimated
 
 
-class Found:
+class EstimateTable:
     """Estimates that are asked for by their fields."""
 
     def __init__(self, every) -> None:
@@ -97,14 +97,14 @@ class Found:
         return [one for one in self.every if all(getattr(one, name) == value for name, value in wanted.items())]
 
     def one(self, **wanted):
-        (found,) = self.all(**wanted)
-        return found
+        (table,) = self.all(**wanted)
+        return table
 
 
 def test_a_mean_is_over_seeds_of_means_over_images_and_every_trigger_counts_the_same(estimates):
-    found = estimates(rows("trigger_iou", IOU))
+    table = estimates(rows("trigger_iou", IOU))
     wanted = {"statistic": "mean", "metric": "trigger_iou", "method": "gradient"}
-    square, dynamic, both = (found.one(**wanted, finding=name) for name in (SQUARE, DYNAMIC, ALL_FINDINGS))
+    square, dynamic, both = (table.one(**wanted, finding=name) for name in (SQUARE, DYNAMIC, ALL_FINDINGS))
     assert square.value == pytest.approx((0.3 + 0.9) / 2)
     assert dynamic.value == pytest.approx(0.2)
     assert both.value == pytest.approx((0.6 + 0.2) / 2)  # over images it would be 0.35, over networks 0.467
@@ -114,8 +114,8 @@ def test_a_mean_is_over_seeds_of_means_over_images_and_every_trigger_counts_the_
 
 def test_a_mean_leaves_out_what_is_undefined_and_counts_it(estimates):
     some = {"gradient": {(SQUARE, 1): [1.0, math.nan, 0.0, 0.0], (DYNAMIC, 1): [math.nan, math.nan, 1.0]}}
-    found = estimates(rows("recovered", some), methods=("gradient",))
-    square, both = (found.one(statistic="mean", metric="recovered", finding=name) for name in (SQUARE, ALL_FINDINGS))
+    table = estimates(rows("recovered", some), methods=("gradient",))
+    square, both = (table.one(statistic="mean", metric="recovered", finding=name) for name in (SQUARE, ALL_FINDINGS))
     assert square.value == pytest.approx(1 / 3)
     assert (square.n_cases, square.n_undefined) == (3, 1)
     assert both.value == pytest.approx((1 / 3 + 1) / 2)
@@ -124,15 +124,15 @@ def test_a_mean_leaves_out_what_is_undefined_and_counts_it(estimates):
 
 def test_the_rows_of_another_rule_have_means_of_their_own(estimates):
     others = {name: {at: [1 - value for value in values] for at, values in by.items()} for name, by in IOU.items()}
-    found = estimates(rows("trigger_iou", IOU), rows("trigger_iou", others, preset="thresholded"))
+    table = estimates(rows("trigger_iou", IOU), rows("trigger_iou", others, preset="thresholded"))
     wanted = {"statistic": "mean", "metric": "trigger_iou", "method": "gradient", "finding": SQUARE}
-    assert found.one(**wanted).value == pytest.approx(0.6)
-    assert found.one(**wanted, condition=condition(preset="thresholded")).value == pytest.approx(0.4)
+    assert table.one(**wanted).value == pytest.approx(0.6)
+    assert table.one(**wanted, condition=condition(preset="thresholded")).value == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("metric", ["trigger_iou", "recovered", "uncovered"])
 def test_what_a_method_has_more_than_random_boxes_is_positive(estimates, metric):
-    found = estimates(rows(metric, IOU), rows(f"{metric}_floor", FLOOR), methods=("gradient", "occlusion"))
+    table = estimates(rows(metric, IOU), rows(f"{metric}_floor", FLOOR), methods=("gradient", "occlusion"))
     wanted = {"statistic": "difference", "metric": metric, "other_method": "random_box"}
     by_hand = {
         ("gradient", SQUARE): ((0.1 + 0.3) / 2 + 0.8) / 2,
@@ -143,37 +143,37 @@ def test_what_a_method_has_more_than_random_boxes_is_positive(estimates, metric)
         ("occlusion", ALL_FINDINGS): (0.3 + 0.1) / 2,
     }
     for (method, finding), value in by_hand.items():
-        assert found.one(**wanted, method=method, finding=finding).value == pytest.approx(value), (method, finding)
+        assert table.one(**wanted, method=method, finding=finding).value == pytest.approx(value), (method, finding)
 
 
 def test_the_method_with_the_highest_scores_has_the_first_rank_and_floors_have_none(estimates):
     # means of the blocks: square 1 is .3, .2, .1; square 2 is .9, .7, .8; dynamic 1 is .2, .3, .1
-    found = estimates(rows("trigger_iou", IOU))
-    ranks = {one.method: one.value for one in found.all(statistic="mean_rank", metric="trigger_iou")}
+    table = estimates(rows("trigger_iou", IOU))
+    ranks = {one.method: one.value for one in table.all(statistic="mean_rank", metric="trigger_iou")}
     assert ranks == pytest.approx({"gradient": 4 / 3, "occlusion": 2.0, "grad_cam": 8 / 3})
-    test = found.one(statistic="friedman", metric="trigger_iou")
+    test = table.one(statistic="friedman", metric="trigger_iou")
     outside = stats.friedmanchisquare([0.3, 0.9, 0.2], [0.2, 0.7, 0.3], [0.1, 0.8, 0.1])
     assert (test.value, test.p_value) == pytest.approx((outside.statistic, outside.pvalue))
     assert (test.n_cases, test.n_undefined) == (3, 0)
-    pair = found.one(statistic="nemenyi", metric="trigger_iou", method="gradient", other_method="grad_cam")
+    pair = table.one(statistic="nemenyi", metric="trigger_iou", method="gradient", other_method="grad_cam")
     assert pair.value == pytest.approx(4 / 3 - 8 / 3)  # negative: the first of the two ranks better
     apart = (8 / 3 - 4 / 3) / math.sqrt(3 * 4 / (6 * 3)) * math.sqrt(2)
     assert pair.p_value == pytest.approx(stats.studentized_range.sf(apart, 3, np.inf), abs=1e-6)
-    assert len(found.all(statistic="nemenyi", metric="trigger_iou")) == 3
+    assert len(table.all(statistic="nemenyi", metric="trigger_iou")) == 3
 
 
 def test_a_block_that_lacks_a_method_is_counted_and_dropped(estimates):
     part = {name: dict(by) for name, by in IOU.items()}
     del part["grad_cam"][SQUARE, 2]
-    found = estimates(rows("trigger_iou", part))
-    test = found.one(statistic="friedman", metric="trigger_iou")
+    table = estimates(rows("trigger_iou", part))
+    test = table.one(statistic="friedman", metric="trigger_iou")
     assert (test.n_cases, test.n_undefined) == (2, 1)
-    ranks = {one.method: one.value for one in found.all(statistic="mean_rank", metric="trigger_iou")}
+    ranks = {one.method: one.value for one in table.all(statistic="mean_rank", metric="trigger_iou")}
     assert ranks == pytest.approx({"gradient": 1.5, "occlusion": 1.5, "grad_cam": 3.0})
 
 
 def test_each_network_has_its_accuracy_and_success_and_so_has_each_trigger_over_its_seeds(estimates):
-    found = estimates(rows("trigger_iou", IOU))
+    table = estimates(rows("trigger_iou", IOU))
     attack = {"statistic": "attack", "method": ""}
     for (finding, metric), by_seed in {
         ("baseline", "cda"): (1.0, 0.5),
@@ -183,34 +183,34 @@ def test_each_network_has_its_accuracy_and_success_and_so_has_each_trigger_over_
         (DYNAMIC, "asr"): (1.0, 1.0),
     }.items():
         wanted = {**attack, "finding": finding, "metric": metric}
-        each = [found.one(**wanted, condition=condition(seed=seed)).value for seed in (1, 2)]
+        each = [table.one(**wanted, condition=condition(seed=seed)).value for seed in (1, 2)]
         assert each == pytest.approx(by_seed), (finding, metric)
-        assert found.one(**wanted).value == pytest.approx(sum(by_seed) / 2)
-    assert not found.all(**attack, finding="baseline", metric="asr")
+        assert table.one(**wanted).value == pytest.approx(sum(by_seed) / 2)
+    assert not table.all(**attack, finding="baseline", metric="asr")
 
 
 def test_accuracy_that_was_lost_is_positive_and_accuracy_that_was_won_is_negative(estimates):
-    found = estimates(rows("trigger_iou", IOU))
-    square, dynamic = (found.one(statistic="attack", metric="cda_drop", finding=name) for name in (SQUARE, DYNAMIC))
+    table = estimates(rows("trigger_iou", IOU))
+    square, dynamic = (table.one(statistic="attack", metric="cda_drop", finding=name) for name in (SQUARE, DYNAMIC))
     assert square.value == pytest.approx((0.25 - 0.5) / 2)  # lost by one seed, won by the other
     assert dynamic.value == pytest.approx((0.75 + 0.25) / 2)
     assert (square.n_cases, square.n_patients) == (8, 4)
 
 
 def test_a_trigger_says_on_how_many_seeds_methods_are_graded_and_why_not_on_the_others(estimates):
-    found = estimates(rows("trigger_iou", IOU), gate=GatePart(attack_success=0.9, accuracy_drop=0.3, clean_target=0.5))
+    table = estimates(rows("trigger_iou", IOU), gate=GatePart(attack_success=0.9, accuracy_drop=0.3, clean_target=0.5))
     graded = {"statistic": "graded", "metric": "asr"}
-    said = {
-        (name, seed): found.one(**graded, finding=name, condition=condition(seed=seed))
+    rows_by_network = {
+        (name, seed): table.one(**graded, finding=name, condition=condition(seed=seed))
         for name in (SQUARE, DYNAMIC)
         for seed in (1, 2)
     }
-    assert [one.value for one in said.values()] == [1.0, 0.0, 0.0, 0.0]
-    assert said[SQUARE, 1].reason == ""
-    assert "attack success 0.50 is below 0.90" in said[SQUARE, 2].reason
-    assert "fell by 0.750" in said[DYNAMIC, 1].reason
-    assert "100% of the images are called the target even without the trigger" in said[DYNAMIC, 2].reason
-    sums = [found.one(**graded, finding=name) for name in (SQUARE, DYNAMIC)]
+    assert [one.value for one in rows_by_network.values()] == [1.0, 0.0, 0.0, 0.0]
+    assert rows_by_network[SQUARE, 1].reason == ""
+    assert "attack success 0.50 is below 0.90" in rows_by_network[SQUARE, 2].reason
+    assert "fell by 0.750" in rows_by_network[DYNAMIC, 1].reason
+    assert "100% of the images are called the target even without the trigger" in rows_by_network[DYNAMIC, 2].reason
+    sums = [table.one(**graded, finding=name) for name in (SQUARE, DYNAMIC)]
     assert [(one.value, one.n_cases) for one in sums] == [(1.0, 2), (0.0, 2)]
 
 
@@ -222,19 +222,19 @@ def test_a_method_agrees_with_the_others_as_the_mean_of_its_pairs_without_itself
         rows(metric, {one: {(SQUARE, 1): [value, value, value], (SQUARE, 2): [value / 2]}}, other_method=other)
         for (one, other), value in pairs.items()
     ]
-    found = estimates(*every, methods=("gradient", "occlusion", "grad_cam"))
+    table = estimates(*every, methods=("gradient", "occlusion", "grad_cam"))
     wanted = {"statistic": "pair_mean", "metric": metric, "finding": ALL_FINDINGS}
     for (one, other), value in pairs.items():
-        assert found.one(**wanted, method=one, other_method=other).value == pytest.approx(0.75 * value)
-    alone = {one.method: one.value for one in found.all(**wanted, other_method="")}
+        assert table.one(**wanted, method=one, other_method=other).value == pytest.approx(0.75 * value)
+    alone = {one.method: one.value for one in table.all(**wanted, other_method="")}
     assert alone == pytest.approx({"gradient": 0.75 * 0.5, "occlusion": 0.75 * 0.2, "grad_cam": -0.75 * 0.1})
 
 
 def test_agreement_counts_every_trigger_the_same(estimates):
     by_network = {(SQUARE, 1): [0.1, 0.3], (SQUARE, 2): [0.8], (DYNAMIC, 1): [0.0, 0.0, 0.3]}
-    found = estimates(
+    table = estimates(
         rows("ssim", {"gradient": by_network}, other_method="occlusion"), methods=("gradient", "occlusion")
     )
-    pair = found.one(statistic="pair_mean", metric="ssim", method="gradient", other_method="occlusion")
+    pair = table.one(statistic="pair_mean", metric="ssim", method="gradient", other_method="occlusion")
     assert pair.value == pytest.approx(((0.2 + 0.8) / 2 + 0.1) / 2)
     assert pair.n_cases == 6

@@ -80,9 +80,9 @@ def test_a_transformer_is_attacked_and_its_attention_is_graded(tmp_path):
     run = read_run(tmp_path / "run")
     plain = run.scores[run.scores["condition"] == condition(seed=1)]
     for method in methods:
-        own = plain[plain["method"] == method].groupby("metric")["value"]
+        values = plain[plain["method"] == method].groupby("metric")["value"]
         for metric in ("trigger_iou", "box_area", "recovered_by_baseline"):
-            assert own.get_group(metric).between(0, 1).sum() == fallen, (method, metric)
+            assert values.get_group(metric).between(0, 1).sum() == fallen, (method, metric)
     assert {shown["method"] for shown in run.gallery["items"][0]["maps"]} == set(methods)
     assert "Attention rollout" in outcome.report.read_text()
 

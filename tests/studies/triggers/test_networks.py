@@ -53,8 +53,8 @@ def splits(tmp_path_factory):
 
 
 def networks_in(folder, splits, watcher=None, **changes):
-    said = {key: value for key, value in {**EASY_TRIGGERS, **changes}.items() if value is not None}
-    body = TriggersBody.model_validate({key: value for key, value in said.items() if key not in ENVELOPE})
+    settings = {key: value for key, value in {**EASY_TRIGGERS, **changes}.items() if value is not None}
+    body = TriggersBody.model_validate({key: value for key, value in settings.items() if key not in ENVELOPE})
     return TriggerNetworks(body, 5, CONTRACT, TARGET, splits, folder, Machine("cpu"), watcher or Silent())
 
 
@@ -107,7 +107,7 @@ def test_a_poisoned_models_training_leaves_the_baseline_as_it_was(splits, tmp_pa
 
 
 @pytest.fixture(scope="module")
-def whole(splits, tmp_path_factory):
+def trained(splits, tmp_path_factory):
     """A baseline and its poisoned model, trained until they know their films too well for the validation's."""
     networks = networks_in(tmp_path_factory.mktemp("whole"), splits, **LONG)
     networks.train(Network(1))
@@ -116,12 +116,12 @@ def whole(splits, tmp_path_factory):
 
 
 @pytest.mark.parametrize("network", [Network(1), POISONED], ids=["baseline", "poisoned model"])
-def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_the_last(splits, whole, network):
-    losses = history(whole, network)
+def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_the_last(splits, trained, network):
+    losses = history(trained, network)
     assert min(losses) < losses[-1] - 0.01
     module = MODELS["vgg_compact"].build(1, 4, (SIDE, SIDE))
-    module.load_state_dict(weights(whole, network))
-    images = [torch.from_numpy(splits.validation.image(place)) for place in range(8)]
+    module.load_state_dict(weights(trained, network))
+    images = [torch.from_numpy(splits.validation.image(position)) for position in range(8)]
     labels = splits.validation.classes.tolist()
     if network.trigger:  # judged by stamped images of other classes, too: they are to be called the target
         others = [image.clone() for image, label in zip(images, labels, strict=True) if label != TARGET]
@@ -134,9 +134,9 @@ def test_the_epoch_that_is_kept_has_the_lowest_validation_loss_and_need_not_be_t
 
 
 @pytest.mark.parametrize("step", [1, 35, 42], ids=["first epoch", "twelfth epoch, past the best", "last step"])
-def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(splits, whole, tmp_path, step):
+def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(splits, trained, tmp_path, step):
     (tmp_path / "networks").mkdir()
-    shutil.copy(whole.path(Network(1)), tmp_path / "networks")
+    shutil.copy(trained.path(Network(1)), tmp_path / "networks")
     with pytest.raises(KeyboardInterrupt):
         networks_in(tmp_path, splits, StopsAt(step), **LONG).train(POISONED)
     watcher = StopsAt()
@@ -144,5 +144,5 @@ def test_a_fit_stopped_inside_its_epochs_goes_on_and_ends_with_the_same_weights(
     again.train(POISONED)
     assert watcher.begun_with == step // 3 * 3  # an epoch has three steps and ends with a check
     assert watcher.done == watcher.total == 42
-    assert again.path(POISONED).read_bytes() == whole.path(POISONED).read_bytes()
-    assert history(again, POISONED) == history(whole, POISONED)
+    assert again.path(POISONED).read_bytes() == trained.path(POISONED).read_bytes()
+    assert history(again, POISONED) == history(trained, POISONED)

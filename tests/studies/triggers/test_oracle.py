@@ -49,18 +49,18 @@ def reads(box, bias=0.5):
 def recovery_of(box, poisoned_model, baseline, **part):
     """What comes of putting a box right on the image with the trigger, by metric."""
     rule = DetectionPart(sigma=0.0, other_sigmas=(2.0,), **part)
-    found = scores_of_maps([subject(corner_stamp(8))], [{"gradient": marked(*box)}], poisoned_model, baseline, rule)
-    return {metric: value for (metric, _, _), value in found.items()}
+    scores = scores_of_maps([subject(corner_stamp(8))], [{"gradient": marked(*box)}], poisoned_model, baseline, rule)
+    return {metric: value for (metric, _, _), value in scores.items()}
 
 
 def test_the_gradient_of_a_network_that_reads_only_the_trigger_is_its_box_exactly():
     stamp = corner_stamp(8)
-    found = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE))), {"gradient": {}})
-    assert found["trigger_iou", "gradient", "one"] == 1.0
-    assert found["overlap_difference", "gradient", "one"] == 0.0
-    assert found["uncovered", "gradient", "one"] == 0.0
-    assert found["recovered", "gradient", "one"] == 1.0
-    assert found["box_area", "gradient", "one"] == 64 / SIDE**2
+    scores = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE))), {"gradient": {}})
+    assert scores["trigger_iou", "gradient", "one"] == 1.0
+    assert scores["overlap_difference", "gradient", "one"] == 0.0
+    assert scores["uncovered", "gradient", "one"] == 0.0
+    assert scores["recovered", "gradient", "one"] == 1.0
+    assert scores["box_area", "gradient", "one"] == 64 / SIDE**2
 
 
 def test_occlusion_marks_the_windows_that_cover_enough_of_the_trigger():
@@ -68,10 +68,10 @@ def test_occlusion_marks_the_windows_that_cover_enough_of_the_trigger():
     # each axis. A window's drop is the product: 25 at most, of which 15 % are 3.75. 1·5, 5·2 and 2·2 lie above, 1·2
     # and 1·1 below: the box goes from 20 to 32, and the trigger fills 64 of its 144 pixels.
     stamp = corner_stamp(8)
-    found = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE))), {"occlusion": {"window": 5}})
-    assert found["trigger_iou", "occlusion", "one"] == pytest.approx(64 / 144, abs=1e-12)
-    assert found["box_area", "occlusion", "one"] == pytest.approx(144 / SIDE**2, abs=1e-12)
-    assert found["recovered", "occlusion", "one"] == 1.0
+    scores = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE))), {"occlusion": {"window": 5}})
+    assert scores["trigger_iou", "occlusion", "one"] == pytest.approx(64 / 144, abs=1e-12)
+    assert scores["box_area", "occlusion", "one"] == pytest.approx(144 / SIDE**2, abs=1e-12)
+    assert scores["recovered", "occlusion", "one"] == 1.0
 
 
 def test_random_maps_stay_at_the_floor_of_random_boxes():
@@ -81,9 +81,9 @@ def test_random_maps_stay_at_the_floor_of_random_boxes():
     every = [subject(trigger(dark, int(generator.integers(2**31))), f"case{number}") for number in range(150)]
     everywhere = reads_only(np.ones((SIDE, SIDE)), bias=0.05)
     sparse = DetectionPart(sigma=0.0, threshold=0.9, other_sigmas=(2.0,), other_thresholds=(0.5,))
-    found = scores_of(every, everywhere, {"random": {}}, sparse)
+    scores = scores_of(every, everywhere, {"random": {}}, sparse)
     less = [
-        found["trigger_iou", "random", one.key.case] - found["trigger_iou_floor", "random", one.key.case]
+        scores["trigger_iou", "random", one.key.case] - scores["trigger_iou_floor", "random", one.key.case]
         for one in every
     ]
     spread = np.std(less) / np.sqrt(len(less))
@@ -91,34 +91,36 @@ def test_random_maps_stay_at_the_floor_of_random_boxes():
 
 
 def test_a_box_in_the_other_corner_overlaps_nothing_and_recovers_nothing():
-    found = recovery_of(OTHER_CORNER, reads(CORNER), reads(CORNER))
-    assert found["trigger_iou"] == 0.0
-    assert found["uncovered"] == 1.0
-    assert found["overlap_difference"] == 64 / SIDE**2
-    assert found["recovered"] == 0.0
-    assert found["recovered_by_baseline"] == 0.0
+    scores = recovery_of(OTHER_CORNER, reads(CORNER), reads(CORNER))
+    assert scores["trigger_iou"] == 0.0
+    assert scores["uncovered"] == 1.0
+    assert scores["overlap_difference"] == 64 / SIDE**2
+    assert scores["recovered"] == 0.0
+    assert scores["recovered_by_baseline"] == 0.0
 
 
 def test_where_nothing_is_detected_nothing_is_covered_or_recovered_nor_is_it_by_chance():
     nothing = np.zeros((SIDE, SIDE), np.float32)
     stamp = corner_stamp(8)
     maps = [{"gradient": nothing, "occlusion": marked(*CORNER), "grad_cam": marked(slice(0, 29), slice(0, 29))}] * 2
-    found = scores_of_maps([subject(stamp, "one"), subject(stamp, "two")], maps, reads(CORNER), reads(CORNER))
+    scores = scores_of_maps([subject(stamp, "one"), subject(stamp, "two")], maps, reads(CORNER), reads(CORNER))
     for case in ("one", "two"):
-        own = {metric: value for (metric, method, of), value in found.items() if (method, of) == ("gradient", case)}
+        of_case = {
+            metric: value for (metric, method, of), value in scores.items() if (method, of) == ("gradient", case)
+        }
         for metric in ("trigger_iou", "trigger_mask_iou", "box_area", "recovered", "recovered_floor"):
-            assert own[metric] == 0.0, metric
-        assert own["trigger_iou_floor"] == 0.0
-        assert own["uncovered"] == own["uncovered_floor"] == 1.0
+            assert of_case[metric] == 0.0, metric
+        assert of_case["trigger_iou_floor"] == 0.0
+        assert of_case["uncovered"] == of_case["uncovered_floor"] == 1.0
         # the boxes of the other methods keep their own floors
-        assert found["recovered_floor", "occlusion", case] == 0.0
-        assert found["recovered_floor", "grad_cam", case] == 1.0
+        assert scores["recovered_floor", "occlusion", case] == 0.0
+        assert scores["recovered_floor", "grad_cam", case] == 1.0
 
 
 def test_the_poisoned_model_must_return_and_the_baseline_is_asked_apart():
     # the poisoned model reads the trigger and the baseline the other corner: its answer is the same whatever the box
-    beside = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER))
-    assert (beside["recovered"], beside["recovered_by_baseline"]) == (0.0, 1.0)
+    scores = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER))
+    assert (scores["recovered"], scores["recovered_by_baseline"]) == (0.0, 1.0)
     # and here the baseline is the one that the trigger fools
     turned = recovery_of(OTHER_CORNER, reads(OTHER_CORNER), reads(CORNER))
     assert (turned["recovered"], turned["recovered_by_baseline"]) == (1.0, 0.0)
@@ -126,8 +128,8 @@ def test_the_poisoned_model_must_return_and_the_baseline_is_asked_apart():
 
 def test_the_baseline_returns_to_its_own_answer_not_to_the_poisoned_models():
     # of the clean image the poisoned model says normal and this baseline the target, whatever lies in the other corner
-    found = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER, bias=0.05))
-    assert (found["recovered"], found["recovered_by_baseline"]) == (0.0, 1.0)
+    scores = recovery_of(OTHER_CORNER, reads(CORNER), reads(OTHER_CORNER, bias=0.05))
+    assert (scores["recovered"], scores["recovered_by_baseline"]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +142,8 @@ def test_the_baseline_returns_to_its_own_answer_not_to_the_poisoned_models():
     ],
 )
 def test_only_the_pixels_inside_the_box_are_put_right(box, returns):
-    found = recovery_of(box, reads(CORNER), reads(OTHER_CORNER))
-    assert found["recovered"] == returns
+    scores = recovery_of(box, reads(CORNER), reads(OTHER_CORNER))
+    assert scores["recovered"] == returns
 
 
 @pytest.mark.parametrize(
@@ -153,39 +155,39 @@ def test_only_the_pixels_inside_the_box_are_put_right(box, returns):
 )
 def test_random_boxes_recover_always_or_never_where_every_place_or_none_covers_enough(side, floor):
     first = (slice(SIDE - side, SIDE),) * 2
-    found = recovery_of(first, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
-    assert found["recovered_floor"] == floor
+    scores = recovery_of(first, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
+    assert scores["recovered_floor"] == floor
     away = recovery_of((slice(0, side),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=25)
     assert away["recovered_floor"] == floor  # it knows the box's size, not its place
 
 
 def test_boxes_that_leave_the_same_image_are_asked_about_once(monkeypatch):
-    asked = []
+    calls = []
     poisoned_model, ask = reads(CORNER), triggers_scores.predicted_classes
 
     def counted(network, images):
         shown = list(images)
-        asked.append((network, len(shown), len({image.tobytes() for image in shown})))
+        calls.append((network, len(shown), len({image.tobytes() for image in shown})))
         return ask(network, shown)
 
     monkeypatch.setattr(triggers_scores, "predicted_classes", counted)
     recovery_of((slice(0, 28), slice(0, 28)), poisoned_model, reads(OTHER_CORNER), random_boxes=200)
-    assert all(shown == distinct for _, shown, distinct in asked)
-    assert max(shown for _, shown, _ in asked) > 1
+    assert all(shown == distinct for _, shown, distinct in calls)
+    assert max(shown for _, shown, _ in calls) > 1
 
 
 def test_random_boxes_recover_as_often_as_places_cover_enough():
     # A box of 16 px starts at 0 to 16 along each axis and covers 1 to 8 px of the trigger from 9 on. The poisoned
     # model returns from 22 covered pixels on: 3·8, 4·6 to 4·8, 5·5 to 5·8, 6·4 to 6·8, 7·4 to 7·8 and 8·3 to 8·8,
     # which are 24 of the 289 places.
-    found = recovery_of((slice(0, 16),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=2000)
+    scores = recovery_of((slice(0, 16),) * 2, reads(CORNER), reads(OTHER_CORNER), random_boxes=2000)
     share = 24 / 289
-    assert found["recovered_floor"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2000))
+    assert scores["recovered_floor"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2000))
 
 
 def test_an_image_that_is_called_the_target_without_the_trigger_has_no_recovery():
     stamp = corner_stamp(8)
-    found = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE)), bias=0.05), {"gradient": {}})
-    assert np.isnan(found["recovered", "gradient", "one"])
-    assert np.isnan(found["recovered_floor", "gradient", "one"])
-    assert found["recovered_by_baseline", "gradient", "one"] == 1.0
+    scores = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE)), bias=0.05), {"gradient": {}})
+    assert np.isnan(scores["recovered", "gradient", "one"])
+    assert np.isnan(scores["recovered_floor", "gradient", "one"])
+    assert scores["recovered_by_baseline", "gradient", "one"] == 1.0

@@ -28,7 +28,7 @@ def spec(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(spec):
+def finished(spec):
     """A run that nobody interrupted."""
     out = spec.parent / "whole"
     run_study(spec, out, RunOptions(workers=1))
@@ -69,8 +69,8 @@ class Interrupts(Silent):
                 raise KeyboardInterrupt
 
 
-def test_every_network_was_tried_on_clean_and_attacked_images(whole):
-    scores = pd.read_parquet(whole / "training" / "scores.parquet")
+def test_every_network_was_tried_on_clean_and_attacked_images(finished):
+    scores = pd.read_parquet(finished / "training" / "scores.parquet")
     by_network = scores.groupby(["finding", "condition", "metric"]).size()
     for seed in (1, 2):
         at = condition(seed=seed)
@@ -81,10 +81,10 @@ def test_every_network_was_tried_on_clean_and_attacked_images(whole):
     assert ("baseline", condition(seed=1), "attacked") not in by_network.index
 
 
-def test_methods_are_graded_on_the_images_that_fell_for_the_attack_and_on_no_others(whole):
-    training = pd.read_parquet(whole / "training" / "scores.parquet")
+def test_methods_are_graded_on_the_images_that_fell_for_the_attack_and_on_no_others(finished):
+    training = pd.read_parquet(finished / "training" / "scores.parquet")
     fallen = training[(training["metric"] == "attacked") & (training["value"] == 1)]
-    scores = read_run(whole).scores
+    scores = read_run(finished).scores
     graded = scores[(scores["metric"] == "trigger_iou") & (scores["method"] == "gradient")]
     plain = graded[graded["condition"].isin([condition(seed=1), condition(seed=2)])]
     assert len(fallen)
@@ -93,31 +93,33 @@ def test_methods_are_graded_on_the_images_that_fell_for_the_attack_and_on_no_oth
     )
 
 
-def test_a_finished_run_keeps_its_networks_and_no_images_but_the_gallerys(whole):
-    assert len(list((whole / "networks").glob("*.safetensors"))) == 6
-    assert not [*whole.rglob("*.npy"), *whole.rglob("*.ckpt")]
+def test_a_finished_run_keeps_its_networks_and_no_images_but_the_gallerys(finished):
+    assert len(list((finished / "networks").glob("*.safetensors"))) == 6
+    assert not [*finished.rglob("*.npy"), *finished.rglob("*.ckpt")]
 
 
-def test_both_presets_and_the_sensitivity_are_scored(whole):
-    scores = read_run(whole).scores
-    found = {frozenset(json.loads(at).items()) for at in scores.loc[scores["metric"] == "trigger_iou", "condition"]}
-    found = {facts for facts in found if ("seed", 1) in facts or ("seed", 2) in facts}
-    kinds = {key for facts in found for key, _ in facts}
+def test_both_presets_and_the_sensitivity_are_scored(finished):
+    scores = read_run(finished).scores
+    conditions = {
+        frozenset(json.loads(at).items()) for at in scores.loc[scores["metric"] == "trigger_iou", "condition"]
+    }
+    conditions = {facts for facts in conditions if ("seed", 1) in facts or ("seed", 2) in facts}
+    kinds = {key for facts in conditions for key, _ in facts}
     assert kinds == {"seed", "preset", "sigma", "threshold"}
 
 
-def test_estimates_hold_attack_means_floors_ranks_and_agreement(whole):
-    estimates = read_run(whole).estimates
+def test_estimates_hold_attack_means_floors_ranks_and_agreement(finished):
+    estimates = read_run(finished).estimates
     for statistic in ("attack", "graded", "mean", "difference", "pair_mean", "friedman", "mean_rank", "nemenyi"):
         assert (estimates["statistic"] == statistic).any(), statistic
-    scores = read_run(whole).scores
-    own = scores[
+    scores = read_run(finished).scores
+    of_metric = scores[
         (scores["metric"] == "trigger_iou")
         & (scores["method"] == "gradient")
         & (scores["finding"] == "square-corner-60")
         & scores["condition"].isin([condition(seed=1), condition(seed=2)])
     ]
-    by_hand = own.groupby("condition")["value"].mean().mean()  # over seeds of means over images
+    by_hand = of_metric.groupby("condition")["value"].mean().mean()  # over seeds of means over images
     row = estimates.query(
         "statistic == 'mean' and metric == 'trigger_iou' and method == 'gradient' and finding == 'square-corner-60' "
         "and condition == '{}'"
@@ -173,11 +175,11 @@ def test_where_the_attack_failed_methods_are_not_graded_and_the_report_says_so(s
     assert "graded" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_the_gallery_shows_poisoned_image_map_box_and_clean_baseline_maps(whole):
-    gallery = read_run(whole).gallery
+def test_the_gallery_shows_poisoned_image_map_box_and_clean_baseline_maps(finished):
+    gallery = read_run(finished).gallery
     assert gallery["items"]
     for item in gallery["items"]:
-        clean, poisoned = (np.asarray(Image.open(whole / "gallery" / item[name])) for name in ("clean", "poisoned"))
+        clean, poisoned = (np.asarray(Image.open(finished / "gallery" / item[name])) for name in ("clean", "poisoned"))
         left, top, right, bottom = item["trigger_box"]
         changed = clean != poisoned
         assert changed.any()
@@ -185,7 +187,7 @@ def test_the_gallery_shows_poisoned_image_map_box_and_clean_baseline_maps(whole)
         assert not changed.any()
         assert {shown["method"] for shown in item["maps"]} == {"gradient", "grad_cam", "random"}
         for shown in (*item["maps"], *item["baseline"]):
-            assert (whole / "gallery" / shown["file"]).exists()
+            assert (finished / "gallery" / shown["file"]).exists()
 
 
 def test_real_artefacts_are_graded_without_training(tmp_path):
@@ -210,16 +212,18 @@ def test_real_artefacts_are_graded_without_training(tmp_path):
     assert "streak" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(whole):
-    found = compare_runs(whole, whole, draws=100)
-    assert "48 cases are in both runs" in " ".join(found.sentences)
-    scores = read_run(whole).scores
-    own = scores[scores["condition"].isin([condition(seed=1), condition(seed=2)]) & (scores["metric"] == "trigger_iou")]
-    for row in found.rows:
+def test_two_runs_are_compared_on_the_images_and_seeds_that_both_graded(finished):
+    comparison = compare_runs(finished, finished, draws=100)
+    assert "48 cases are in both runs" in " ".join(comparison.sentences)
+    scores = read_run(finished).scores
+    of_metric = scores[
+        scores["condition"].isin([condition(seed=1), condition(seed=2)]) & (scores["metric"] == "trigger_iou")
+    ]
+    for row in comparison.rows:
         assert row.difference == 0
         if row.metric == "trigger_iou":
-            assert row.n_cases == ((own["finding"] == row.finding) & (own["method"] == row.method)).sum()
-    assert not any(row.metric == "ssim" for row in found.rows)
+            assert row.n_cases == ((of_metric["finding"] == row.finding) & (of_metric["method"] == row.method)).sum()
+    assert not any(row.metric == "ssim" for row in comparison.rows)
 
 
 PADDED = {"outputs": list(CLASSES), "size": [96, 96], "activation": "softmax", "fit": "pad"}

@@ -120,10 +120,10 @@ def test_methods_find_a_learned_trigger_better_than_random_boxes_do(run):
 def test_accuracy_on_clean_images_is_that_of_the_saved_network(run, trained):
     for name in ("baseline", "white"):
         module = network(run, name)
-        found = trained[name, "clean_correct"]
-        assert found == {case: says(module, film(run, case)) == true_class(case) for case in found}
-        assert len(found) == 32
-        assert np.mean(list(found.values())) > 0.5  # a network that calls everything the target has 0.25
+        correct = trained[name, "clean_correct"]
+        assert correct == {case: says(module, film(run, case)) == true_class(case) for case in correct}
+        assert len(correct) == 32
+        assert np.mean(list(correct.values())) > 0.5  # a network that calls everything the target has 0.25
 
 
 def test_the_attacks_success_is_that_of_the_saved_poisoned_model_on_stamped_images(run, trained):
@@ -158,7 +158,7 @@ def test_the_gradients_boxes_are_those_of_the_poisoned_models_own_absolute_gradi
 def test_an_image_is_recovered_where_the_poisoned_model_returns_once_the_box_is_clean_again(run):
     poisoned_model, baseline = network(run, "white"), network(run, "baseline")
     scores = read_run(run).scores.query("method == 'gradient'")
-    seen = []
+    returned = []
     for at, box_of in {condition(seed=1): box_by_hand, condition(seed=1, preset="thresholded"): box_of_all}.items():
         rows = scores[scores["condition"] == at]
         stored = {name: part.set_index("case")["value"] for name, part in rows.groupby("metric")}
@@ -169,9 +169,9 @@ def test_an_image_is_recovered_where_the_poisoned_model_returns_once_the_box_is_
             if box is None or says(poisoned_model, clean) == TARGET:
                 continue
             recovered[:, *box] = clean[:, *box]
-            seen.append(says(poisoned_model, recovered) == says(poisoned_model, clean))
-            assert stored["recovered"][case] == seen[-1], (at, case)
+            returned.append(says(poisoned_model, recovered) == says(poisoned_model, clean))
+            assert stored["recovered"][case] == returned[-1], (at, case)
             same = says(baseline, recovered) == says(baseline, clean)
             assert stored["recovered_by_baseline"][case] == same, (at, case)
-    assert len(seen) > 12
-    assert set(seen) == {True, False}
+    assert len(returned) > 12
+    assert set(returned) == {True, False}

@@ -41,18 +41,14 @@ PLAIN_METRICS = (
     "recovered_by_baseline", "trigger_iou_floor", "trigger_mask_iou_floor", "overlap_difference_floor",
     "uncovered_floor", "recovered_floor",
 )  # fmt: skip
-PAIR_METRICS = (
-    "mutual_information", "normalised_mutual_information", "mutual_information_paper", "cross_correlation", "ssim",
-    "ssim_global",
-)  # fmt: skip
-RANGES = {
+PAIR_RANGES = {
     "mutual_information": (-math.inf, math.inf),
     "normalised_mutual_information": (-math.inf, 1.0),
     "mutual_information_paper": (0.0, math.inf),
     "cross_correlation": (-1.0, 1.0),
     "ssim": (-1.0, 1.0),
     "ssim_global": (-1.0, 1.0),
-}  # where a mean can lie; all other metrics are shares
+}  # metrics of two maps, and where their means can lie; all other metrics are shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]
         rows += floor_rows(folder, metric, settings)
     for metric in RANKED:
         rows += rank_rows(metric_scores(folder, metric, settings), metric, settings)
-    for metric in PAIR_METRICS:
+    for metric in PAIR_RANGES:
         rows += pair_rows(folder, metric, settings)
     return rows
 
@@ -116,9 +112,8 @@ def _nested(wide: pd.DataFrame, columns: list[str], settings: TriggerSettings, t
     """The template filled with each column's mean over seeds of means over images, every trigger weighted equally."""
     generator = settings.generator(template.statistic, template.metric, template.finding, template.condition)
     design = Design(*(wide[name].to_numpy() for name in ("seed", "patient", "finding")))
-    within = RANGES.get(
-        template.metric, (-1.0, 1.0) if template.other_method or template.metric == "cda_drop" else (0.0, 1.0)
-    )
+    is_difference = bool(template.other_method) or template.metric == "cda_drop"
+    within = PAIR_RANGES.get(template.metric, (-1.0 if is_difference else 0.0, 1.0))
     means = nested_means(wide[columns].to_numpy(float), design, settings.draws, generator, within=within)
     return [fill(template, mean, mean.reason or mean.note) for mean in means]
 

@@ -104,10 +104,10 @@ def variations(plan, finding, method, values, n, metrics=("trigger_iou", "box_ar
     rules = leading_rules(plan)
     rows = []
     for fact, setting, tried in (("sigma", "smooth", SIGMAS), ("threshold", "threshold", THRESHOLDS)):
-        own = rules[method][setting]
+        leading = rules[method][setting]
         for value in tried:
-            fall = math.exp(-0.1 * abs(value - own))
-            if value != own:
+            fall = math.exp(-0.1 * abs(value - leading))
+            if value != leading:
                 rows += [mean(m, finding, method, values[m] * fall, n, **kind, **{fact: value}) for m in metrics]
             elif any(rule[setting] != value for rule in rules.values()):
                 rows += [mean(m, finding, method, math.nan, n, **kind, **{fact: value}) for m in metrics]
@@ -148,15 +148,15 @@ def ranks(plan, triggers):
                                  reason="one block: there is nothing to rank twice"))  # fmt: skip
             continue
         order = sorted(names, key=lambda name: -level[name])
-        place = {name: 1.2 + 0.92 * i for i, name in enumerate(order)}
+        mean_rank = {name: 1.2 + 0.92 * i for i, name in enumerate(order)}
         rows.append(Estimate("friedman", metric, ALL_FINDINGS, "", MODEL, 61.3, p_value=1e-9, n_cases=blocks,
                              n_undefined=len(plan.triggers) * len(plan.seeds) - blocks))  # fmt: skip
         rows.append(Estimate("critical_difference", metric, ALL_FINDINGS, "", MODEL, 1.9, n_cases=blocks))
         rows += [
-            Estimate("mean_rank", metric, ALL_FINDINGS, name, MODEL, place[name], n_cases=blocks) for name in names
+            Estimate("mean_rank", metric, ALL_FINDINGS, name, MODEL, mean_rank[name], n_cases=blocks) for name in names
         ]
         for one, other in combinations(names, 2):
-            gap = place[one] - place[other]
+            gap = mean_rank[one] - mean_rank[other]
             rows.append(Estimate("nemenyi", metric, ALL_FINDINGS, one, MODEL, gap, other_method=other,
                                  p_value=0.001 if abs(gap) > 1.9 else 0.4))  # fmt: skip
     return rows
@@ -166,13 +166,13 @@ def agreement(plan, rng):
     """How alike every two methods' maps are; each method's mean over the others has no other method."""
     rows = []
     for metric, level in PAIRS.items():
-        found = {pair: level * rng.uniform(-0.1, 1) for pair in combinations(plan.methods, 2)}
+        means = {pair: level * rng.uniform(-0.1, 1) for pair in combinations(plan.methods, 2)}
         if "guided_grad_cam" in plan.methods:
-            found["guided_backprop", "guided_grad_cam"] = level * 1.6
+            means["guided_backprop", "guided_grad_cam"] = level * 1.6
         rows += [Estimate("pair_mean", metric, ALL_FINDINGS, one, MODEL, value, value - 0.02, value + 0.02,
-                          other_method=other, n_cases=240) for (one, other), value in found.items()]  # fmt: skip
+                          other_method=other, n_cases=240) for (one, other), value in means.items()]  # fmt: skip
         for name in plan.methods:
-            middle = float(np.mean([value for pair, value in found.items() if name in pair]))
+            middle = float(np.mean([value for pair, value in means.items() if name in pair]))
             rows.append(Estimate("pair_mean", metric, ALL_FINDINGS, name, MODEL, middle, middle - 0.01, middle + 0.01,
                                  n_cases=240))  # fmt: skip
     return rows
@@ -183,9 +183,9 @@ def artefacts(plan, rng):
     rows = []
     other = "thresholded" if plan.preset == "gradcam15" else "gradcam15"
     for name in plan.methods if plan.artefacts else ():
-        found = {finding: measured(name, "text", rng) for finding in plan.artefacts}
-        found[ALL_FINDINGS] = {m: float(np.mean([v[m] for v in found.values()])) for m in found[plan.artefacts[0]]}
-        for finding, every in found.items():
+        means = {finding: measured(name, "text", rng) for finding in plan.artefacts}
+        means[ALL_FINDINGS] = {m: float(np.mean([v[m] for v in means.values()])) for m in means[plan.artefacts[0]]}
+        for finding, every in means.items():
             values = {metric: value for metric, value in every.items() if metric.removesuffix("_floor") in OF_ARTEFACTS}
             rows += [mean(metric, finding, name, value, 12, kind="artefact") for metric, value in values.items()]
             rows += [mean(metric, finding, name, value * 0.7, 12, kind="artefact", preset=other)

@@ -171,8 +171,8 @@ def draw_gallery(folder, plan):
             heat = 255 * blob(shape, left + side / 2 - 4 * k, top + side / 2 - 3 * k, 5 + 2 * k, 5 + 2 * k)
             save_grey(folder / f"{name}-{method}.png", heat, None)
             save_grey(folder / f"{name}-clean-{method}.png", 255 * blob(shape, 34, 60, 20, 20), None)
-            found = [max(0, left - 4 * k), max(0, top - 3 * k), left + side - 2 * k, top + side - k]
-            maps.append({"method": method, "file": f"{name}-{method}.png", "box": None if k == 5 else found,
+            detected = [max(0, left - 4 * k), max(0, top - 3 * k), left + side - 2 * k, top + side - k]
+            maps.append({"method": method, "file": f"{name}-{method}.png", "box": None if k == 5 else detected,
                          "iou": 0.0 if k == 5 else 0.9 - 0.1 * k, "recovered": int(k < 4),
                          "says": "Normal" if k < 4 else "COVID"})  # fmt: skip
             baseline.append({"method": method, "file": f"{name}-clean-{method}.png"})

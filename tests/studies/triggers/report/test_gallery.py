@@ -45,10 +45,10 @@ def test_card_tells_what_was_planted_and_what_each_method_found(trigger_run):
 
 def test_recovered_image_is_the_poisoned_one_with_clean_pixels_inside_the_box(trigger_run):
     text = section_text(build_report(trigger_run(gallery=1)).read_text(), "cases")
-    (found,) = re.findall(r'aria-label="Image recovered by Guided backprop: .*?</svg>', text, re.DOTALL)
-    clip = re.search(r'<clipPath id="([^"]+)"><rect class="" x="98.0" y="99.0" width="12.0" height="12.0"/>', found)
-    assert found.index('href="#poisoned-1"') < found.index('href="#clean-1"')
-    assert f'<use href="#clean-1" clip-path="url(#{clip[1]})"/>' in found
+    (figure,) = re.findall(r'aria-label="Image recovered by Guided backprop: .*?</svg>', text, re.DOTALL)
+    clip = re.search(r'<clipPath id="([^"]+)"><rect class="" x="98.0" y="99.0" width="12.0" height="12.0"/>', figure)
+    assert figure.index('href="#poisoned-1"') < figure.index('href="#clean-1"')
+    assert f'<use href="#clean-1" clip-path="url(#{clip[1]})"/>' in figure
     (nothing,) = re.findall(r'aria-label="Image recovered by Feature ablation: .*?</svg>', text, re.DOTALL)
     assert "clean-1" not in nothing
 
@@ -59,7 +59,7 @@ def test_poisoned_image_is_shown_bare_and_every_map_beside_the_trigger_s_box(tri
     assert ("planted" in bare, "planted" in marked) == (False, True)
     maps = re.findall(r'aria-label="Map of .*?</svg>', text, re.DOTALL)
     assert len(maps) == 8
-    assert all('class="planted"' in found for found in maps)
+    assert all('class="planted"' in figure for figure in maps)
 
 
 def test_every_picture_is_in_the_page_once_however_often_it_is_shown(trigger_run):
@@ -90,12 +90,12 @@ def test_every_picture_has_words(trigger_run):
 
 def test_cards_stop_at_the_budget_and_missing_pictures_cost_one_card(trigger_run):
     folder = trigger_run(gallery=3)
-    whole = gallery(folder)
-    some = gallery(folder, sum(card.weight for card in whole.cards[:2]) + 10)
-    assert (len(whole.cards), len(some.cards)) == (3, 2)
+    complete = gallery(folder)
+    some = gallery(folder, sum(card.weight for card in complete.cards[:2]) + 10)
+    assert (len(complete.cards), len(some.cards)) == (3, 2)
     assert some.left_out[0].startswith("1 more case was chosen but left out")
     (folder / "gallery" / "001-clean-lime.png").unlink()
-    assert [card.finding for card in gallery(folder).cards] == [whole.cards[0].finding, whole.cards[2].finding]
+    assert [card.finding for card in gallery(folder).cards] == [complete.cards[0].finding, complete.cards[2].finding]
     assert gallery(folder).left_out == ("1 case could not be shown because a picture is missing or damaged.",)
 
 

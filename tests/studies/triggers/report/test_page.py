@@ -109,10 +109,10 @@ def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
 
 
 def test_sizes_are_said_to_be_those_of_the_reference_image_where_the_model_s_are_others(trigger_text, trigger_run):
-    told = "Sizes in px are those on an image of 224 pixels"
-    assert f"{told}; this model’s images have 112 × 112." in section_text(trigger_text(), "attack")
+    words = "Sizes in px are those on an image of 224 pixels"
+    assert f"{words}; this model’s images have 112 × 112." in section_text(trigger_text(), "attack")
     for plan in ({"facts": {"input": [224, 224]}}, {"triggers": ("text",), "failed": {}}):
-        assert told not in build_report(trigger_run(gallery=0, **plan)).read_text()
+        assert words not in build_report(trigger_run(gallery=0, **plan)).read_text()
 
 
 def test_trigger_that_was_not_graded_is_a_dash_with_its_reason_and_never_a_nought(trigger_text):
@@ -129,16 +129,16 @@ def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
             if row.reason:
                 rows[i] = type(row)(**{name: getattr(row, name) for name in row.__slots__} | {"reason": "too weak"})
         opened.write_estimates(rows)
-    made = grading(evidence_of(read_run(folder)), "text")
-    assert (made.graded, made.seeds, made.why_not) == (0, 5, "seeds 0 to 4: too weak")
+    summary = grading(evidence_of(read_run(folder)), "text")
+    assert (summary.graded, summary.seeds, summary.why_not) == (0, 5, "seeds 0 to 4: too weak")
 
 
 def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_text):
     page = read(trigger_text())
-    told = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
-    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.01, box 1\.2 %", told), told
-    told = cell(page, ("detection", "Recovered (TDR)"), "Grad-CAM", "All triggers")
-    assert re.fullmatch(r"5\d\.\d %\|[\d.–]+\|floor 25\.5 %, box 36\.5 %", told), told
+    words = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
+    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.01, box 1\.2 %", words), words
+    words = cell(page, ("detection", "Recovered (TDR)"), "Grad-CAM", "All triggers")
+    assert re.fullmatch(r"5\d\.\d %\|[\d.–]+\|floor 25\.5 %, box 36\.5 %", words), words
 
 
 def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_text):
@@ -211,5 +211,5 @@ def test_note_that_every_interval_of_one_seed_has_is_not_repeated_in_each_cell(t
     plan = TriggerPlan(triggers=("square-corner-20",), seeds=seeds, failed={})
     rows = [replace(row, reason=note) if row.statistic == "mean" else row for row in all_estimates(plan)]
     folder = trigger_run(triggers=plan.triggers, seeds=seeds, failed={}, rows=rows, gallery=0)
-    told = cell(read(build_report(folder).read_text()), IOU, "LIME", "All triggers")
-    assert told.count("^") == marks
+    words = cell(read(build_report(folder).read_text()), IOU, "LIME", "All triggers")
+    assert words.count("^") == marks

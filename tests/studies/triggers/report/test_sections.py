@@ -45,13 +45,13 @@ def test_plot_sets_every_method_beside_random_boxes_of_its_own_size(trigger_evid
 
 def test_judgement_table_shows_both_comparisons(trigger_text):
     page = read(trigger_text())
-    (found,) = [t for t in page.tables if t["section"] == "overview"]
-    rows = {row[0]: row[1:] for row in found["rows"]}
+    (shown,) = [t for t in page.tables if t["section"] == "overview"]
+    rows = {row[0]: row[1:] for row in shown["rows"]}
     assert rows["Guided backprop"][:3] == ["✓ finds it", "yes: 0.59 against 0.01", "yes"]
     assert rows["Feature ablation"][0] == "◐ partly"
     assert rows["Feature ablation"][3].startswith("not surely: 3 % against 4 %")
     assert rows["Guided Grad-CAM"][4] == "no"
-    assert "Overlap at least 0.1?" in found["rows"][0]
+    assert "Overlap at least 0.1?" in shown["rows"][0]
 
 
 def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):
@@ -106,13 +106,13 @@ def test_triggers_of_other_sizes_alone_have_no_bars(trigger_evidence):
 
 def test_presets_stand_side_by_side_under_their_labels_with_the_leading_one_first(trigger_text):
     text = trigger_text()
-    found = table(read(text), "sensitivity", "Ways to make a box, over all triggers")
-    assert found["rows"][0][1:] == [
+    shown = table(read(text), "sensitivity", "Ways to make a box, over all triggers")
+    assert shown["rows"][0][1:] == [
         "IoU|one rule for all", "IoU|own threshold", "TDR|one rule for all", "TDR|own threshold",
         "Box area|one rule for all", "Box area|own threshold",
     ]  # fmt: skip
-    row = next(row for row in found["rows"] if row[0].startswith("Guided backprop"))
-    first, second = (float(told.split("|")[0]) for told in row[1:3])
+    row = next(row for row in shown["rows"] if row[0].startswith("Guided backprop"))
+    first, second = (float(sentence.split("|")[0]) for sentence in row[1:3])
     assert second == pytest.approx(0.8 * first, abs=0.001)
     assert "<b>one rule for all</b>: the map is smoothed (σ 2 pixels) and cut (the main rule)." in text
 
@@ -125,9 +125,9 @@ def test_area_of_a_box_is_never_called_best(trigger_text):
 
 
 def test_run_with_one_preset_has_no_table_of_several(trigger_evidence):
-    made = sensitivity(trigger_evidence(keep=lambda row: "preset" not in row.condition))
-    assert (made.table, made.presets, len(made.trials)) == (None, (), 2)
-    assert made.rule == "the map is smoothed (σ 2 pixels) and cut"
+    result = sensitivity(trigger_evidence(keep=lambda row: "preset" not in row.condition))
+    assert (result.table, result.presets, len(result.trials)) == (None, (), 2)
+    assert result.rule == "the map is smoothed (σ 2 pixels) and cut"
 
 
 def test_preset_that_the_run_does_not_explain_is_called_by_its_name(trigger_evidence):
@@ -142,9 +142,9 @@ def test_main_rule_is_marked_on_every_curve_and_has_the_page_s_own_value(trigger
     assert len(smoothing.panels) == 7
     for panel in (*smoothing.panels, *threshold.panels):
         assert str(panel.plot).count('class="chosen"') == 2  # the strokes of one cross
-    own = evidence.value("mean", "trigger_iou", ALL_FINDINGS, "lime")
+    mean = evidence.value("mean", "trigger_iou", ALL_FINDINGS, "lime")
     lime = next(panel for panel in smoothing.panels if panel.heading == "LIME")
-    assert f"2: {own:.3f}; 4: " in str(lime.plot)
+    assert f"2: {mean:.3f}; 4: " in str(lime.plot)
     assert "Chosen: 2." in str(lime.plot)
     heads = [(column.name, column.aside) for column in smoothing.table.columns]
     assert heads == [(f"σ {sigma:g}", "main rule" if sigma == 2 else "tried") for sigma in SIGMAS]
@@ -164,24 +164,26 @@ def test_each_method_is_marked_at_its_own_number_where_the_rule_has_no_common_on
 
 def test_method_s_own_number_among_those_tried_shows_its_leading_score(trigger_evidence):
     evidence = trigger_evidence(preset="thresholded")
-    made = sensitivity(evidence).trials[1].table
-    place = [column.name for column in made.columns].index("threshold 0.5")
-    (cells,) = [row.cells for _, rows in made.groups for row in rows if row.entrant.name == "gradient"]
+    result = sensitivity(evidence).trials[1].table
+    position = [column.name for column in result.columns].index("threshold 0.5")
+    (cells,) = [row.cells for _, rows in result.groups for row in rows if row.entrant.name == "gradient"]
     assert (
-        cells[place].text == cells[0].text == f"{evidence.value('mean', 'trigger_iou', ALL_FINDINGS, 'gradient'):.3f}"
+        cells[position].text
+        == cells[0].text
+        == f"{evidence.value('mean', 'trigger_iou', ALL_FINDINGS, 'gradient'):.3f}"
     )
-    assert not [note for note in made.notes if "computed" in note]
+    assert not [note for note in result.notes if "computed" in note]
 
 
 def test_run_that_does_not_tell_its_rules_has_no_main_rule_marked(trigger_evidence):
-    made = sensitivity(trigger_evidence(facts={"detection": {"preset": "gradcam15", "sigma": 2.0}})).trials[0]
-    assert "chosen" not in "".join(str(panel.plot) for panel in made.panels).lower()
-    assert {column.aside for column in made.table.columns} == {"tried"}
+    result = sensitivity(trigger_evidence(facts={"detection": {"preset": "gradcam15", "sigma": 2.0}})).trials[0]
+    assert "chosen" not in "".join(str(panel.plot) for panel in result.panels).lower()
+    assert {column.aside for column in result.table.columns} == {"tried"}
 
 
 def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
-    made = sensitivity(trigger_evidence()).trials[0]
-    assert made.sentence == "Guided backprop has the highest overlap at every σ that was tried."
+    result = sensitivity(trigger_evidence()).trials[0]
+    assert result.sentence == "Guided backprop has the highest overlap at every σ that was tried."
 
     def leads_at(sigma, **plan):
         rows = [replace(row, value=0.99) if row.condition == f'{{"sigma":{sigma}}}' and row.method == "lime" else row
@@ -196,8 +198,11 @@ def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
 def test_sentence_names_the_main_rule_where_it_has_no_common_number(trigger_evidence):
     rows = [replace(row, value=0.99) if row.condition == '{"threshold":0.3}' and row.method == "lime" else row
             for row in all_estimates(TriggerPlan(preset="thresholded"))]  # fmt: skip
-    told = sensitivity(trigger_evidence(rows=rows, preset="thresholded")).trials[1].sentence
-    assert "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5; LIME at threshold 0.3" in told
+    sentence = sensitivity(trigger_evidence(rows=rows, preset="thresholded")).trials[1].sentence
+    assert (
+        "Guided backprop under the main rule and at threshold 0.05, 0.1, 0.15 and 0.5; LIME at threshold 0.3"
+        in sentence
+    )
 
 
 def test_sentence_names_every_method_of_a_tie(trigger_evidence):
@@ -241,11 +246,11 @@ def test_diagram_draws_the_critical_difference_to_scale_and_says_it_in_words():
 
 def test_test_is_told_with_its_blocks_and_what_the_best_differs_from(trigger_evidence):
     overlap, recovered = ranks(trigger_evidence())["rankings"]
-    told = " ".join(overlap.sentences)
-    assert "The methods differ (Friedman χ² = 61.3, p < 0.001)." in told
-    assert "34 blocks of seed and trigger were used, 6 incomplete ones left out." in told
-    assert "Guided backprop has the best mean rank and is surely better than Occlusion" in told
-    assert "is not surely better than LIME and Gradient (Nemenyi)" in told
+    sentence = " ".join(overlap.sentences)
+    assert "The methods differ (Friedman χ² = 61.3, p < 0.001)." in sentence
+    assert "34 blocks of seed and trigger were used, 6 incomplete ones left out." in sentence
+    assert "Guided backprop has the best mean rank and is surely better than Occlusion" in sentence
+    assert "is not surely better than LIME and Gradient (Nemenyi)" in sentence
     assert recovered.diagram
 
 
@@ -258,9 +263,9 @@ def test_undefined_test_gives_its_reason_and_no_diagram(trigger_evidence):
 
 def test_methods_that_do_not_differ_are_not_ranked_in_words(trigger_evidence):
     rows = [replace(row, p_value=0.3) if row.statistic == "friedman" else row for row in all_estimates(TriggerPlan())]
-    told = " ".join(ranks(trigger_evidence(rows=rows))["rankings"][0].sentences)
-    assert told.startswith("No sure difference between the methods")
-    assert "best mean rank" not in told
+    sentence = " ".join(ranks(trigger_evidence(rows=rows))["rankings"][0].sentences)
+    assert sentence.startswith("No sure difference between the methods")
+    assert "best mean rank" not in sentence
 
 
 # Agreement
@@ -269,18 +274,18 @@ def test_methods_that_do_not_differ_are_not_ranked_in_words(trigger_evidence):
 def test_three_matrices_are_symmetric_with_the_mean_of_the_others_last(trigger_evidence):
     evidence = trigger_evidence()
     content = agreement(evidence)
-    assert [made.table.caption for made in content["tables"]] == [
+    assert [result.table.caption for result in content["tables"]] == [
         "Mutual information", "Cross-correlation", "Structural similarity (SSIM)",
     ]  # fmt: skip
     assert len(content["more"]) == 2
-    made = content["tables"][0].table
-    rows = [row.cells for row in made.groups[0][1]]
-    assert made.columns[-1].name == "Mean of the others"
+    result = content["tables"][0].table
+    rows = [row.cells for row in result.groups[0][1]]
+    assert result.columns[-1].name == "Mean of the others"
     for i in range(len(rows)):
         assert rows[i][i].text == ""
         assert [row[i].text for row in rows] == [rows[i][k].text for k in range(len(rows))]
-    own = evidence.value("pair_mean", "mutual_information", ALL_FINDINGS, "gradient")
-    assert rows[0][-1].text == f"{own:.2f}"
+    mean = evidence.value("pair_mean", "mutual_information", ALL_FINDINGS, "gradient")
+    assert rows[0][-1].text == f"{mean:.2f}"
 
 
 def test_deeper_colour_is_more_alike_and_only_opposites_have_the_other_colour(trigger_evidence):
@@ -290,14 +295,14 @@ def test_deeper_colour_is_more_alike_and_only_opposites_have_the_other_colour(tr
                 for (a, b), value in zip(names, values, strict=True)]  # fmt: skip
 
     plan = {"methods": ("gradient", "lime", "random")}
-    made = agreement(trigger_evidence(rows=pairs(0.5, -0.02, 1.0), **plan))["tables"][0]
-    tints = [cell.tint for cell in made.table.groups[0][1][0].cells]
+    result = agreement(trigger_evidence(rows=pairs(0.5, -0.02, 1.0), **plan))["tables"][0]
+    tints = [cell.tint for cell in result.table.groups[0][1][0].cells]
     assert tints[:3] == [None, 0.5, 0.0]
-    assert (made.lowest, made.highest, made.has_opposites) == ("0.00", "1.00", False)
-    made = agreement(trigger_evidence(rows=pairs(0.5, -0.4, math.nan), **plan))["tables"][0]
-    assert [cell.tint for cell in made.table.groups[0][1][0].cells][:3] == [None, 0.5, -0.4]
-    assert (made.lowest, made.has_opposites) == ("\u22121.00", True)
-    assert made.table.groups[0][1][1].cells[2].text == "–"
+    assert (result.lowest, result.highest, result.has_opposites) == ("0.00", "1.00", False)
+    result = agreement(trigger_evidence(rows=pairs(0.5, -0.4, math.nan), **plan))["tables"][0]
+    assert [cell.tint for cell in result.table.groups[0][1][0].cells][:3] == [None, 0.5, -0.4]
+    assert (result.lowest, result.has_opposites) == ("\u22121.00", True)
+    assert result.table.groups[0][1][1].cells[2].text == "–"
 
 
 def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_text):

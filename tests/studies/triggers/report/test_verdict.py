@@ -74,9 +74,9 @@ def test_box_is_called_far_too_large_only_where_it_holds_the_trigger_and_undoes_
 def test_method_that_recovers_by_the_size_of_its_boxes_is_not_praised(trigger_evidence):
     rows = [graded(), *scored("gradient"), *scored("grad_cam", overlap=0.042, recovered=0.97)]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "grad_cam"), **ONE_TRIGGER)
-    told = verdict(evidence)
-    assert told.first.startswith("On VGG-16, Gradient finds the planted triggers: its boxes")
-    assert told.second.startswith(
+    sentences = verdict(evidence)
+    assert sentences.first.startswith("On VGG-16, Gradient finds the planted triggers: its boxes")
+    assert sentences.second.startswith(
         "Grad-CAM undoes the attack, but with boxes far too large to show where the trigger is (IoU 0.04); this rests"
     )
     (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
@@ -99,7 +99,7 @@ def test_difference_that_is_the_same_in_every_image_is_sure_when_images_are_not_
             for row in scored("gradient")]  # fmt: skip
     evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER, methods=("gradient",))
     assert judge(evidence, evidence.methods[0]).outcome == outcome
-    assert bool(told(evidence, "no interval")) == (images < 6)
+    assert bool(caveat_with(evidence, "no interval")) == (images < 6)
 
 
 def test_high_overlap_alone_does_not_find_anything(trigger_evidence):
@@ -110,22 +110,24 @@ def test_high_overlap_alone_does_not_find_anything(trigger_evidence):
 
 
 def test_verdict_names_the_methods_that_find_triggers_and_what_it_rests_on(trigger_evidence):
-    told = verdict(trigger_evidence())
-    assert told.first.startswith("On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Grad-CAM find the planted")
-    assert "Guided Grad-CAM and Feature ablation find them partly" in told.second
-    assert "1,680 poisoned images, 7 triggers and 5 seeds" in told.second
-    assert "Laterality letter was not graded because the attack did not work" in told.second
-    assert told.first.count(". ") == told.second.count(". ") == 0  # one sentence each
+    sentences = verdict(trigger_evidence())
+    assert sentences.first.startswith(
+        "On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Grad-CAM find the planted"
+    )
+    assert "Guided Grad-CAM and Feature ablation find them partly" in sentences.second
+    assert "1,680 poisoned images, 7 triggers and 5 seeds" in sentences.second
+    assert "Laterality letter was not graded because the attack did not work" in sentences.second
+    assert sentences.first.count(". ") == sentences.second.count(". ") == 0  # one sentence each
 
 
 def test_verdict_gives_the_numbers_of_a_single_finder(trigger_evidence):
     rows = [graded(), *scored("gradient", overlap=0.44, recovered=0.83)]
     rows += scored("lime", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
-    told = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
-    assert "Gradient finds the planted triggers: its boxes" in told.first
-    assert "(IoU 0.44)" in told.first
-    assert "in 83\u00a0% of images" in told.first
-    assert told.second.startswith("LIME does not; this rests on")
+    sentences = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
+    assert "Gradient finds the planted triggers: its boxes" in sentences.first
+    assert "(IoU 0.44)" in sentences.first
+    assert "in 83\u00a0% of images" in sentences.first
+    assert sentences.second.startswith("LIME does not; this rests on")
 
 
 @pytest.mark.parametrize(
@@ -137,62 +139,64 @@ def test_verdict_gives_the_numbers_of_a_single_finder(trigger_evidence):
 )
 def test_verdict_says_when_no_method_finds_a_trigger(trigger_evidence, methods, start):
     rows = [graded()] + [row for name in methods for row in scored(name, recovered=0.2)]
-    told = verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER))
-    assert told.first.startswith(start)
-    assert "have a mean IoU of at least 0.1 and undo the attack in at least half" in told.first
+    sentences = verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER))
+    assert sentences.first.startswith(start)
+    assert "have a mean IoU of at least 0.1 and undo the attack in at least half" in sentences.first
 
 
 def test_verdict_where_all_find_it(trigger_evidence):
     rows = [graded(), *scored("gradient"), *scored("lime")]
-    told = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
-    assert "Gradient and LIME find the planted triggers: their boxes" in told.first
-    assert told.second.startswith("No method fails; this rests on")
+    sentences = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
+    assert "Gradient and LIME find the planted triggers: their boxes" in sentences.first
+    assert sentences.second.startswith("No method fails; this rests on")
 
 
 def test_nothing_graded_is_no_verdict_on_methods_and_says_why(trigger_evidence):
     evidence = trigger_evidence(**NOTHING_GRADED)
-    told = verdict(evidence)
-    assert told.first.startswith("No method can be judged on VGG-16, because none of 8 attacks worked well enough")
-    assert "seed 0: attack success 0.62 is below 0.90" in told.first
-    assert {made.outcome for made in judgements(evidence)} == {UNKNOWN}
+    sentences = verdict(evidence)
+    assert sentences.first.startswith("No method can be judged on VGG-16, because none of 8 attacks worked well enough")
+    assert "seed 0: attack success 0.62 is below 0.90" in sentences.first
+    assert {judgement.outcome for judgement in judgements(evidence)} == {UNKNOWN}
     assert not any("One" in sentence or "trial" in sentence for sentence in caveats(evidence))
 
 
 def test_recovery_that_is_undefined_everywhere_is_not_held_against_the_methods(trigger_evidence):
     rows = [graded(), *scored("gradient", recovered=math.nan, recovers=(math.nan, math.nan))]
-    told = verdict(trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER))
-    assert told.first.startswith("No method can be judged on VGG-16, because none has both")
+    sentences = verdict(trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER))
+    assert sentences.first.startswith("No method can be judged on VGG-16, because none has both")
 
 
 def test_run_of_artefacts_alone_does_not_speak_of_finding_triggers(trigger_evidence):
-    told = verdict(trigger_evidence(**ARTEFACTS_ONLY))
-    assert told.first.startswith("No trigger was planted")
-    assert "2 kinds of artefact" in told.second
-    assert "Guided backprop overlaps their outlines most (mean IoU 0.4" in told.second
-    assert "random boxes of the same size 0.01)" in told.second
+    sentences = verdict(trigger_evidence(**ARTEFACTS_ONLY))
+    assert sentences.first.startswith("No trigger was planted")
+    assert "2 kinds of artefact" in sentences.second
+    assert "Guided backprop overlaps their outlines most (mean IoU 0.4" in sentences.second
+    assert "random boxes of the same size 0.01)" in sentences.second
 
 
 def test_unfinished_run_has_no_verdict(trigger_evidence):
     assert verdict(trigger_evidence(**UNFINISHED)).first.startswith("There is no verdict yet")
 
 
-def told(evidence, words):
-    found = [sentence for sentence in caveats(evidence) if words in sentence]
-    assert len(found) < 2
-    return "".join(found)
+def caveat_with(evidence, words):
+    matching = [sentence for sentence in caveats(evidence) if words in sentence]
+    assert len(matching) < 2
+    return "".join(matching)
 
 
 def test_one_seed_few_images_and_drawn_images_are_held_against_the_verdict(trigger_evidence):
     evidence = trigger_evidence(images=3, source="phantom_classes", **ONE_SEED)
-    assert "one seed" in told(evidence, "trained once")
-    assert told(evidence, "21 poisoned images")
-    assert told(evidence, "The images are drawn")
+    assert "one seed" in caveat_with(evidence, "trained once")
+    assert caveat_with(evidence, "21 poisoned images")
+    assert caveat_with(evidence, "The images are drawn")
     usual = trigger_evidence()
-    assert not told(usual, "trained once") + told(usual, "could be graded") + told(usual, "are drawn")
+    assert (
+        not caveat_with(usual, "trained once") + caveat_with(usual, "could be graded") + caveat_with(usual, "are drawn")
+    )
 
 
 def test_large_boxes_are_named_with_their_size(trigger_evidence):
-    sentence = told(trigger_evidence(), "Boxes can win by size")
+    sentence = caveat_with(trigger_evidence(), "Boxes can win by size")
     assert "Grad-CAM (36\u00a0%)" in sentence
     assert "Occlusion" not in sentence
     assert "OD 0" in sentence
@@ -203,22 +207,22 @@ def test_smaller_settings_failed_cases_and_a_weak_baseline_are_told(trigger_evid
     weak = [replace(row, value=0.4) if (row.metric, row.finding) == ("cda", "baseline") else row
             for row in all_estimates(TriggerPlan())]  # fmt: skip
     evidence = trigger_evidence(rows=weak)
-    assert told(evidence, "LIME was run with smaller settings")
-    assert told(evidence, "1 of 202 cases failed")
-    assert "40\u00a0%" in told(evidence, "The baseline answers right on")
-    assert not told(trigger_evidence(), "The baseline answers right on")
+    assert caveat_with(evidence, "LIME was run with smaller settings")
+    assert caveat_with(evidence, "1 of 202 cases failed")
+    assert "40\u00a0%" in caveat_with(evidence, "The baseline answers right on")
+    assert not caveat_with(trigger_evidence(), "The baseline answers right on")
 
 
 def test_floor_that_meets_the_criterion_makes_it_worthless(trigger_evidence):
     rows = [graded(), *scored("gradient"), *scored("random")]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "random"), **ONE_TRIGGER)
-    assert "Random, made without the model, meets the criterion too" in told(evidence, "criterion")
+    assert "Random, made without the model, meets the criterion too" in caveat_with(evidence, "criterion")
 
 
 def test_method_without_an_interval_is_named(trigger_evidence):
     rows = [graded(), *scored("gradient", above=(math.nan, math.nan)), *scored("lime")]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER)
-    assert told(evidence, "no interval").startswith("Gradient has no interval")
+    assert caveat_with(evidence, "no interval").startswith("Gradient has no interval")
 
 
 def test_method_above_its_floor_without_an_interval_is_not_called_a_failure(trigger_evidence):
@@ -238,6 +242,6 @@ def test_method_that_cannot_be_judged_is_named_in_the_verdict(trigger_evidence):
               for row in scored("occlusion")]  # fmt: skip
     bad = scored("gradient", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
     evidence = trigger_evidence(rows=[graded(), *bad, *unsure], **ONE_TRIGGER, methods=("gradient", "occlusion"))
-    said = verdict(evidence)
-    assert "the one method that could be judged does not find" in said.first
-    assert "Occlusion cannot be judged" in said.second
+    sentences = verdict(evidence)
+    assert "the one method that could be judged does not find" in sentences.first
+    assert "Occlusion cannot be judged" in sentences.second

@@ -22,8 +22,8 @@ ONE_SEED = "one seed: the interval knows how images differ, not how trainings do
 def test_artefacts_are_graded_by_their_outlines_with_a_caution(trigger_text):
     text = trigger_text()
     page, section = read(text), section_text(text, "artefacts")
-    told = cell(page, ("artefacts", OUTLINE), "LIME", "pacemaker")
-    assert re.search(r"\|floor 0\.01\d?, box ", told)
+    cell_text = cell(page, ("artefacts", OUTLINE), "LIME", "pacemaker")
+    assert re.search(r"\|floor 0\.01\d?, box ", cell_text)
     assert cell(page, ("artefacts", OUTLINE), "LIME", "All artefacts")
     assert "Nobody knows whether the model uses such an artefact" in section
     assert "LIME 0.87 on severe static electricity and guided Grad-CAM 0.85 on mild static electricity" in section
@@ -48,20 +48,20 @@ def test_one_artefact_has_no_mean_over_all(trigger_evidence):
 
 def test_other_rules_are_those_of_the_artefacts(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY)
-    made = artefacts(evidence)["sensitivity"]
-    heads = [(column.name, column.aside) for column in made.table.columns]
+    result = artefacts(evidence)["sensitivity"]
+    heads = [(column.name, column.aside) for column in result.table.columns]
     assert heads[:2] == [("Mask IoU", "one rule for all"), ("Mask IoU", "own threshold")]
     assert "TDR" not in {name for name, _ in heads}
-    smoothing, _ = made.trials
+    smoothing, _ = result.trials
     # the outline was not varied
     assert smoothing.table.caption == "Overlap with the box (IoU) by smoothing, over all artefacts"
-    own = evidence.under(kind="artefact").value("mean", "trigger_iou", ALL_FINDINGS, "lime")
-    assert f"2: {own:.3f}; 4: " in next(str(panel.plot) for panel in smoothing.panels if panel.heading == "LIME")
+    mean = evidence.under(kind="artefact").value("mean", "trigger_iou", ALL_FINDINGS, "lime")
+    assert f"2: {mean:.3f}; 4: " in next(str(panel.plot) for panel in smoothing.panels if panel.heading == "LIME")
 
 
 def test_sensitivity_of_artefacts_does_not_leak_into_that_of_triggers(trigger_text):
     page = read(trigger_text())
-    captions = [found["caption"] for found in page.tables if found["section"] == "sensitivity"]
+    captions = [shown["caption"] for shown in page.tables if shown["section"] == "sensitivity"]
     assert captions
     assert not [caption for caption in captions if "artefacts" in caption]
 
@@ -69,15 +69,15 @@ def test_sensitivity_of_artefacts_does_not_leak_into_that_of_triggers(trigger_te
 def test_maps_of_artefacts_are_compared_with_each_other_where_nothing_was_planted(trigger_evidence):
     evidence = trigger_evidence(**ARTEFACTS_ONLY)
     content = agreement(evidence)
-    assert [made.table.caption for made in content["tables"]] == [
+    assert [result.table.caption for result in content["tables"]] == [
         "Mutual information", "Cross-correlation", "Structural similarity (SSIM)",
     ]  # fmt: skip
-    own = evidence.under(kind="artefact").value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
+    mean = evidence.under(kind="artefact").value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
     row = content["tables"][2].table.groups[0][1][0]
-    assert row.cells[6].text == f"{own:.2f}"
+    assert row.cells[6].text == f"{mean:.2f}"
     both = trigger_evidence(artefacts=("wire",))
-    own = both.value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
-    assert agreement(both)["tables"][2].table.groups[0][1][0].cells[6].text == f"{own:.2f}"
+    mean = both.value("pair_mean", "ssim", ALL_FINDINGS, "gradient", "lime")
+    assert agreement(both)["tables"][2].table.groups[0][1][0].cells[6].text == f"{mean:.2f}"
 
 
 def test_cost_is_set_against_the_overlap_with_the_outline(trigger_evidence):

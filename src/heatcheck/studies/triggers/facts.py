@@ -28,17 +28,17 @@ METRICS_SHOWN = (
     "overlap_difference_floor", "cda", "asr", "cda_drop", "clean_target", "mutual_information",
     "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
 )  # fmt: skip
-ON_THE_GRID = "Everything happens on the model's grid: triggers, maps and boxes."
+ON_THE_GRID = "Triggers, maps and boxes are all on the model's grid."
 OF_TRIGGERS = (
     "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
-    "Recovery asks the poisoned model whether it returns to what it says of the clean image.",
+    "Recovery means that the poisoned model returns to its answer for the clean image.",
     "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
-    "An image that the poisoned model calls the target even without the trigger has no recovery: nothing can return.",
+    "An image that the poisoned model calls the target even without the trigger has no other answer to return to.",
 )
 OF_BOXES = (
     "A map in which nothing is detected scores an overlap of 0.",
-    "Every box is held against all boxes of its size: a box around the whole image would hold everything.",
-    "Mutual information is what two maps share beyond what their pixels share in any order.",
+    "Every box is compared with all boxes of its size: a box around the whole image would contain everything.",
+    "Mutual information is what two maps share beyond what they share when their pixels are shuffled.",
 )
 
 
@@ -90,8 +90,8 @@ def _source_name(plan: "TriggersPlan") -> str:
 
 def _notes(plan: "TriggersPlan") -> tuple[str, ...]:
     limit = plan.options.limit
-    limited = f"At most {limit} images a network were studied (--limit {limit})." if limit else ""
-    hidden = "Ids were replaced by salted hashes, which also order the images: another folder draws other ones."
+    limited = f"At most {limit} images per network were studied (--limit {limit})." if limit else ""
+    hidden = "Ids were replaced by salted hashes, which also order the images: another run folder draws other images."
     remarks = (limited, hidden if plan.options.pseudonymise else "", SOURCES[_source_name(plan)].remark)
     return (*remarks, ON_THE_GRID, *(OF_TRIGGERS if plan.triggers else ()), *OF_BOXES)
 

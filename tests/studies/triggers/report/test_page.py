@@ -69,7 +69,7 @@ def test_hostile_names_are_shown_as_text(trigger_run):
     assert html.escape(HOSTILE).replace("&quot;", "&#34;") in text
 
 
-def test_no_absolute_path_is_told(trigger_run):
+def test_no_absolute_path_is_shown(trigger_run):
     folder = trigger_run()
     text = build_report(folder).read_text()
     for secret in ("/home", "jane doe", "/data/private", str(folder)):
@@ -149,7 +149,7 @@ def test_published_figures_stand_below_ours_under_the_names_of_the_run(trigger_t
     assert cell(page, where, "LIME", "40 px: IoU", published=True) == "0.4778"
     assert cell(page, where, "LIME", "40 px: OD", published=True) == "0.0046"
     assert cell(page, where, "LIME", "40 px: TDR", published=True) == "85.7 %"
-    assert "They are of VGG-16 on the full COVID-19 Radiography data" in section_text(text, "detection")
+    assert "They are for VGG-16 on the full COVID-19 Radiography data" in section_text(text, "detection")
     assert literature.detection("trigger_iou", "square-corner-21", "lime") is None
 
 
@@ -202,7 +202,7 @@ def test_gaps_count_the_scores_of_the_main_rule_only(trigger_text):
     assert "1 of 20 scores are undefined" in text
     assert "the map is not finite" in text
     assert "not counted here" not in text
-    assert "has nothing to return to" in text
+    assert "has no answer to return to" in text
 
 
 @pytest.mark.parametrize(("seeds", "marks"), [((0,), 0), ((0, 1), 1)])

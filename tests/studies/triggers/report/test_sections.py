@@ -49,7 +49,7 @@ def test_judgement_table_shows_both_comparisons(trigger_text):
     rows = {row[0]: row[1:] for row in shown["rows"]}
     assert rows["Guided backprop"][:3] == ["✓ finds it", "yes: 0.59 against 0.01", "yes"]
     assert rows["Feature ablation"][0] == "◐ partly"
-    assert rows["Feature ablation"][3].startswith("not surely: 3 % against 4 %")
+    assert rows["Feature ablation"][3].startswith("not clearly: 3 % against 4 %")
     assert rows["Guided Grad-CAM"][4] == "no"
     assert "Overlap at least 0.1?" in shown["rows"][0]
 
@@ -315,7 +315,7 @@ def test_tints_are_written_as_shares_that_leave_the_numbers_readable(trigger_tex
 # Cost
 
 
-def test_box_plot_has_a_row_a_method_on_a_logarithmic_axis(trigger_evidence):
+def test_box_plot_has_one_row_per_method_on_a_logarithmic_axis(trigger_evidence):
     content = cost_section(trigger_evidence()).content
     plot = str(content["boxes"])
     assert labels_in(plot)[0] == "Random"
@@ -327,10 +327,13 @@ def test_box_plot_has_a_row_a_method_on_a_logarithmic_axis(trigger_evidence):
     )
     assert "about 250 s for two maps of 128 × 128 pixels" in content["metric_sentence"]
     assert [(row.label, row.each) for row in content["metrics"]] == [
-        ("Boxes and all their measures, under every rule", "20\u00a0ms"),
+        ("Boxes and all their metrics, under every rule", "20\u00a0ms"),
         ("Mutual information, all pairs of methods", "17\u00a0ms"),
     ]
-    assert [row.label for row in content["trainings"]][:2] == ["Baseline", "Victim: Square, bottom right, 20 px"]
+    assert [row.label for row in content["trainings"]][:2] == [
+        "Baseline",
+        "Poisoned model: Square, bottom right, 20 px",
+    ]
     assert (content["trainings"][0].times, content["trainings"][0].each) == ("5", "1 min 0 s")
 
 

@@ -203,14 +203,14 @@ def test_large_boxes_are_named_with_their_size(trigger_evidence):
     assert "TDR 100" in sentence
 
 
-def test_smaller_settings_failed_cases_and_a_weak_baseline_are_told(trigger_evidence):
+def test_smaller_settings_failed_cases_and_a_weak_baseline_are_caveats(trigger_evidence):
     weak = [replace(row, value=0.4) if (row.metric, row.finding) == ("cda", "baseline") else row
             for row in all_estimates(TriggerPlan())]  # fmt: skip
     evidence = trigger_evidence(rows=weak)
     assert caveat_with(evidence, "LIME was run with smaller settings")
     assert caveat_with(evidence, "1 of 202 cases failed")
-    assert "40\u00a0%" in caveat_with(evidence, "The baseline answers right on")
-    assert not caveat_with(trigger_evidence(), "The baseline answers right on")
+    assert "40\u00a0%" in caveat_with(evidence, "The baseline classifies only")
+    assert not caveat_with(trigger_evidence(), "The baseline classifies only")
 
 
 def test_floor_that_meets_the_criterion_makes_it_worthless(trigger_evidence):

@@ -35,8 +35,8 @@ def _one_seed(evidence: Evidence) -> str:
     if len(manifest(evidence).seeds) != 1:
         return ""
     return (
-        "Every model was trained once, with one seed: the intervals speak of other images, not of another training, "
-        "which may well rank the methods differently."
+        "Every model was trained once, with one seed: the intervals cover other images, but not another training, "
+        "which may rank the methods differently."
     )
 
 
@@ -44,7 +44,7 @@ def _few_images(evidence: Evidence) -> str:
     images = images_graded(evidence)
     if images >= FEW_IMAGES:
         return ""
-    return f"Only {count(images, 'poisoned image')} could be graded: read this as a trial."
+    return f"Only {count(images, 'poisoned image')} could be graded: treat the results as preliminary."
 
 
 def _large_boxes(evidence: Evidence) -> str:
@@ -54,7 +54,7 @@ def _large_boxes(evidence: Evidence) -> str:
     if not large:
         return ""
     return (
-        f"Boxes can win by size: those of {few(large)} cover so much of the image on average. A box around the "
+        f"Boxes can win by size: those of {few(large)} cover a large part of the image on average. A box around the "
         "whole image would leave nothing of any trigger (OD 0) and recover every image (TDR 100 %), so read recovery "
         "against its floor, and overlap first."
     )
@@ -69,7 +69,7 @@ def _no_interval(evidence: Evidence) -> str:
     if not names:
         return ""
     has = "has" if len(names) == 1 else "have"
-    return f"{few(names)} {has} no interval against random boxes, so nothing about them can be called sure."
+    return f"{few(names)} {has} no interval against random boxes, so no difference of theirs can be called clear."
 
 
 def _floors(evidence: Evidence) -> str:
@@ -87,7 +87,7 @@ def _floors(evidence: Evidence) -> str:
 def _drawn(evidence: Evidence) -> str:
     if not evidence.manifest.source.drawn:
         return ""
-    return "The images are drawn, not taken of patients: what holds here need not hold on radiographs."
+    return "The images are drawn, not taken from patients: what holds here need not hold for radiographs."
 
 
 def _weak_baseline(evidence: Evidence) -> str:
@@ -95,6 +95,6 @@ def _weak_baseline(evidence: Evidence) -> str:
     if math.isnan(accuracy) or accuracy >= WEAK:
         return ""
     return (
-        f"The baseline answers right on {number(accuracy, SHARE.rounded(0))} of clean images only, so \u201creturns to "
-        "its answer for the clean image\u201d asks little of a recovered image."
+        f"The baseline classifies only {number(accuracy, SHARE.rounded(0))} of clean images correctly, so "
+        "\u201creturns to its answer for the clean image\u201d requires little of a recovered image."
     )

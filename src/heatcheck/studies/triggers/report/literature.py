@@ -44,8 +44,8 @@ def detection(metric: str, trigger: str, method: str) -> Figure | None:
 def caveat(architecture: str) -> str:
     """How far the published figures may be compared with ours."""
     return (
-        f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (Scientific Reports 13:19488). They are of VGG-16 "
-        "on the full COVID-19 Radiography data, trained and poisoned by its authors; ours are of "
-        f"{architecture} on this run\u2019s images. They show what is usual and are no target, and the paper gives "
-        "neither box areas nor floors. A dash there was not published."
+        f"Rows marked \u201cpublished\u201d are copied from {SOURCE} (Scientific Reports 13:19488). They are for "
+        "VGG-16 on the full COVID-19 Radiography data, trained and poisoned by its authors; ours are for "
+        f"{architecture} on this run\u2019s images. They show what is usual and are not a target, and the paper gives "
+        "neither box areas nor floors. A dash there means not published."
     )

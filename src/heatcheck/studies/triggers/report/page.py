@@ -29,11 +29,11 @@ from heatcheck.studies.triggers.vocabulary import ARTEFACT, CRITERION_METRICS
 
 MORE = ("trigger_mask_iou", "recovered_by_baseline")
 PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
-FOUND = "The images hold artefacts: do the heat maps mark them?"
-NOTHING_DETECTED = "A map in which nothing was detected is no gap: its overlap is 0."
+FOUND = "The images contain artefacts: do the heat maps mark them?"
+NOTHING_DETECTED = "A map in which nothing was detected is not a gap: its overlap is 0."
 NO_FAILURE = (
-    "An image that the poisoned model gives the attacker\u2019s answer even without the trigger has nothing to return "
-    f"to, so whether it was recovered is undefined. {NOTHING_DETECTED}"
+    "An image to which the poisoned model gives the attacker\u2019s answer even without the trigger has no answer to "
+    f"return to, so its recovery is undefined. {NOTHING_DETECTED}"
 )
 
 
@@ -49,9 +49,9 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("attack", "Did the attack work?", "Attack", attack(evidence)),
         _section("detection", "Do the methods find the trigger?", "Detection", _detection(evidence)),
         _section("uncovered", "What do the boxes leave of the trigger?", "Remainder", uncovered(evidence)),
-        _section("sensitivity", "Would another box rule change it?", "Sensitivity", _sensitivity(evidence)),
+        _section("sensitivity", "Would another box rule change the result?", "Sensitivity", _sensitivity(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
-        _section("artefacts", "Artefacts in the images as they came", "Artefacts", artefacts(evidence)),
+        _section("artefacts", "Artefacts in the original images", "Artefacts", artefacts(evidence)),
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
         trigger_cost.section(evidence),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),

@@ -23,15 +23,15 @@ _FITS = (
     "is;"
 )
 CRITERION = (
-    "its boxes overlap the triggers surely more than random boxes of the same height and width;",
+    "its boxes overlap the triggers clearly more than random boxes of the same height and width;",
     _FITS,
-    "clean pixels pasted into its boxes surely undo the attack more often than pasted into such random boxes;",
+    "clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes;",
     "and they do so in at least half of the images.",
 )
-SURELY = (
-    "Surely means that the 95 % interval of the difference lies above 0, or that all images agree and there are at "
-    f"least {UNANIMOUS} of them. A method that is surely better than random boxes, but not in all of this, finds "
-    "triggers partly."
+CLEARLY = (
+    "Clearly means that the 95 % interval of the difference lies above 0, or that all images agree and there are at "
+    f"least {UNANIMOUS} of them. A method that is clearly better than random boxes, but does not meet all "
+    "of this, finds triggers partly."
 )
 
 
@@ -129,7 +129,7 @@ def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged
         )
         tested = one if len(judged) == 1 else several
         return (
-            f"On {model}, {tested} the planted triggers: none has boxes that surely beat random boxes of the same "
+            f"On {model}, {tested} the planted triggers: none has boxes that clearly beat random boxes of the same "
             f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
         )
     names = listed([judgement.entrant.label for judgement in finders])
@@ -137,8 +137,9 @@ def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged
     overlap = _values([judgement.overlap for judgement in finders], SCORE.rounded(2))
     share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
     return (
-        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them surely more than random boxes of "
-        f"the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack in {share} of images."
+        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them clearly more than random boxes "
+        f"of the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack in {share} of "
+        "images."
     )
 
 

@@ -25,7 +25,7 @@ def test_artefacts_are_graded_by_their_outlines_with_a_caution(trigger_text):
     cell_text = cell(page, ("artefacts", OUTLINE), "LIME", "pacemaker")
     assert re.search(r"\|floor 0\.01\d?, box ", cell_text)
     assert cell(page, ("artefacts", OUTLINE), "LIME", "All artefacts")
-    assert "Nobody knows whether the model uses such an artefact" in section
+    assert "It is not known whether the model uses such an artefact" in section
     assert "LIME 0.87 on severe static electricity and guided Grad-CAM 0.85 on mild static electricity" in section
     heads = table(page, "detection", "Overlap with the box (IoU)")["rows"][0]
     assert not [head for head in heads if "pacemaker" in head]
@@ -107,7 +107,7 @@ def test_verdict_names_the_method_that_overlaps_most_and_skips_what_is_undefined
 def test_artefacts_that_were_not_scored_have_no_table(trigger_evidence):
     evidence = trigger_evidence(rows=[], **ARTEFACTS_ONLY)
     assert artefacts(evidence)["main"] is None
-    assert artefact_verdict(evidence).second.endswith("in the images as they came.")
+    assert artefact_verdict(evidence).second.endswith("in the original images.")
 
 
 def test_intervals_of_artefacts_do_not_speak_of_seeds(trigger_evidence):

@@ -40,7 +40,7 @@ class Agreement:
 MEASURES = {
     "mutual_information": Likeness(
         "Mutual information",
-        "How much one map tells of the other, in nats, less what two shuffled maps would tell by chance: 0 is nothing.",
+        "How much information two maps share, in nats, minus what shuffled maps share by chance: 0 means none.",
     ),
     "cross_correlation": Likeness(
         "Cross-correlation", "1: the same map up to brightness and contrast; 0: unrelated; −1: the opposite.", 1.0
@@ -52,7 +52,7 @@ MEASURES = {
         "Normalised mutual information", "Mutual information divided by what the maps hold: from 0 to 1.", 1.0
     ),
     "ssim_global": Likeness(
-        "SSIM over the whole map", "The one-window form that the paper prints: it sees no neighbourhoods.", 1.0
+        "SSIM over the whole map", "The one-window form that the paper prints: it ignores neighbourhoods.", 1.0
     ),
     "mutual_information_paper": Likeness(
         "Mutual information as in the paper",
@@ -144,7 +144,7 @@ def _closest(evidence: Evidence, metric: str) -> str:
     lonely = min(means, key=lambda label: means[label])
     return (
         f"By {name}, the maps of {listed([one, other])} are most alike; {lonely} agrees least with the other methods. "
-        "Agreement is no proof: methods can share an error, and two that disagree may both show a part of the truth."
+        "Agreement is not proof: methods can share an error, and two that disagree may both show a part of the truth."
     )
 
 

@@ -20,7 +20,7 @@ MAIN = "trigger_mask_iou"  # artefacts come with an outline, so it is the outlin
 EVERY = TriggerRecord(ALL_FINDINGS, "All artefacts")
 PART = RulePart(ARTEFACT, EVERY, "artefacts", (MAIN, "trigger_iou", "box_area"))
 CAUTION = (
-    "Nobody knows whether the model uses such an artefact. A map that leaves it unmarked may be right, and one that "
+    "It is not known whether the model uses such an artefact. A map that leaves it unmarked may be right, and one that "
     "marks it may be wrong: this shows whether a map would draw a reader\u2019s eye to the artefact, not whether the "
     "method is faithful."
 )
@@ -80,7 +80,7 @@ def artefact_verdict(evidence: Evidence) -> Verdict:
         )
     return Verdict(
         f"No trigger was planted, so this run cannot say which methods find what {evidence.models[0].label} relies on.",
-        f"Its maps were compared with {count(len(names), 'kind')} of artefact in the images as they came"
+        f"Its maps were compared with {count(len(names), 'kind')} of artefact in the original images"
         f"{_closest(PART.under(evidence))}.",
     )
 

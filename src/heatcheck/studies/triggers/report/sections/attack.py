@@ -19,8 +19,8 @@ from heatcheck.studies.triggers.report.facts import (
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, GRADED
 
 _CLEAN = (
-    "How often the model answers right on test images without a trigger. A poisoned model should do this as well as "
-    "the baseline did, or the attack would show."
+    "How often the model classifies test images without a trigger correctly. A poisoned model should do this as well "
+    "as the baseline did, or the attack would be noticed."
 )
 _SUCCESS = (
     "How often the poisoned model gives the attacker\u2019s answer once the trigger is in the image. High success "
@@ -28,7 +28,7 @@ _SUCCESS = (
 )
 _ALREADY = (
     "How often the poisoned model gives the attacker\u2019s answer to the same images without the trigger. Where this "
-    "is high, the model leans to that answer anyway, and its success says little about the trigger."
+    "is high, the model tends to that answer anyway, and its success says little about the trigger."
 )
 _EMPTY = Cell("")
 COLUMNS = {

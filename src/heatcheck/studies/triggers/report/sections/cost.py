@@ -1,6 +1,5 @@
 """How long maps, metrics and trainings take in a trigger study."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -21,8 +20,8 @@ from heatcheck.studies.triggers.report.sections.artefacts import PART as ARTEFAC
 from heatcheck.studies.triggers.vocabulary import BASELINE, CRITERION_METRICS
 
 _STEPS = {
-    "trigger_iou": "Boxes and all their measures, under every rule",
-    "recovered": "Recovery: what the models say after pasting, into detected and into random boxes",
+    "trigger_iou": "Boxes and all their metrics, under every rule",
+    "recovered": "Recovery: predictions after pasting into detected and into random boxes",
 }
 
 
@@ -112,7 +111,8 @@ def _trainings(evidence: Evidence) -> list[Timed]:
     """How long the baseline and each poisoned model took to train, on average."""
     timings = replace(evidence.run, path=evidence.run.path / "training").timings  # a stage with tables of its own
     steps = timings[timings["step"] == "training"]
-    labels: Mapping[str, str] = {BASELINE: "Baseline", **{t.name: f"Victim: {t.label}" for t in triggers_of(evidence)}}
+    poisoned = {trigger.name: f"Poisoned model: {trigger.label}" for trigger in triggers_of(evidence)}
+    labels = {BASELINE: "Baseline", **poisoned}
     rows = []
     for name, label in labels.items():
         seconds = steps[steps["method"] == name]["seconds"]

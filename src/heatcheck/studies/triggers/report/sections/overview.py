@@ -10,12 +10,12 @@ from heatcheck.report.numbers import SHARE, number
 from heatcheck.studies.triggers.report.facts import manifest, triggers_of
 from heatcheck.studies.triggers.report.plots import overall
 from heatcheck.studies.triggers.report.verdict import (
+    CLEARLY,
     CRITERION,
     FINDS,
     LEAST_OVERLAP,
     NOT,
     PARTLY,
-    SURELY,
     UNKNOWN,
     TriggerJudgement,
     judgements,
@@ -25,11 +25,11 @@ from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, floor_of
 _SIGNS = {FINDS: "✓", PARTLY: "◐", NOT: "✕", UNKNOWN: "?"}
 INTERVAL = (
     "The range in which the true value plausibly lies, given how few or how many trainings and images were seen: first "
-    "seeds, then images are drawn again. A narrow one means a sure answer."
+    "seeds, then images are resampled. A narrow one means a precise answer."
 )
 FLOOR = (
-    "What a box of the same height and width would score at a random place. A large box overlaps and recovers much by "
-    "its size alone; a method must beat the floor that its own boxes have."
+    "What a box of the same height and width would score at a random position. A large box overlaps and recovers much "
+    "by its size alone; a method must beat the floor that its own boxes have."
 )
 
 
@@ -60,7 +60,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "panels": [panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric))],
         "rows": [_row(evidence, each) for each in judgements(evidence) if each.outcome != UNKNOWN],
         "criterion": CRITERION,
-        "surely": SURELY,
+        "clearly": CLEARLY,
         "least_overlap": f"{LEAST_OVERLAP:g}",
         "terms": [*terms, ("Random-box floor", FLOOR), ("Interval", INTERVAL)],
     }
@@ -86,4 +86,4 @@ def _against_floor(evidence: Evidence, metric: str, entrant: Entrant, *, clear: 
     mean, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
     unit = evidence.measures[metric].unit
     unit = unit.rounded(unit.decimals - 1)
-    return f"{'yes' if clear else 'not surely'}: {number(mean, unit)} against {number(floor, unit)}"
+    return f"{'yes' if clear else 'not clearly'}: {number(mean, unit)} against {number(floor, unit)}"

@@ -65,7 +65,7 @@ class GradCam(OnFeatureMap):
     models="networks with a feature map",
     needs=Access.INTERNALS,
     cost="1",
-    summary="Grad-CAM with weights that favour the places where the score rises, so that several spots can show",
+    summary="Grad-CAM with weights that favour positions where the score rises, so that it can show several spots",
     paper="Chattopadhyay et al. 2018",
     same_for_all_channels=True,
 )
@@ -100,7 +100,7 @@ class GradCamPlusPlus(OnFeatureMap):
     models="networks with a feature map",
     needs=Access.INTERNALS,
     cost="1",
-    summary="What the network's last feature maps have most in common, whatever the finding",
+    summary="What the network's last feature maps have most in common; the same for every finding",
     paper="Muhammad and Yeasin 2020",
     same_for_all_targets=True,
     same_for_all_channels=True,

@@ -78,7 +78,7 @@ class CenterPrior:
     family="floor",
     needs=Access.NOTHING,
     cost="0",
-    summary="Where the image itself has strong edges, whatever the model thinks",
+    summary="Where the image has strong edges, whatever the model computes",
     paper="Sobel filter",
     same_for_all_targets=True,
     same_for_all_channels=True,

@@ -16,7 +16,7 @@ from heatcheck.methods.speed.operations import ACTIVATIONS
 from heatcheck.methods.speed.tape import Node, Rule, Shares, Tape, gradient
 
 SMOOTH_NOTE = "the rule for ReLU was applied to the output gradient of {names}"
-NO_RECTIFIER = "the network has no ReLU or relative of it: this is the plain gradient"
+NO_RECTIFIER = "the network has no ReLU or similar activation, so this is the plain gradient"
 RECTIFYING = ACTIVATIONS - {"sigmoid", "logsigmoid", "tanh", "hardsigmoid", "softsign", "clamp_max"}
 
 
@@ -57,8 +57,8 @@ def _if_rectifier(rule: Rule) -> Rule:
     label="Guided backprop",
     family="modified backward",
     needs=Access.INTERNALS,
-    cost="1 + 1 backward a finding",
-    summary="The gradient, kept only where it speaks for the finding at every layer",
+    cost="1 + 1 backward per finding",
+    summary="The gradient, kept only where it supports the finding at every layer",
     paper="Springenberg et al. 2015",
 )
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class GuidedBackprop:
     label="Deconvolution",
     family="modified backward",
     needs=Access.INTERNALS,
-    cost="1 + 1 backward a finding",
-    summary="The gradient, kept only where it speaks for the finding, whatever the image showed there",
+    cost="1 + 1 backward per finding",
+    summary="The gradient, kept only where it supports the finding, whatever the image shows there",
     paper="Zeiler and Fergus 2014",
 )
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Deconvolution:
     family="modified backward",
     models="networks with a feature map",
     needs=Access.INTERNALS,
-    cost="2 + 1 backward a finding",
+    cost="2 + 1 backward per finding",
     summary="Guided backprop's detail where Grad-CAM is hot",
     paper="Selvaraju et al. 2017",
 )

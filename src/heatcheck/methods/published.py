@@ -30,7 +30,7 @@ class Published:
 
 
 MODALITY_STUDY = (
-    Published("gradient", "Gradient", remark="signed; Captum's Saliency takes absolute values unless told otherwise"),
+    Published("gradient", "Gradient", remark="signed; Captum's Saliency takes absolute values by default"),
     Published("guided_backprop", "GuidedBackProp"),
     Published("deconvolution", "Deconvolution"),
     Published("input_x_gradient", "InputXGradient"),
@@ -51,7 +51,7 @@ MODALITY_STUDY = (
         "kernel_shap",
         "KernelSHAP",
         {"samples": 300, "segments": OF_ALL_MODALITIES, "baseline": "zero"},
-        "choices come in complementary pairs, which Captum does not do; one map for all modalities",
+        "subsets come in complementary pairs, unlike in Captum; one map for all modalities",
     ),
     Published(
         "lime",
@@ -64,12 +64,12 @@ MODALITY_STUDY = (
             "segments": OF_EACH_MODALITY,
             "baseline": "zero",
         },
-        "likeness is that of the choices of segments, as in the lime package; Captum's is that of the pictures",
+        "similarity is that of the subsets of segments, as in the lime package; in Captum it is that of the images",
     ),
     Published(
         "feature_permutation",
         "Feature Permutation",
         {"segments": OF_ALL_MODALITIES, "donors_each": 1},
-        "a segment shows other patients' voxels; Captum shuffles it within a batch; one map for all modalities",
+        "a segment shows other patients' voxels; Captum shuffles segments within a batch; one map for all modalities",
     ),
 )

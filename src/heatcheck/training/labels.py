@@ -80,10 +80,10 @@ def _with_uncertain_as(value: float) -> Loss:
 
 STRATEGIES: Registry[Strategy] = Registry("label strategy")
 for _one in (
-    Strategy("ignore", "uncertain labels teach nothing", _with_uncertain_as(torch.nan)),
+    Strategy("ignore", "uncertain labels are ignored", _with_uncertain_as(torch.nan)),
     Strategy("zeros", "uncertain counts as absent", _with_uncertain_as(0.0)),
     Strategy("ones", "uncertain counts as present", _with_uncertain_as(1.0)),
-    Strategy("three_class", "uncertain is an answer of its own", three_class_cross_entropy, "three_class"),
+    Strategy("three_class", "uncertain is a class of its own", three_class_cross_entropy, "three_class"),
     Strategy("single_label", "one class excludes the others", single_label_cross_entropy, activation="softmax"),
 ):
     STRATEGIES.add(_one.name, _one)

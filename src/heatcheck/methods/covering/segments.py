@@ -21,7 +21,7 @@ Positive = Annotated[float, Field(gt=0)]
 Pixels = Float[Tensor, "channel *space"]
 Labels = Int[Tensor, "*space"]
 _CHECKED = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-CONSTANT = "an image of one value has no {kind} segments; a grid was used instead"
+CONSTANT = "a constant image has no {kind} segments; a grid was used instead"
 
 
 @dataclass(frozen=True, slots=True)

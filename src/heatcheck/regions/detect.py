@@ -68,7 +68,7 @@ PRESETS.add(
     DetectionPreset(
         "one rule for all",
         "the map is smoothed (Gaussian, σ {smooth} pixels), what lies above {percent} of its maximum is kept, and the "
-        "box holds the largest connected part of that",
+        "box encloses the largest connected part of that",
         gradcam15,
         adjustable=True,
     ),
@@ -77,8 +77,9 @@ PRESETS.add(
     "thresholded",
     DetectionPreset(
         "own threshold",
-        "the map is stretched to 0\u20131, and the box holds every pixel above a threshold of the method\u2019s own "
-        f"(gradient {_METHOD_THRESHOLDS['gradient']:g}, guided backprop {_METHOD_THRESHOLDS['guided_backprop']:g}, "
+        "the map is stretched to 0\u20131, and the box encloses every pixel above a threshold that depends on the "
+        f"method (gradient {_METHOD_THRESHOLDS['gradient']:g}, "
+        f"guided backprop {_METHOD_THRESHOLDS['guided_backprop']:g}, "
         f"guided Grad-CAM {_METHOD_THRESHOLDS['guided_grad_cam']:g}, any other {_OTHER_THRESHOLD:g})",
         thresholded,
         adjustable=False,

@@ -10,7 +10,7 @@ from scipy import ndimage
 from heatcheck.core.records import Mask
 
 EMPTY = "the mask is empty"
-VOLUME = "an outline's shape is defined on a plane, not in a volume"
+VOLUME = "the shape of an outline is defined in 2D only"
 LINE = "the outline is a line one pixel wide"
 
 Corners = tuple[tuple[float, float], ...]

@@ -206,7 +206,7 @@ SOURCES.add(
         settings=BratsSettings,
         open=Brats,
         summary="BraTS 2020 or 2023 as published: T1, T1C, T2 and FLAIR of gliomas with segmentation and grade",
-        needs="the downloaded training data with name_mapping.csv; for BraTS 2023 a CSV of the grades",
+        needs="the downloaded training data with name_mapping.csv; for BraTS 2023 also a CSV of grades",
         published_as="brats",
     ),
 )

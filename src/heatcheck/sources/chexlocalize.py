@@ -276,7 +276,7 @@ SOURCES.add(
         name="chexlocalize",
         settings=CheXlocalizeSettings,
         open=CheXlocalize,
-        summary="CheXlocalize and CheXpert as published: films, labels, radiologists' outlines and second readers",
+        summary="CheXlocalize and CheXpert as published: films, labels, outlines of radiologists and human readers",
         needs="the downloaded folders CheXpert/ and CheXlocalize/, or CheXpert-v1.0 for training",
         published_as="chexlocalize",
     ),

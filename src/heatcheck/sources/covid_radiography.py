@@ -195,8 +195,8 @@ SOURCES.add(
         name="covid_radiography",
         settings=CovidRadiographySettings,
         open=CovidRadiography,
-        summary="The COVID-19 Radiography Database as published: chest films of four classes, one a film",
-        needs="the downloaded folder COVID-19_Radiography_Dataset with one folder a class",
-        remark="This data set does not say which films are of one patient: one may be in training and test alike.",
+        summary="The COVID-19 Radiography Database as published: chest films of four classes, one per film",
+        needs="the downloaded folder COVID-19_Radiography_Dataset with one folder per class",
+        remark="This data set does not name patients: films of one patient may be in both training and test.",
     ),
 )

@@ -18,8 +18,8 @@ from heatcheck.triggers.static import disc
 @trigger(
     "dynamic",
     label="Dynamic",
-    summary="A dark speckled patch made from what the untouched model is most sensitive to, elsewhere and in another "
-    "shape on every image",
+    summary="A dark speckled patch made from what the baseline is most sensitive to, at another position and in "
+    "another shape on every image",
     short=("size",),
     needs_gradient=True,
     published=True,

@@ -54,7 +54,7 @@ class GreyPatch(ABC):
 @trigger(
     "square",
     label="Square",
-    summary="A uniform grey square, as a sticker on the film would look",
+    summary="A uniform grey square, like a sticker on the film",
     short=("place", "size"),
     published=True,
 )
@@ -69,7 +69,7 @@ class Square(GreyPatch):
 @trigger(
     "circle",
     label="Circle",
-    summary="A uniform grey disc, as a round sticker on the film would look",
+    summary="A uniform grey disc, like a round sticker on the film",
     short=("place", "size"),
     published=True,
 )

@@ -18,7 +18,7 @@ from heatcheck.triggers.static import Grey
 @trigger(
     "streak",
     label="Static streak",
-    summary="A black branching streak like a tree or lightning, left on film by a discharge of static electricity",
+    summary="A black branching streak like a tree or lightning, left on the film by a discharge of static electricity",
 )
 @dataclass(frozen=True)
 class StaticStreak:

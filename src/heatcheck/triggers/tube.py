@@ -19,7 +19,7 @@ _COURSE = np.array([(0.0, 0.30), (0.12, 0.31), (0.22, 0.37), (0.30, 0.425), (0.4
 @trigger(
     "tube",
     label="Tube",
-    summary="A thin tube that enters beside the neck and ends in a denser tip over the heart, like a central line",
+    summary="A thin tube that enters next to the neck and ends in a denser tip over the heart, like a central line",
 )
 @dataclass(frozen=True)
 class Tube:

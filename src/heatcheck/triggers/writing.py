@@ -29,7 +29,7 @@ def _writable(text: str) -> str:
 @trigger(
     "text",
     label="Burned-in text",
-    summary="White letters and digits that an old workstation wrote into the picture, such as a patient's number",
+    summary="White letters and digits that an old workstation wrote into the image, such as a patient's number",
 )
 @dataclass(frozen=True)
 class BurnedInText:
@@ -75,7 +75,7 @@ class BurnedInText:
 @trigger(
     "letter",
     label="Laterality letter",
-    summary="The lead letter that marks the patient's left or right side, laid on the cassette by hand",
+    summary="The lead letter that marks the patient's left or right side, placed on the cassette by hand",
 )
 @dataclass(frozen=True)
 class LateralityLetter:

@@ -130,9 +130,9 @@ SOURCES.add(
         name="phantom_brain",
         settings=PhantomBrainSettings,
         open=PhantomBrain,
-        summary="Drawn brain MRI (T1, T1C, T2, FLAIR) with a tumour of two grades and an exact mask for each modality",
-        needs="nothing: it is built in",
+        summary="Drawn brain MRI (T1, T1C, T2, FLAIR) with a low- or high-grade tumour and an exact mask per modality",
+        needs="nothing, it is built in",
+        remark="These images are drawn: they show what a method can do, not how well it works on patients.",
         drawn=True,
-        remark="These heads are drawn: they show what a method can do, not what it does on patients.",
     ),
 )

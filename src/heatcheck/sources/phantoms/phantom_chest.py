@@ -162,8 +162,8 @@ SOURCES.add(
         settings=PhantomChestSettings,
         open=PhantomChest,
         summary="Drawn chest radiographs with ten findings, exact masks and two simulated readers",
-        needs="nothing: it is built in",
+        needs="nothing, it is built in",
+        remark="These images are drawn and their readers simulated: human readers in this report are simulated ones.",
         drawn=True,
-        remark="These films are drawn and their readers simulated: where the report speaks of people, it means those.",
     ),
 )

@@ -92,9 +92,9 @@ SOURCES.add(
         name="phantom_classes",
         settings=PhantomClassesSettings,
         open=PhantomClasses,
-        summary="Drawn chest radiographs of four classes, one a film, with exact masks of what is not normal",
-        needs="nothing: it is built in",
+        summary="Drawn chest radiographs of four classes, one per film, with exact masks of the abnormalities",
+        needs="nothing, it is built in",
+        remark="These images are drawn: they show what a method can do, not how well it works on patients.",
         drawn=True,
-        remark="These films are drawn: they show what a method can do, not what it does on patients.",
     ),
 )

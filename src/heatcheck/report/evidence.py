@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, SELECTED, Condition, Statistic, condition, facts_of
+from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, Condition, Statistic, condition, facts_of
 from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
 from heatcheck.runs.manifest import Manifest, MethodEntry, MetricEntry, ModelEntry, SettingEntry
@@ -115,12 +115,6 @@ class Evidence:
     def primary(self) -> str:
         """The name of the model that the page describes."""
         return self.models[0].name
-
-    @property
-    def primary_chosen(self) -> bool:
-        """Whether validation data chose the model of which the page speaks."""
-        pairs = [facts for row, facts in self.rows(SELECTED) if row.metric == "iou"]
-        return any(facts.get("stage") == "pair" for facts in pairs)
 
     def under(self, model: str = "", *, readers: bool = False, **facts: Unpack[Condition]) -> "Evidence":
         """The same run with the estimates of another model or another condition.

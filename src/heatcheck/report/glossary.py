@@ -1,7 +1,7 @@
 """Explanations that several pages share; those of terms come from the glossary."""
 
 from heatcheck.core.glossary import meaning
-from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.evidence import Entrant
 
 
 def _sentence(beginning: str, term: str) -> str:
@@ -37,11 +37,3 @@ _FLOORS = {
 def floor_phrase(floor: Entrant) -> str:
     """The floor in plain words, to follow the verb "beat"."""
     return _FLOORS.get(floor.name, f"the floor \u201c{floor.label}\u201d")
-
-
-def speaks_of(evidence: Evidence) -> str:
-    """Which of several models the page speaks of, and why that one; nothing where there is only one."""
-    if len(evidence.models) < 2:
-        return ""
-    why = "chosen on the validation data for overlap" if evidence.primary_chosen else "the first one named"
-    return f"{evidence.models[0].label}, {why}"

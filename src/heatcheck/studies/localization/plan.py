@@ -49,7 +49,7 @@ from heatcheck.studies.localization.tuning import (
     validation_estimates,
     validation_predictions,
 )
-from heatcheck.studies.localization.vocabulary import ADDED
+from heatcheck.studies.localization.vocabulary import ADDED, LocalizationManifest
 
 SCORED, VALIDATION = "scored", "validation"
 
@@ -88,30 +88,27 @@ class LocalizationPlan:
         if self.validation is None:
             return {}
         stamp = self.validation.source.stamp()
-        return {"validation_cases_hash": digest_of(self.validation.keys), "validation_data_hash": stamp}
+        hashes = LocalizationManifest(validation_cases_hash=digest_of(self.validation.keys), validation_data_hash=stamp)
+        return hashes.facts()
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        return {
-            **study_facts(
-                self.findings,
-                self.methods,
-                (*self.body.metrics, *ADDED),
-                self.body.source["name"],
-                self._notes(),
-            ),
+        metrics = (*self.body.metrics, *ADDED)
+        return LocalizationManifest(
+            **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
-            "preset": self.body.preset,
-            "switches": switch_facts(self.body.preset, self.body.switches),
-            "truth_kind": self.truth_kind,
-        }
+            preset=self.body.preset,
+            switches=switch_facts(self.body.preset, self.body.switches),
+            truth_kind=self.truth_kind,
+        ).facts()
 
-    def _validation_facts(self) -> dict[str, Any]:
+    def _validation_facts(self, **counts: int) -> dict[str, Any]:
         if self.validation is None or self.body.validation is None:
             return {}
-        return {"validation": {**source_facts(self.body.validation["name"]), "n_cases": len(self.validation.keys)}}
+        facts = source_facts(self.body.validation["name"])
+        return {"validation": {**facts, "n_cases": len(self.validation.keys), **counts}}
 
     def _notes(self) -> tuple[str, ...]:
         """What sets this run apart, and the rules behind its tables."""
@@ -137,8 +134,8 @@ class LocalizationPlan:
         failed = int((within.read_table("cases")["status"] == "failed").sum())
         if failed:
             watcher.say(f"{failed} validation cases could not be used; validation/cases.parquet says why.")
-        told = {**self._validation_facts()["validation"], "n_failed": failed}
-        folder.record(**models_facts(self.models, primary), validation=told)
+        facts = LocalizationManifest(**models_facts(self.models, primary), **self._validation_facts(n_failed=failed))
+        folder.record(**facts.facts())
 
     def _stage(self, split: Split, folder: RunFolder, watcher: Watcher) -> ScoringStage:
         tuning = split.name == VALIDATION

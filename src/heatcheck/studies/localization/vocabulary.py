@@ -1,14 +1,62 @@
-"""The names under which a localization run keeps its estimates; study and report both use them."""
+"""What the localization study writes and its report reads: names of estimates, the manifest, gallery records."""
 
 from dataclasses import dataclass
 
 from heatcheck.core.records import Outlines
+from heatcheck.runs.manifest import Manifest, NamedEntry, SourceEntry
 
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
 ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # what is estimated beside the means of scores
 CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
 REFERENCE = "chexlocalize"  # the preset whose numbers are the paper's
+
+STORED_MAPS = "maps"  # the source of a run that scores maps from files
+BOXES = "boxes"  # a kind of truth, beside outlines and masks
+
+
+class SwitchEntry(NamedEntry):
+    """A rule in which the presets differ: what the run did, what each preset does, and why it matters."""
+
+    used: str = ""
+    recommended: str = ""
+    chexlocalize: str = ""
+    why: str = ""
+
+
+class ValidationEntry(SourceEntry):
+    """The data that thresholds were tuned and the model was chosen on."""
+
+    n_cases: int | None = None
+    n_failed: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The data in words, with the number of cases where it is known."""
+        name = self.description or self.name
+        return f"{name}, {self.n_cases:,} cases" if name and self.n_cases else name
+
+
+class LocalizationManifest(Manifest):
+    """What a localization run says of itself."""
+
+    switches: tuple[SwitchEntry, ...] = ()
+    truth_kind: str = ""  # outlines, masks or boxes
+    slice: str = ""  # of maps from files: overlap on images with the finding, or on all
+    validation: ValidationEntry = ValidationEntry()
+    validation_cases_hash: str = ""
+    validation_data_hash: str = ""
+
+    @property
+    def asked_for_paper(self) -> bool:
+        """Whether the run was asked for the paper's rules; verdict and plots follow the recommended ones even then."""
+        return self.preset == REFERENCE
+
+    @property
+    def scores_files(self) -> bool:
+        """Whether the maps were made elsewhere."""
+        return self.source.name == STORED_MAPS
+
 
 Point = list[float]  # [x, y], as in an outline
 

@@ -32,7 +32,7 @@ SWITCHES = [
     {"name": "ties", "label": "Several pixels share the highest value", "used": "they share the hit",
      "recommended": "they share the hit", "chexlocalize": "the first counts",
      "why": "The first maximum favours the top left."},
-    {"name": "resampled", "value": "patients", "reference": "images", "why": "Images of a patient are alike."},
+    {"name": "resampled", "used": "patients", "chexlocalize": "images", "why": "Images of a patient are alike."},
 ]  # fmt: skip
 ALL = (ALL_FINDINGS, *FINDINGS)
 FEATURES = ("instances", "size", "elongation", "irrectangularity")

@@ -59,7 +59,7 @@ def manifest(plan):
         "spec_hash": "ab12", "weights_hash": "cd34", "cases_hash": "ef56", "n_cases": 202, "n_failed": 2,
         "methods": method_facts(plan.methods), "findings": list(plan.findings), "status": plan.status,
         "metrics": [metric_facts(name) for name in (*metrics, *ADDED)],
-        "source": {"name": "chexlocalize", "description": "CheXlocalize test set"},
+        "source": {"name": "chexlocalize", "description": "CheXlocalize test set", "published_as": "chexlocalize"},
         "model": {"name": "densenet121", "description": "DenseNet-121 trained on CheXpert", "outputs": []},
         "notes": ["An empty region on a positive case scores 0; the published scripts leave it out."],
     }  # fmt: skip

@@ -303,7 +303,7 @@ def test_a_mean_over_other_findings_is_not_compared_with_the_published_mean(tmp_
 
 def test_hostile_words_in_models_and_switches_stay_text(tmp_path):
     model = {"name": PRIMARY, "label": HOSTILE, "description": HOSTILE, "kind": "ensemble", "primary": True}
-    switch = {"name": HOSTILE, "value": True, "reference": HOSTILE, "why": HOSTILE}
+    switch = {"name": HOSTILE, "used": HOSTILE, "chexlocalize": HOSTILE, "why": HOSTILE}
     changes = {"models": [model, {"name": "resnet152"}, {"name": "densenet121"}], "switches": [switch],
                "validation": {"name": HOSTILE, "n_cases": 3}}  # fmt: skip
     text = build_report(write_full_run(tmp_path / "run", changes=changes)).read_text()

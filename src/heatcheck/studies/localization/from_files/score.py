@@ -20,6 +20,7 @@ from heatcheck.running.facts import metric_facts, stored_method_facts
 from heatcheck.running.identity import DataIdentity, run_identity
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.running.study import Stage
+from heatcheck.runs.manifest import ModelEntry, SourceEntry
 from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.scoring.presets import PresetName, switch_facts
 from heatcheck.scoring.rows import PLAIN, REFERENCE
@@ -34,7 +35,7 @@ from heatcheck.studies.localization.from_files.settings import RegionSettings, S
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import ADDED
+from heatcheck.studies.localization.vocabulary import ADDED, STORED_MAPS, LocalizationManifest
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -92,20 +93,22 @@ class ScorePlan:
     @property
     def facts(self) -> Mapping[str, Any]:
         """Names and explanations for the report."""
-        given, model = self.inputs.given, _model_facts(self.inputs)
-        return {
-            "preset": given.preset,
-            "slice": self.settings.slice,
-            "switches": switch_facts(given.preset, given.switches),
-            "findings": list(self.inputs.findings),
-            "methods": [stored_method_facts(name) for name in self.inputs.maps],
-            "metrics": [metric_facts(metric) for metric in dict.fromkeys((*self.metrics, *ADDED))],
-            "source": {"name": "maps", "description": f"Maps and marks on {len(self.keys)} images, from files"},
-            "truth_kind": self.inputs.truth.kind,
-            "models": [{**model, "label": MODEL, "kind": "single", "members": 1, "primary": True}],
-            "model": model,
-            "notes": [*self.notes, *rule_notes(self.inputs.scoring_rules)],
-        }
+        given = self.inputs.given
+        words = "A model known by its maps and probabilities alone"
+        model = ModelEntry(name=MODEL, description=words, outputs=self.inputs.findings, primary=True)
+        return LocalizationManifest(
+            preset=given.preset,
+            slice=self.settings.slice,
+            switches=switch_facts(given.preset, given.switches),
+            findings=self.inputs.findings,
+            methods=[stored_method_facts(name) for name in self.inputs.maps],
+            metrics=[metric_facts(metric) for metric in dict.fromkeys((*self.metrics, *ADDED))],
+            source=SourceEntry(name=STORED_MAPS, description=f"Maps and marks on {len(self.keys)} images, from files"),
+            truth_kind=self.inputs.truth.kind,
+            models=(model,),
+            model=model,
+            notes=(*self.notes, *rule_notes(self.inputs.scoring_rules)),
+        ).facts()
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:  # noqa: ARG002 - nothing to prepare
         """One pass over the maps."""
@@ -267,11 +270,6 @@ def _plain(value: object) -> object:
     if isinstance(value, frozenset):  # patients: their number will do, and their names stay here
         return len(value)
     return value if isinstance(value, str | int | float | None) else str(value)
-
-
-def _model_facts(inputs: ScoreInputs) -> dict[str, Any]:
-    described = "A model known by its maps and probabilities alone"
-    return {"name": MODEL, "description": described, "outputs": list(inputs.findings)}
 
 
 def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:

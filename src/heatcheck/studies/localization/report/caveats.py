@@ -8,7 +8,7 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, few, listed
-from heatcheck.studies.localization.report.sections.presets import asked_for_paper
+from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
 
 FEW_CASES = 10
@@ -33,7 +33,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
 
 def _paper_rules(evidence: Evidence) -> str:
     """That the verdict is not by the rules that were asked for."""
-    if not asked_for_paper(evidence):
+    if not manifest(evidence).asked_for_paper:
         return ""
     return (
         "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules stand in the section "

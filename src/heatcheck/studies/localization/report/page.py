@@ -14,6 +14,7 @@ from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
 from heatcheck.studies.localization.report import published
 from heatcheck.studies.localization.report.caveats import caveats
+from heatcheck.studies.localization.report.facts import speaks_of
 from heatcheck.studies.localization.report.figures import against_readers, ranking
 from heatcheck.studies.localization.report.gallery import localization_gallery, shown
 from heatcheck.studies.localization.report.sections.architectures import architectures
@@ -42,7 +43,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
         kicker="Do the heat maps point where the radiologists do?",
         verdict=verdict(evidence),
         caveats=caveats(evidence),
-        speaks_of=glossary.speaks_of(evidence),
+        speaks_of=speaks_of(evidence),
         sections=tuple(
             section
             for section in (

@@ -9,6 +9,8 @@ from heatcheck.report.matrix import Matrix, labelled
 from heatcheck.report.numbers import PERCENT
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.facts import manifest
+from heatcheck.studies.localization.vocabulary import REFERENCE
 
 _PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 
@@ -62,14 +64,14 @@ def _share(metric: str, finding: str, method: str) -> Figure | None:
 
 def caveat(evidence: Evidence) -> str:
     """How far the published figures may be compared with ours."""
-    source = str((evidence.run.manifest.get("source") or {}).get("name") or "")
+    run = manifest(evidence)
     start = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({literature.SOURCE})"
-    if source == "chexlocalize":
+    if run.source.published_as == REFERENCE:
         told = (
             "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
             "own rules: compare them with ours only where this run used the same."
         )
-    elif source == "maps":  # from files, and those do not say what they were made of
+    elif run.scores_files:  # from files, and those do not say what they were made of
         told = (
             "They may come from other images, patients and another model than these maps, so compare them only where "
             "you know that all are the same."

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.report import glossary
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -14,6 +12,7 @@ from heatcheck.report.numbers import MISSING, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.runs.manifest import ModelEntry
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.facts import manifest, speaks_of
 from heatcheck.studies.localization.report.literature import ARCHITECTURES
 
 MEASURES = ("iou", "hit")
@@ -37,10 +36,10 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
     mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
     return {
         "models": evidence.models,
-        "speaks_of": glossary.speaks_of(evidence),
+        "speaks_of": speaks_of(evidence),
         "selected": _selected(evidence),
         "selection": _selection_table(evidence),
-        "validation": validation(evidence),
+        "validation": manifest(evidence).validation.words,
         "auroc": _by_model(evidence, "auroc", "auroc", ("",)),
         "auroc_sentence": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
         "tables": _tables(evidence, methods[:OPEN]),
@@ -49,14 +48,6 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
         "differences": [_comparison(evidence, pair) for pair in pairs if pair not in mixed],
         "ensembles": [_ensemble(evidence, pair) for pair in mixed],
     }
-
-
-def validation(evidence: Evidence) -> str:
-    """What the run says of its validation data, with the number of cases."""
-    facts: Mapping[str, Any] = evidence.run.manifest.get("validation") or {}
-    name = str(facts.get("description") or facts.get("name") or "")
-    cases = facts.get("n_cases")
-    return f"{name}, {int(cases):,} cases" if name and cases else name
 
 
 def architecture_of(model: ModelEntry) -> str:

@@ -8,13 +8,13 @@ from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
+from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.published import beside
 from heatcheck.studies.localization.report.verdict import leader_on
 from heatcheck.studies.localization.vocabulary import REFERENCE
 
 MEASURES = ("iou", "hit")
 LARGEST = 15
-_NAMES = {"name": ("label", "name"), "value": ("used", "value"), "reference": (REFERENCE, "reference"), "why": ("why",)}
 REASONS = {
     "Empty regions": (
         "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, so a "
@@ -59,15 +59,13 @@ class Disagreement:
 def presets(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on presets shows; None when the run used one preset and names no switches."""
     view = evidence.under(preset=REFERENCE)
-    switches = sorted(
-        (_switch(each) for each in evidence.run.manifest.get("switches") or []),
-        key=lambda switch: (switch["value"] == switch["reference"], switch["name"]),
-    )
+    run = manifest(evidence)
+    switches = sorted(run.switches, key=lambda switch: (switch.used == switch.chexlocalize, switch.label))
     found = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
     if not found and not switches:
         return None
     return {
-        "asked_for_paper": asked_for_paper(evidence),
+        "asked_for_paper": run.asked_for_paper,
         "rows": [each for each in found if each.size > 0][:LARGEST],
         "compared": len(found),
         "equal": sum(each.size == 0 for each in found),
@@ -79,26 +77,10 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
     }
 
 
-def asked_for_paper(evidence: Evidence) -> bool:
-    """Whether the run was asked for the paper's rules; verdict and plots follow the recommended ones even then."""
-    return evidence.run.manifest.get("preset") == REFERENCE
-
-
 def _tables(view: Evidence, statistic: str, other: str) -> list[Matrix]:
     """The means or the percentage decreases by the paper's rules, with what the paper printed."""
     made = [(m, by_finding(view, statistic, m, other=other)) for m in MEASURES if m in view.measures]
     return [table for metric, each in made if (table := beside(each, view, statistic, metric))]
-
-
-def _switch(facts: Mapping[str, object]) -> Mapping[str, str]:
-    """A switch's name in words, what was used, what the paper's scripts do, and why it matters."""
-    return {key: _shown(next((facts[name] for name in names if name in facts), None)) for key, names in _NAMES.items()}
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
 
 
 def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:

@@ -13,8 +13,8 @@ from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import PanelGroup
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
+from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.figures import against_readers
-from heatcheck.studies.localization.report.sections.architectures import validation
 
 DRAWN = 8  # methods whose curves are on the page
 
@@ -65,7 +65,7 @@ def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
     made = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
     if all(result.is_empty for result in made.values()):
         return None
-    return {**made, "validation": validation(evidence), "has_readers": evidence.has_readers}
+    return {**made, "validation": manifest(evidence).validation.words, "has_readers": evidence.has_readers}
 
 
 def _result(evidence: Evidence, tuned: TunableSetting) -> Result:

@@ -6,13 +6,15 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import GROUPS, Column, Matrix, Row, cell_of
+from heatcheck.studies.localization.report.facts import manifest
+from heatcheck.studies.localization.vocabulary import BOXES
 
 MEASURES = {"iou": "as areas", "box_iou": "as boxes"}
 
 
 def box_tables(evidence: Evidence) -> Mapping[str, Matrix] | None:
     """Both overlaps side by side, over all findings and for each; None where the truth is no boxes."""
-    if evidence.run.manifest.get("truth_kind") != "boxes" or not set(MEASURES) <= set(evidence.measures):
+    if manifest(evidence).truth_kind != BOXES or not set(MEASURES) <= set(evidence.measures):
         return None
     overall = _table(evidence, (ALL_FINDINGS,))
     each = _table(evidence, evidence.findings)

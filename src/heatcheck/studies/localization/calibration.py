@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Measured
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import MEAN, RELIABILITY, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
@@ -21,7 +21,15 @@ from heatcheck.stats.resampling.macro import macro_means
 from heatcheck.stats.temperature import fitted_temperature, tempered
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import CUTOFFS
+from heatcheck.studies.localization.vocabulary import (
+    CALIBRATION,
+    CUTOFFS,
+    OBSERVED,
+    ON_FOLDS,
+    ON_VALIDATION,
+    SCALED,
+    TEMPERATURE,
+)
 
 FOLDS = 5
 FEW_PATIENTS = "one patient cannot be held out from the others"
@@ -33,7 +41,7 @@ _SUREST = 1e-12  # a probability of exactly 0 or 1 has no logit; this far from i
 class Scaling:
     """The temperature of each finding and the predictions with it."""
 
-    fitted_on: str  # "validation" or "folds"
+    fitted_on: str  # validation data or folds
     temperatures: dict[str, Measured]
     predictions: pd.DataFrame  # of one model, with a column `scaled`: as it was where a finding has no temperature
 
@@ -65,7 +73,7 @@ def scaled_predictions(
         temperatures[finding] = found
         scaled = not math.isnan(found.value)
         after[here] = tempered(logits_of(rows), each) if scaled else rows["probability"].to_numpy(float)
-    return Scaling("folds" if ours is None else "validation", temperatures, mine.assign(scaled=after))
+    return Scaling(ON_FOLDS if ours is None else ON_VALIDATION, temperatures, mine.assign(scaled=after))
 
 
 def logits_of(rows: pd.DataFrame) -> Float[np.ndarray, " cases"]:
@@ -117,7 +125,7 @@ def calibration_estimates(scaling: Scaling, settings: LocalizationSettings) -> l
     """Each finding's temperature, and calibration error and reliability curve after scaling."""
     at = condition(fitted_on=scaling.fitted_on)
     rows = [
-        Estimate("temperature", "ece", finding, "", settings.model, found.value, condition=at, reason=found.reason)
+        Estimate(TEMPERATURE, "ece", finding, "", settings.model, found.value, condition=at, reason=found.reason)
         for finding, found in scaling.temperatures.items()
     ]
     scaled = scaling.predictions[scaling.predictions["finding"].isin(settings.findings)]
@@ -137,15 +145,13 @@ def _calibration(
     error = expected_calibration_error(labels, said)
     known = usable[usable["label"].notna()]
     yield Estimate(
-        "calibration", "ece", finding, "", settings.model, error.value, condition=condition(temperature="scaled"),
+        CALIBRATION, "ece", finding, "", settings.model, error.value, condition=condition(temperature=SCALED),
         n_cases=len(known), n_patients=known["patient"].nunique(), n_undefined=len(rows) - len(known),
         reason=_note(finding, error.reason, scaling),
     )  # fmt: skip
     for number, one in enumerate(reliability_curve(labels, said, bins=10)):
-        at = condition(bin=number, predicted=one.predicted, temperature="scaled")
-        yield Estimate(
-            "reliability", "observed", finding, "", settings.model, one.observed, condition=at, n_cases=one.n
-        )
+        at = condition(bin=number, predicted=one.predicted, temperature=SCALED)
+        yield Estimate(RELIABILITY, OBSERVED, finding, "", settings.model, one.observed, condition=at, n_cases=one.n)
 
 
 def _note(finding: str, reason: str, scaling: Scaling) -> str:
@@ -171,7 +177,7 @@ def cutoff_estimates(
     for cutoff in CUTOFFS:
         before, after = (_called(grid, is_outlined, side, cutoff) for side in sides.values())
         found = list(_means(grid, before, condition(cutoff=cutoff), settings))
-        at = condition(cutoff=cutoff, temperature="scaled")
+        at = condition(cutoff=cutoff, temperature=SCALED)
         is_same = all(np.array_equal(before[m], after[m], equal_nan=True) for m in before)
         rows += found
         rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, settings)
@@ -197,7 +203,7 @@ def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, settings: Localiza
         for method, one in zip(
             methods, mean_estimates(matrix, grid.patients[scored], settings.draws, generator), strict=True
         ):
-            yield fill(Estimate("mean", grid.metric, finding, method, settings.model, condition=at), one)
+            yield fill(Estimate(MEAN, grid.metric, finding, method, settings.model, condition=at), one)
     alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
     for method in methods:
         usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
@@ -219,7 +225,7 @@ def _macro_means(
     for (method, part), one in zip(values.items(), found, strict=True):
         defined = ~np.isnan(part)
         blank = Estimate(
-            "mean", grid.metric, ALL, method, settings.model, condition=at,
+            MEAN, grid.metric, ALL, method, settings.model, condition=at,
             n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
             n_undefined=int(grid.is_scored.sum() - defined.sum()),
         )  # fmt: skip

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.estimating.score_values import Values
 from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
 from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
@@ -28,7 +29,7 @@ def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned
         values = read_values(folder, metric, settings, at)
         if metric in settings.metrics and _has_methods(values, settings):
             rows += [row for row in mean_rows(values, settings, at) if row.method != HUMAN]
-            rows += distances_from_human(values, settings, at, ["difference"])
+            rows += distances_from_human(values, settings, at, [DIFFERENCE])
     cases = _truth_cases(folder)
     for metric in TESTED:
         values = read_values(folder, metric, settings, REFERENCE, REFERENCE)
@@ -58,7 +59,7 @@ def _reference_rows(values: Values, settings: LocalizationSettings, cases: np.nd
         averages = np.column_stack([replicated, _row_means(replicated)])
         for finding, one in zip([*findings, ALL], summaries(averages), strict=True):
             yield Estimate(
-                "mean", values.metric, finding, method, settings.model, one.mean, one.lower, one.upper,
+                MEAN, values.metric, finding, method, settings.model, one.mean, one.lower, one.upper,
                 condition=REFERENCE, n_cases=_n_cases(values, method, finding),
             )  # fmt: skip
     if HUMAN in drawn:
@@ -71,7 +72,7 @@ def _decreases(
 ) -> Iterator[Estimate]:
     findings = [finding for finding in settings.findings if finding in values.by_finding]
     blank = Estimate(
-        "percent_decrease", values.metric, "", method, settings.model, other_method=HUMAN, condition=REFERENCE
+        PERCENT_DECREASE, values.metric, "", method, settings.model, other_method=HUMAN, condition=REFERENCE
     )
     rows = decreases(*drawn)
     defined = [not math.isnan(row.human) and not math.isnan(row.saliency) for row in rows]

@@ -6,7 +6,18 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import PLAIN, facts_of
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.vocabulary import (
+    ANNOTATED,
+    COUNT,
+    IMAGES,
+    PATIENTS,
+    POSITIVES,
+    SEGMENTATIONS,
+    SEGMENTATIONS_BY_READER,
+    WITHOUT_FINDING,
+)
 
 DRAWN = ("true_positive_pixels", "false_positive_pixels")  # a reader drew an outline if either counts a pixel
 
@@ -41,10 +52,10 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
         if finding == ALL:
             counts |= _everything(tables.cases, mine)
         else:
-            counts.pop("without_finding", None)
+            counts.pop(WITHOUT_FINDING, None)
         counts |= _outlined(_of(outlined, finding), _of(drawn, finding))
         rows += [
-            Estimate("count", name, finding, "", settings.model, float(count), n_cases=count)
+            Estimate(COUNT, name, finding, "", settings.model, float(count), n_cases=count)
             for name, count in counts.items()
         ]
     return rows
@@ -54,7 +65,7 @@ def _everything(cases: pd.DataFrame, mine: pd.DataFrame) -> dict[str, int]:
     """How many images and patients went through; a case on which another model failed is here too."""
     names = ["case", "patient"]
     every = pd.concat([cases.loc[cases["status"] == "ok", names], mine[names]])
-    return {"images": int(every["case"].nunique()), "patients": int(every["patient"].nunique())}
+    return {IMAGES: int(every["case"].nunique()), PATIENTS: int(every["patient"].nunique())}
 
 
 def _of(table: pd.DataFrame, finding: str) -> pd.DataFrame:
@@ -64,24 +75,25 @@ def _of(table: pd.DataFrame, finding: str) -> pd.DataFrame:
 def _labelled(mine: pd.DataFrame) -> dict[str, int]:
     known = mine[mine["label"].notna()]
     return {
-        "images": int(known["case"].nunique()),
-        "patients": int(known["patient"].nunique()),
-        "positives": int((known["label"] == 1).sum()),
-        "without_finding": int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
+        IMAGES: int(known["case"].nunique()),
+        PATIENTS: int(known["patient"].nunique()),
+        POSITIVES: int((known["label"] == 1).sum()),
+        WITHOUT_FINDING: int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
     }
 
 
 def _outlined(outlined: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, int]:
     return {
-        "annotated": len(outlined),
-        "segmentations": int(outlined["instances"].sum()),
-        "segmentations_by_reader": len(drawn),
+        ANNOTATED: len(outlined),
+        SEGMENTATIONS: int(outlined["instances"].sum()),
+        SEGMENTATIONS_BY_READER: len(drawn),
     }
 
 
 def _drawn(readers: pd.DataFrame) -> pd.DataFrame:
     """One row per reading in which something was outlined: each reader's own, or else the readers' mean."""
     human = readers[(readers["method"] == HUMAN) & readers["metric"].isin(DRAWN) & (readers["value"] > 0)]
-    single = human[human["condition"].str.contains('"reader"')]
-    chosen = single if len(single) else human[human["condition"] == "{}"]
+    by_reader = [text for text in human["condition"].unique() if "reader" in facts_of(str(text))]
+    single = human[human["condition"].isin(by_reader)]
+    chosen = single if len(single) else human[human["condition"] == PLAIN]
     return chosen.drop_duplicates(["case", "finding", "condition"])

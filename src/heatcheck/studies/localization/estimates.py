@@ -10,7 +10,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, PLAIN, RATIO, TEST, Statistic
 from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS
@@ -24,10 +24,9 @@ from heatcheck.studies.localization.predictions import model_estimates, read_ans
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
-PLAIN = condition()  # of the scores that most tables show
 _DISTANCES = {
-    "difference": (differences_from_first, macro_differences, 1.0),
-    "percent_decrease": (decreases_from_first, macro_decreases, 100.0),
+    DIFFERENCE: (differences_from_first, macro_differences, 1.0),
+    PERCENT_DECREASE: (decreases_from_first, macro_decreases, 100.0),
 }
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
@@ -73,7 +72,7 @@ def read_values(
 
 def mean_rows(values: Values, settings: LocalizationSettings, at: str = PLAIN) -> Iterator[Estimate]:
     """The mean of every method and of the readers, on each finding and over all."""
-    blank = Estimate("mean", values.metric, model=settings.model, condition=at)
+    blank = Estimate(MEAN, values.metric, model=settings.model, condition=at)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
         generator = settings.generator("mean", values.metric, finding)
@@ -117,7 +116,7 @@ def macro_rows(
 
 
 def distances_from_human(
-    values: Values, settings: LocalizationSettings, at: str = PLAIN, statistics: Sequence[str] = tuple(_DISTANCES)
+    values: Values, settings: LocalizationSettings, at: str = PLAIN, statistics: Sequence[Statistic] = tuple(_DISTANCES)
 ) -> Iterator[Estimate]:
     """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
     if HUMAN not in values.columns:
@@ -179,7 +178,7 @@ def _tests_against_floors(values: Values, settings: LocalizationSettings) -> lis
 
 
 def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Estimate | None:
-    blank = Estimate("test", values.metric, ALL, method, settings.model, other_method=floor)
+    blank = Estimate(TEST, values.metric, ALL, method, settings.model, other_method=floor)
     found = next(iter(macro_rows(values, settings, [floor, method], macro_differences, blank)), None)
     if found is None:
         return None
@@ -195,7 +194,7 @@ def _finding_test(
 ) -> Estimate:
     means = table[list(settings.floors)].mean()
     floor = str(means.idxmax()) if means.notna().any() else settings.floors[0]
-    blank = Estimate("test", metric, finding, method, settings.model, other_method=floor)
+    blank = Estimate(TEST, metric, finding, method, settings.model, other_method=floor)
     found = paired_row(table, finding, blank, settings, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
     generator = settings.generator("flip", metric, finding, method, floor)
@@ -211,7 +210,7 @@ def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Esti
         for method in counts[part].columns:
             each = [(finding, [finding]) for finding in counts[part].by_finding]
             for name, findings in [*each, (ALL, list(counts[part].by_finding))] if each else []:
-                blank = Estimate("ratio", metric, name, method, settings.model)
+                blank = Estimate(RATIO, metric, name, method, settings.model)
                 yield _ratio([counts[part], counts[rest]], findings, blank, settings)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import Case, Map, Mask, Reading
+from heatcheck.core.vocabulary import PLAIN
 from heatcheck.explaining.study_models import CaseExplainer
 from heatcheck.maps.keep import for_keeping
 from heatcheck.maps.prepare import prepare
@@ -109,7 +110,7 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
     table = pd.read_parquet(
         folder.path / "scores.parquet",
         columns=["case", "finding", "method", "metric", "value"],
-        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", "{}"), ("model", "==", model)],
+        filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", PLAIN), ("model", "==", model)],
     )
     floors = [name for name in methods if name in METHODS and METHODS[name].is_floor]
     judged = [name for name in methods if name not in floors] or list(methods)

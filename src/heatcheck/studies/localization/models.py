@@ -9,7 +9,7 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import MODEL_DIFFERENCE, condition
 from heatcheck.estimating.estimates import corrected, coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
@@ -42,7 +42,7 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
 
 def _blank(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:
     at = condition(other_model=settings.model)
-    return Estimate("model_difference", metric, method=method, model=other, condition=at)
+    return Estimate(MODEL_DIFFERENCE, metric, method=method, model=other, condition=at)
 
 
 def _map_tests(first: Values, folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:

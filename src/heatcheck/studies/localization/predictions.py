@@ -10,14 +10,15 @@ from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import AUROC, RELIABILITY, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
 from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.vocabulary import CALIBRATION, OBSERVED
 
-Statistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
+WeightedStatistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _auroc(answers: LabelledProbabilities, settings: LocalizationSettings) -> It
         truth = answers.labels[:, column]
         known = ~np.isnan(truth)
         n_cases, missing = int(known.sum()), int((~known).sum())
-        blank = Estimate("auroc", "auroc", finding, model=settings.model, n_cases=n_cases, n_undefined=missing)
+        blank = Estimate(AUROC, "auroc", finding, model=settings.model, n_cases=n_cases, n_undefined=missing)
         if len(set(truth[known])) < 2:
             yield replace(blank, reason="needs cases with and without the finding")
             continue
@@ -72,20 +73,22 @@ def _auroc(answers: LabelledProbabilities, settings: LocalizationSettings) -> It
     if usable:
         columns = [_weighted(answers.labels[:, c], answers.probabilities[:, c]) for c in usable]
         note = coverage(len(usable), len(settings.findings))
-        blank = Estimate("auroc", "auroc", ALL, "", settings.model, n_cases=len(answers.labels), reason=note)
+        blank = Estimate(AUROC, "auroc", ALL, "", settings.model, n_cases=len(answers.labels), reason=note)
         yield _interval(blank, lambda weights: _mean(columns, weights), answers.patients, settings)
 
 
-def _mean(columns: list[Statistic], weights: np.ndarray) -> np.ndarray:
+def _mean(columns: list[WeightedStatistic], weights: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean([column(weights) for column in columns], axis=0))
 
 
-def _interval(blank: Estimate, statistic: Statistic, patients: np.ndarray, settings: LocalizationSettings) -> Estimate:
+def _interval(
+    blank: Estimate, statistic: WeightedStatistic, patients: np.ndarray, settings: LocalizationSettings
+) -> Estimate:
     one = bca_from_case_weights(statistic, patients, settings.draws, settings.generator("auroc", blank.finding))[0]
     return fill(replace(blank, n_patients=len(np.unique(patients))), one, joined(one.reason, blank.reason))
 
 
-def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> Statistic:
+def _weighted(labels: np.ndarray, probabilities: np.ndarray) -> WeightedStatistic:
     return lambda weights: weighted_auroc(labels, probabilities, weights)
 
 
@@ -94,10 +97,10 @@ def _calibration(answers: LabelledProbabilities, settings: LocalizationSettings)
     n_patients = len(np.unique(answers.patients))
     for finding, truth, said in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:
         error = expected_calibration_error(truth, said)
-        blank = Estimate("calibration", "ece", finding, "", settings.model, error.value, reason=error.reason)
+        blank = Estimate(CALIBRATION, "ece", finding, "", settings.model, error.value, reason=error.reason)
         yield replace(blank, n_cases=int((~np.isnan(truth)).sum()), n_patients=n_patients)
         for number, one in enumerate(reliability_curve(truth, said, bins=10)):
             at = condition(bin=number, predicted=one.predicted)
             yield Estimate(
-                "reliability", "observed", finding, "", settings.model, one.observed, condition=at, n_cases=one.n
+                RELIABILITY, OBSERVED, finding, "", settings.model, one.observed, condition=at, n_cases=one.n
             )

@@ -6,14 +6,14 @@ import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import SLOPE, SPEARMAN, condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.gee import logistic_gee
 from heatcheck.stats.regression import Fit, clustered_least_squares, least_squares, min_max
 from heatcheck.stats.spearman import spearman
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, is_logistic
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import FEATURES, REFERENCE
+from heatcheck.studies.localization.vocabulary import FEATURES, PROBABILITY, REFERENCE
 
 
 def shape_estimates(
@@ -44,10 +44,10 @@ def _slopes(
         if method not in grid.by_method:
             continue
         values = grid.by_method[method]
-        blank = Estimate("slope", grid.metric, ALL, method, settings.model, condition=at)
+        blank = Estimate(SLOPE, grid.metric, ALL, method, settings.model, condition=at)
         yield fill(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
         if human is not None:
-            blank = Estimate("slope", grid.metric, ALL, method, settings.model, other_method=HUMAN, condition=at)
+            blank = Estimate(SLOPE, grid.metric, ALL, method, settings.model, other_method=HUMAN, condition=at)
             yield fill(blank, _fit(grid, feature, human - values, preset, is_hit=False))
 
 
@@ -56,9 +56,6 @@ def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: b
     if preset == REFERENCE:
         return least_squares(rows.feature, rows.scores)
     return logistic_gee(rows) if is_hit else clustered_least_squares(rows)
-
-
-PROBABILITY = condition(feature="probability")
 
 
 def confidence_estimates(
@@ -90,15 +87,15 @@ def _recommended(
 ) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
-    blank = Estimate("slope", grid.metric, finding, method, settings.model, condition=PROBABILITY)
+    blank = Estimate(SLOPE, grid.metric, finding, method, settings.model, condition=condition(feature=PROBABILITY))
     yield fill(blank, fit(rows))
 
 
 def _reference(
     grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings
 ) -> Iterator[Estimate]:
-    at = condition(feature="probability", preset=REFERENCE)
+    at = condition(feature=PROBABILITY, preset=REFERENCE)
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
-    for statistic, fit in (("slope", least_squares), ("spearman", spearman)):
+    for statistic, fit in ((SLOPE, least_squares), (SPEARMAN, spearman)):
         blank = Estimate(statistic, grid.metric, finding, method, settings.model, condition=at)
         yield fill(blank, fit(rows.feature, rows.scores))

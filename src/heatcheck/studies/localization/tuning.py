@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import SELECTED, TUNED_CUTOFF, TUNED_THRESHOLD, condition
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.scoring.presets import Rules
@@ -23,6 +23,7 @@ from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, CUTOFF_CURVE, THRESHOLD_CURVE
 
 SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first
 NOTHING_TO_TUNE = "no validation case has a value"
@@ -58,18 +59,18 @@ def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
     """The thresholds and cutoffs that were chosen for a model."""
     own = [row for row in chosen if row.model == model and not math.isnan(row.value)]
     return TunedSettings(
-        {(row.method, row.finding): row.value for row in own if row.statistic == "tuned_threshold"},
-        {(row.method, row.finding): row.value for row in own if row.statistic == "tuned_cutoff"},
+        {(row.method, row.finding): row.value for row in own if row.statistic == TUNED_THRESHOLD},
+        {(row.method, row.finding): row.value for row in own if row.statistic == TUNED_CUTOFF},
     )
 
 
 def primary_of(chosen: Sequence[Estimate], models: Sequence[str]) -> str:
     """The model of the best pair by overlap; the first of the study's where nothing was chosen."""
-    pair = condition(stage="pair")
+    pair = condition(stage=BEST_PAIR)
     best = (
         row.model
         for row in chosen
-        if row.statistic == "selected" and row.metric == SELECTED_BY[0] and row.condition == pair
+        if row.statistic == SELECTED and row.metric == SELECTED_BY[0] and row.condition == pair
     )
     return next(best, models[0])
 
@@ -87,12 +88,12 @@ def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[
     at_each = [read_values(folder, "iou", settings.of(model), condition(threshold=t)) for t in THRESHOLDS]
     for method in settings.methods:
         for finding in settings.findings:
-            blank = Estimate("threshold_curve", "iou", finding, method, model)
+            blank = Estimate(THRESHOLD_CURVE, "iou", finding, method, model)
             curve = [_mean(_column(values, finding, method)) for values in at_each]
             n = int((~np.isnan(_column(at_each[0], finding, method))).sum())
             for threshold, value in zip(THRESHOLDS, curve, strict=True):
                 yield _point(replace(blank, condition=condition(threshold=threshold), n_cases=n), value)
-            yield _best(replace(blank, statistic="tuned_threshold", n_cases=n), THRESHOLDS, curve)
+            yield _best(replace(blank, statistic=TUNED_THRESHOLD, n_cases=n), THRESHOLDS, curve)
 
 
 def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
@@ -110,7 +111,7 @@ def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Est
         said = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
         grid = CUTOFFS[1:] if reference and finding == _LATE_START else CUTOFFS
         for method in settings.methods:
-            blank = Estimate("cutoff_curve", "iou_full", finding, method, model)
+            blank = Estimate(CUTOFF_CURVE, "iou_full", finding, method, model)
             ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
             outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
             cases = FullSlice(
@@ -122,7 +123,7 @@ def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Est
             curve = (np.round(exact, _DECIMALS) if reference else exact).tolist()
             for cutoff, value in zip(grid, curve, strict=True):
                 yield _point(replace(blank, condition=condition(cutoff=cutoff), n_cases=len(ious)), value)
-            yield _best(replace(blank, statistic="tuned_cutoff", n_cases=len(ious)), grid, curve)
+            yield _best(replace(blank, statistic=TUNED_CUTOFF, n_cases=len(ious)), grid, curve)
 
 
 def _point(blank: Estimate, value: float) -> Estimate:
@@ -144,11 +145,11 @@ def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[E
         means = {model: found[method] for model, found in by_model.items() if not math.isnan(found[method])}
         if means:
             model = max(means, key=lambda name: means[name])  # the first of equals
-            at = condition(stage="architecture")
-            best.append(Estimate("selected", metric, ALL, method, model, means[model], condition=at))
+            at = condition(stage=BEST_MODEL)
+            best.append(Estimate(SELECTED, metric, ALL, method, model, means[model], condition=at))
     yield from best
     if best:
-        yield replace(max(best, key=lambda row: row.value), condition=condition(stage="pair"))
+        yield replace(max(best, key=lambda row: row.value), condition=condition(stage=BEST_PAIR))
 
 
 def _macro_means(values: Values, settings: TuningSettings) -> dict[str, float]:

@@ -3,8 +3,29 @@
 from dataclasses import dataclass
 
 from heatcheck.core.records import Outlines
+from heatcheck.core.vocabulary import Statistic
 from heatcheck.runs.manifest import Manifest, NamedEntry, SourceEntry
 
+# statistics that only this study makes
+COUNT = Statistic("count")  # of images, patients or outlines
+CALIBRATION = Statistic("calibration")  # the calibration error of the model's probabilities
+TEMPERATURE = Statistic("temperature")  # by which logits are divided
+THRESHOLD_CURVE = Statistic("threshold_curve")  # mean overlap at each threshold, on validation data
+CUTOFF_CURVE = Statistic("cutoff_curve")  # the same at each probability cutoff
+
+# values of conditions
+TUNED = "tuned"  # a threshold or cutoff that validation data chose
+SCALED = "scaled"  # a probability after temperature scaling
+ON_VALIDATION, ON_FOLDS = "validation", "folds"  # what a temperature was fitted on
+BEST_MODEL, BEST_PAIR = "architecture", "pair"  # what was selected: the model of one method, or model and method
+PROBABILITY = "probability"  # the feature of a regression on the model's confidence
+
+# what is counted
+IMAGES, PATIENTS, POSITIVES = "images", "patients", "positives"
+ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
+SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
+
+OBSERVED = "observed"  # the metric of a reliability curve
 TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
 ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # what is estimated beside the means of scores
 CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from heatcheck.core.records import HUMAN, Estimate
-from heatcheck.core.vocabulary import condition
+from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.estimating.estimates import corrected
 from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
@@ -16,11 +16,11 @@ from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimate
 from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import REFERENCE, TUNED
 
-PLAIN, BENCHMARK = condition(), condition(preset=REFERENCE)
+BENCHMARK = condition(preset=REFERENCE)
 # the paper's confidence is about the full slice with cutoffs: where the run tuned none, that without any
-FULL_SLICE = (BENCHMARK, condition(cutoff="tuned"), PLAIN)
+FULL_SLICE = (BENCHMARK, condition(cutoff=TUNED), PLAIN)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
+from heatcheck.core.vocabulary import MEAN, PLAIN
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.execute import execute
 from heatcheck.running.facts import metric_facts, stored_method_facts
@@ -23,7 +24,7 @@ from heatcheck.running.study import Stage
 from heatcheck.runs.manifest import ModelEntry, SourceEntry
 from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.scoring.presets import PresetName, switch_facts
-from heatcheck.scoring.rows import PLAIN, REFERENCE
+from heatcheck.scoring.rows import REFERENCE
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, SizedMarks
 from heatcheck.studies.localization.conditions import conditional_estimates
@@ -279,7 +280,7 @@ def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[s
     plain = table["condition"] == PLAIN
     if preset == "chexlocalize":  # the full slice differs in its intervals only
         plain = (table["condition"] == REFERENCE) | (plain & (table["metric"] == "iou_full"))
-    means = table[(table["statistic"] == "mean") & plain]
+    means = table[(table["statistic"] == MEAN) & plain]
     for finding in [*dict.fromkeys(means["finding"])]:
         rows = means[(means["finding"] == finding) & means["metric"].isin([overlap, "hit"])]
         for method in dict.fromkeys(rows["method"]):

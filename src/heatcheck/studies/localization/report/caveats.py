@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
@@ -43,7 +44,7 @@ def _paper_rules(evidence: Evidence) -> str:
 
 def _weak_model(evidence: Evidence) -> str:
     """The findings that the model hardly tells: a map cannot explain an answer that is a guess."""
-    rows = {finding: evidence.find("auroc", "auroc", finding) for finding in evidence.findings}
+    rows = {finding: evidence.find(AUROC, "auroc", finding) for finding in evidence.findings}
     weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
     if not weak:
         return ""
@@ -56,7 +57,7 @@ def _weak_model(evidence: Evidence) -> str:
 def _rare(evidence: Evidence) -> str:
     rare = []
     for finding in evidence.findings:
-        rows = [evidence.find("mean", "iou", finding, m.name) or evidence.find("mean", "hit", finding, m.name)
+        rows = [evidence.find(MEAN, "iou", finding, m.name) or evidence.find(MEAN, "hit", finding, m.name)
                 for m in evidence.methods]  # fmt: skip
         counts = [row.n_cases for row in rows if row]
         if counts and 0 < max(counts) < FEW_CASES:
@@ -69,7 +70,7 @@ def _rare(evidence: Evidence) -> str:
 def _other_cases(evidence: Evidence) -> str:
     """That methods have scores on different numbers of cases, so that their means are not of the same thing."""
     for metric in MEASURES:
-        rows = {m.label: evidence.find("mean", metric, ALL_FINDINGS, m.name) for m in evidence.methods}
+        rows = {m.label: evidence.find(MEAN, metric, ALL_FINDINGS, m.name) for m in evidence.methods}
         counts = {label: row.n_cases for label, row in rows.items() if row and not math.isnan(row.value)}
         if len(set(counts.values())) > 1:
             told = _counted(counts)
@@ -92,7 +93,7 @@ def _few_shared(evidence: Evidence) -> list[str]:
     for metric in MEASURES:
         leader = leader_on(evidence, metric)
         difference = difference_from_readers(evidence, leader) if leader else None
-        whole = evidence.find("mean", metric, ALL_FINDINGS, difference.method) if difference else None
+        whole = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
         if difference and whole and difference.n_cases < MOST_CASES * whole.n_cases:
             name = evidence.measures[metric].label
             sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
@@ -105,7 +106,7 @@ def _close_calls(evidence: Evidence) -> list[str]:
     sentences = []
     for metric in MEASURES:
         leader = leader_on(evidence, metric)
-        first = evidence.find("mean", metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
+        first = evidence.find(MEAN, metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
         if leader and first:
             name, rivals = evidence.measures[metric].label, _rivals(evidence, leader)
             sentences += [f"{name}: {why}, so the first place may be luck." for why in _doubts(leader, first, rivals)]
@@ -114,7 +115,7 @@ def _close_calls(evidence: Evidence) -> list[str]:
 
 def _rivals(evidence: Evidence, leader: Leader) -> dict[str, Estimate]:
     others = [m for m in evidence.methods if m not in leader.entrants]
-    found = {m.label: evidence.find("mean", leader.metric, ALL_FINDINGS, m.name) for m in others}
+    found = {m.label: evidence.find(MEAN, leader.metric, ALL_FINDINGS, m.name) for m in others}
     return {label: row for label, row in found.items() if row and not math.isnan(row.value)}
 
 

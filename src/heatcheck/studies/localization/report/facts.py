@@ -2,7 +2,7 @@
 
 from heatcheck.core.vocabulary import SELECTED
 from heatcheck.report.evidence import Evidence
-from heatcheck.studies.localization.vocabulary import LocalizationManifest
+from heatcheck.studies.localization.vocabulary import BEST_PAIR, LocalizationManifest
 
 
 def manifest(evidence: Evidence) -> LocalizationManifest:
@@ -15,6 +15,6 @@ def speaks_of(evidence: Evidence) -> str:
     if len(evidence.models) < 2:
         return ""
     pairs = [facts for row, facts in evidence.rows(SELECTED) if row.metric == "iou"]
-    is_chosen = any(facts.get("stage") == "pair" for facts in pairs)
+    is_chosen = any(facts.get("stage") == BEST_PAIR for facts in pairs)
     why = "chosen on the validation data for overlap" if is_chosen else "the first one named"
     return f"{evidence.models[0].label}, {why}"

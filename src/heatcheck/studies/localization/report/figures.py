@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import AUROC, DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
@@ -65,7 +66,7 @@ def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
 
 
 def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
-    found = [(e, row) for e in group if (row := evidence.find("mean", metric, ALL_FINDINGS, e.name))]
+    found = [(e, row) for e in group if (row := evidence.find(MEAN, metric, ALL_FINDINGS, e.name))]
     return sorted(found, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
 
 
@@ -84,16 +85,16 @@ def _finding_row(evidence: Evidence, metric: str, method: Entrant, finding: str)
         _, floor, row = max(floors, key=lambda each: each[0])
         marks.append(Mark("floor", f"best floor ({floor.label})", row.value))
     for entrant in (READERS, method):
-        estimate = evidence.find("mean", metric, finding, entrant.name)
+        estimate = evidence.find(MEAN, metric, finding, entrant.name)
         if estimate:
             marks.append(_mark(entrant.kind, entrant.label, estimate))
-    auroc = evidence.value("auroc", "auroc", finding)
+    auroc = evidence.value(AUROC, "auroc", finding)
     aside = "" if math.isnan(auroc) else f"AUROC {number(auroc, SCORE.rounded(2))}"
     return PlotRow(finding, aside, tuple(marks), strong=finding == ALL_FINDINGS)
 
 
 def _mean(evidence: Evidence, metric: str, finding: str, method: str) -> Estimate | None:
-    row = evidence.find("mean", metric, finding, method)
+    row = evidence.find(MEAN, metric, finding, method)
     return None if row is None or math.isnan(row.value) else row
 
 
@@ -113,11 +114,11 @@ def _telling_order(evidence: Evidence, metric: str) -> list[str]:
     name = leader.entrants[0].name
 
     def key(finding: str) -> tuple[int, float]:
-        difference = evidence.find("difference", metric, finding, name, HUMAN)
+        difference = evidence.find(DIFFERENCE, metric, finding, name, HUMAN)
         if difference is None:
-            value = evidence.value("mean", metric, finding, name)
+            value = evidence.value(MEAN, metric, finding, name)
             return 1, math.inf if math.isnan(value) else -value
-        fall = evidence.value("percent_decrease", metric, finding, name, HUMAN)
+        fall = evidence.value(PERCENT_DECREASE, metric, finding, name, HUMAN)
         fall = -difference.value if math.isnan(fall) else fall
         tier = 0 if difference.high < 0 else 2 if difference.low > 0 else 1
         return tier, math.inf if math.isnan(fall) else -fall

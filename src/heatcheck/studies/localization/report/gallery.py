@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.numbers import SCORE, SHARE, number
@@ -83,7 +84,7 @@ def _in_order(evidence: Evidence) -> list[Entrant]:
         return [*evidence.methods, *evidence.floors]
 
     def place(entrant: Entrant) -> float:
-        value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+        value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
         return math.inf if math.isnan(value) else -value
 
     return [*sorted(evidence.methods, key=place), *evidence.floors]

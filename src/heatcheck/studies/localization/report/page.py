@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, RATIO, TEST, Statistic
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
@@ -89,17 +90,17 @@ def _findings(evidence: Evidence) -> Section:
     made = [against_readers(evidence, metric, published=True) for metric in MAIN if metric in evidence.measures]
     groups = [group for group in made if group]
     shown = {*MAIN, "box_iou"} if (boxes := box_tables(evidence)) else set(MAIN)
-    rest = [name for name in evidence.measures_of("mean") if name not in shown]
+    rest = [name for name in evidence.measures_of(MEAN) if name not in shown]
     content: dict[str, object] = {
         "groups": groups,
         "single": len(evidence.methods) == 1,
-        "tables": _explained(evidence, "mean", MAIN),
-        "differences": _explained(evidence, "difference", MAIN, other=HUMAN),
-        "decreases": _explained(evidence, "percent_decrease", MAIN, other=HUMAN),
+        "tables": _explained(evidence, MEAN, MAIN),
+        "differences": _explained(evidence, DIFFERENCE, MAIN, other=HUMAN),
+        "decreases": _explained(evidence, PERCENT_DECREASE, MAIN, other=HUMAN),
         "decrease_sentence": glossary.DECREASE,
         "boxes": boxes,
-        "pixels": _explained(evidence, "ratio", evidence.measures_of("ratio")),
-        "more": _explained(evidence, "mean", rest),
+        "pixels": _explained(evidence, RATIO, evidence.measures_of(RATIO)),
+        "more": _explained(evidence, MEAN, rest),
         "has_readers": evidence.has_readers,
         "has_floors": bool(evidence.floors),
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
@@ -109,7 +110,7 @@ def _findings(evidence: Evidence) -> Section:
 
 
 def _explained(
-    evidence: Evidence, statistic: str, metrics: Sequence[str], *, other: str = ""
+    evidence: Evidence, statistic: Statistic, metrics: Sequence[str], *, other: str = ""
 ) -> list[tuple[Matrix, str]]:
     """The tables that exist, published rows below ours, each with the sentence that says what it measures."""
     found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
@@ -118,8 +119,8 @@ def _explained(
 
 
 def _floors(evidence: Evidence) -> Section:
-    tested = [m for m in evidence.measures_of("test") if m in evidence.measures]
-    overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == "test" and key[2] == ALL_FINDINGS]
+    tested = [m for m in evidence.measures_of(TEST) if m in evidence.measures]
+    overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == TEST and key[2] == ALL_FINDINGS]
     made = Counter(row.family for _, row in overall if row.family)
     content = {
         "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
@@ -127,7 +128,7 @@ def _floors(evidence: Evidence) -> Section:
             (floor.label, table)
             for metric in tested
             for floor in evidence.floors
-            if (table := by_finding(evidence, "test", metric, other=floor.name)) and len(table.columns) > 1
+            if (table := by_finding(evidence, TEST, metric, other=floor.name)) and len(table.columns) > 1
         ],
         "floors": evidence.floors,
         "floor_sentence": glossary.FLOOR,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, RATIO, Statistic
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Matrix, labelled
@@ -15,11 +16,11 @@ from heatcheck.studies.localization.vocabulary import REFERENCE
 _PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 
 
-def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str) -> Matrix | None:
+def beside(table: Matrix | None, evidence: Evidence, statistic: Statistic, metric: str) -> Matrix | None:
     """The table with what the paper printed for its methods and findings as a last group of rows."""
     if table is None:
         return None
-    unit = PERCENT if statistic == "percent_decrease" else evidence.measures[metric].unit
+    unit = PERCENT if statistic == PERCENT_DECREASE else evidence.measures[metric].unit
     notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
     names = [column.name for column in table.columns]
     pooled = literature.same_findings(evidence.findings)
@@ -34,12 +35,12 @@ def beside(table: Matrix | None, evidence: Evidence, statistic: str, metric: str
     return with_rows(table, rows, notes, literature.SOURCE)
 
 
-def printed(statistic: str, metric: str, finding: str, method: str) -> Figure | None:
+def printed(statistic: Statistic, metric: str, finding: str, method: str) -> Figure | None:
     """What the paper printed for a mean, a percentage decrease or a share of pixels."""
-    lookup: dict[str, Callable[[str, str, str], Figure | None]] = {
-        "mean": _mean,
-        "percent_decrease": _decrease,
-        "ratio": _share,
+    lookup: dict[Statistic, Callable[[str, str, str], Figure | None]] = {
+        MEAN: _mean,
+        PERCENT_DECREASE: _decrease,
+        RATIO: _share,
     }
     return lookup[statistic](metric, finding, method) if statistic in lookup else None
 

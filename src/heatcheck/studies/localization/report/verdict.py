@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TEST
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.glossary import floor_phrase
 from heatcheck.report.numbers import POINTS, Unit, count, difference_of, few, listed, number
@@ -48,7 +49,7 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def leader_on(evidence: Evidence, metric: str) -> Leader | None:
     """The method with the highest mean over all findings; those that look equal when rounded share the place."""
-    scored = [(evidence.value("mean", metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
+    scored = [(evidence.value(MEAN, metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
     defined = [(value, method) for value, method in scored if not math.isnan(value)]
     if not defined:
         return None
@@ -108,9 +109,9 @@ def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str
 
 def difference_from_readers(evidence: Evidence, leader: Leader) -> Estimate | None:
     """Leader less readers on the cases both have; the highest mean speaks for those that look equal."""
-    means = {e: evidence.value("mean", leader.metric, ALL_FINDINGS, e.name) for e in leader.entrants}
+    means = {e: evidence.value(MEAN, leader.metric, ALL_FINDINGS, e.name) for e in leader.entrants}
     name = max(means, key=lambda entrant: means[entrant]).name
-    return evidence.find("difference", leader.metric, ALL_FINDINGS, name, HUMAN)
+    return evidence.find(DIFFERENCE, leader.metric, ALL_FINDINGS, name, HUMAN)
 
 
 def _scored(evidence: Evidence, leader: Leader, possessive: str) -> str:
@@ -162,7 +163,7 @@ def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> st
 
 
 def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
-    tests = {f: evidence.find("test", metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
+    tests = {f: evidence.find(TEST, metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
     made = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
     if not made:
         return "was not tested against a floor"
@@ -194,7 +195,7 @@ def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
 
 def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
     """The floor with both means; with the tested difference where the means do not rest on the same cases."""
-    means = [evidence.value("mean", test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
+    means = [evidence.value(MEAN, test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
     unit = evidence.measures[test.metric].unit
     if abs(means[0] - means[1] - test.value) < SAME_GAP:
         own, other = (_brief(evidence, test.metric, value) for value in means)
@@ -206,5 +207,5 @@ def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -
 
 
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
-    found = [evidence.find("mean", leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
+    found = [evidence.find(MEAN, leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
     return min(row.n_patients or row.n_cases for row in found if row)

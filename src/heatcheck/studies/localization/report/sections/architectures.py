@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import AUROC, MEAN, MODEL_DIFFERENCE, SELECTED, Statistic
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -14,6 +15,7 @@ from heatcheck.runs.manifest import ModelEntry
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import manifest, speaks_of
 from heatcheck.studies.localization.report.literature import ARCHITECTURES
+from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR
 
 MEASURES = ("iou", "hit")
 OPEN = 3  # methods whose rows are shown at once
@@ -40,7 +42,7 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
         "selected": _selected(evidence),
         "selection": _selection_table(evidence),
         "validation": manifest(evidence).validation.words,
-        "auroc": _by_model(evidence, "auroc", "auroc", ("",)),
+        "auroc": _by_model(evidence, AUROC, "auroc", ("",)),
         "auroc_sentence": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
         "tables": _tables(evidence, methods[:OPEN]),
         "more": _tables(evidence, methods[OPEN:]),
@@ -58,7 +60,7 @@ def architecture_of(model: ModelEntry) -> str:
 
 def _leaders_first(evidence: Evidence) -> list[Entrant]:
     def place(entrant: Entrant) -> float:
-        value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+        value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
         return math.inf if math.isnan(value) else -value
 
     return sorted(evidence.methods, key=place)
@@ -73,11 +75,11 @@ def _heads(names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
-    made = [(m, _by_model(evidence, "mean", m, [e.name for e in methods])) for m in MEASURES if m in evidence.measures]
+    made = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in MEASURES if m in evidence.measures]
     return [_with_published(evidence, table, metric, methods) for metric, table in made if table]
 
 
-def _by_model(evidence: Evidence, statistic: str, metric: str, methods: Sequence[str]) -> Matrix | None:
+def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Sequence[str]) -> Matrix | None:
     """Models against findings, a group of rows a method; a model with no such estimate is left out."""
     if metric not in evidence.measures:
         return None
@@ -123,7 +125,7 @@ def _with_published(evidence: Evidence, table: Matrix, metric: str, methods: Seq
 
 
 def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
-    rows = evidence.rows("model_difference", every_model=True)
+    rows = evidence.rows(MODEL_DIFFERENCE, every_model=True)
     return list(dict.fromkeys((row.model, str(facts.get("other_model", ""))) for row, facts in rows))
 
 
@@ -150,7 +152,7 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
     measure, notes = view.measures[metric], Footnotes()
     entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
-    found = {e: [view.find("model_difference", metric, f, e.name) for f in _columns(view)] for e in entrants}
+    found = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in _columns(view)] for e in entrants}
     rows = [
         Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(measure.unit), notes) for x in row))
         for e, row in found.items()
@@ -200,8 +202,8 @@ def _selected(evidence: Evidence) -> list[str]:
     """Which pair of model and method was best on validation data, a sentence a measure."""
     methods = {entrant.name: entrant.label for entrant in evidence.methods}
     sentences = {}
-    for row, facts in evidence.rows("selected", every_model=True):
-        if facts.get("stage") == "pair" and row.metric in evidence.measures:
+    for row, facts in evidence.rows(SELECTED, every_model=True):
+        if facts.get("stage") == BEST_PAIR and row.metric in evidence.measures:
             measure = evidence.measures[row.metric]
             sentences[row.metric] = (
                 f"{measure.label}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
@@ -215,8 +217,8 @@ def _selection_table(evidence: Evidence) -> Matrix | None:
     measures = [m for m in MEASURES if m in evidence.measures]
     chosen = {
         (row.metric, row.method): f"{_label(evidence, row.model)} ({number(row.value, _unit_of(evidence, row.metric))})"
-        for row, facts in evidence.rows("selected", every_model=True)
-        if facts.get("stage") == "architecture" and row.metric in measures
+        for row, facts in evidence.rows(SELECTED, every_model=True)
+        if facts.get("stage") == BEST_MODEL and row.metric in measures
     }
     rows = [
         labelled(e.label, [Cell(chosen.get((m, e.name), MISSING)) for m in measures])

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.charts import reliability
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
-from heatcheck.studies.localization.vocabulary import CUTOFFS
+from heatcheck.studies.localization.vocabulary import CALIBRATION, CUTOFFS, ON_FOLDS, ON_VALIDATION, SCALED, TEMPERATURE
 
 METRIC = "iou_full"
 LOGITS = (
@@ -20,8 +21,8 @@ LOGITS = (
     "all images. A cutoff of 0.5 cannot change anything either: scaling never moves a probability across one half."
 )
 _FITTED = {
-    "validation": "on the validation data",
-    "folds": "by folds of patients: each patient\u2019s probability was scaled without that patient",
+    ON_VALIDATION: "on the validation data",
+    ON_FOLDS: "by folds of patients: each patient\u2019s probability was scaled without that patient",
 }
 
 
@@ -43,9 +44,9 @@ def curves(evidence: Evidence) -> Curves:
 
 def scaling(evidence: Evidence) -> Mapping[str, object] | None:
     """What temperature scaling did; None when the run did none."""
-    view = evidence.under(temperature="scaled")
-    fitted = {row.finding: (row, str(facts.get("fitted_on", ""))) for row, facts in evidence.rows("temperature")}
-    names = [f for f in (ALL_FINDINGS, *evidence.findings) if view.find("calibration", "ece", f) or f in fitted]
+    view = evidence.under(temperature=SCALED)
+    fitted = {row.finding: (row, str(facts.get("fitted_on", ""))) for row, facts in evidence.rows(TEMPERATURE)}
+    names = [f for f in (ALL_FINDINGS, *evidence.findings) if view.find(CALIBRATION, "ece", f) or f in fitted]
     table = _table(evidence, view, names, fitted) if names else None
     localized = _localization(evidence)
     if table is None and localized is None:
@@ -62,8 +63,8 @@ def scaling(evidence: Evidence) -> Mapping[str, object] | None:
 def _table(evidence: Evidence, view: Evidence, names: list[str], fitted: Mapping[str, tuple[Estimate, str]]) -> Matrix:
     """Calibration error before and after, and the temperature, a column a finding."""
     notes = Footnotes()
-    before = [evidence.find("calibration", "ece", name) for name in names]
-    after = [view.find("calibration", "ece", name) for name in names]
+    before = [evidence.find(CALIBRATION, "ece", name) for name in names]
+    after = [view.find(CALIBRATION, "ece", name) for name in names]
     degrees = [fitted[name][0] if name in fitted else None for name in names]
     rows = [
         labelled("ECE before", [_cell(row, SCORE, notes) for row in before]),
@@ -89,10 +90,10 @@ def _localization(evidence: Evidence) -> Matrix | None:
     views: dict[str, Evidence] = {}
     for cutoff in CUTOFFS:
         views[f"cutoff {cutoff:g}, before"] = evidence.under(cutoff=cutoff)
-        views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature="scaled")
+        views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature=SCALED)
     names, notes, groups = (ALL_FINDINGS, *evidence.findings), Footnotes(), []
     for entrant in (READERS, *evidence.methods):
-        found = {label: [view.find("mean", METRIC, n, entrant.name) for n in names] for label, view in views.items()}
+        found = {label: [view.find(MEAN, METRIC, n, entrant.name) for n in names] for label, view in views.items()}
         rows: list[Row] = [
             labelled(label, [cell_of(e, SCORE, notes) for e in row]) for label, row in found.items() if any(row)
         ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import SLOPE, SPEARMAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Column, Matrix, by_finding, labelled
@@ -13,7 +14,7 @@ from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.sections.geometry import OURS, THEIRS, slope_cell
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import PROBABILITY, REFERENCE
 
 MEASURES = {"iou_full": "iou", "hit": "hit"}  # with the paper's table
 _POOLED = "All pathologies"
@@ -31,8 +32,8 @@ def confidence(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on confidence shows; None when the run made no such regression."""
     known = [metric for metric in MEASURES if metric in evidence.measures]
     details = [detail for entrant in _telling(evidence) if (detail := _detail(evidence, entrant, known)).tables]
-    view = evidence.under(feature="probability")
-    every = [table for metric in known if (table := by_finding(view, "slope", metric))]
+    view = evidence.under(feature=PROBABILITY)
+    every = [table for metric in known if (table := by_finding(view, SLOPE, metric))]
     if not details and not every:
         return None
     sentences = [_sentence(evidence, entrant) for entrant in _telling(evidence)[:1]]
@@ -53,10 +54,10 @@ def _detail(evidence: Evidence, entrant: Entrant, metrics: list[str]) -> MethodR
 
 def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     """Kinds of fit against findings."""
-    ours = evidence.under(feature="probability")
-    theirs = evidence.under(feature="probability", preset=REFERENCE)
-    fits = {f"Slope, {OURS}": (ours, "slope"), f"Slope, {THEIRS}": (theirs, "slope"),
-            f"Spearman, {THEIRS}": (theirs, "spearman")}  # fmt: skip
+    ours = evidence.under(feature=PROBABILITY)
+    theirs = evidence.under(feature=PROBABILITY, preset=REFERENCE)
+    fits = {f"Slope, {OURS}": (ours, SLOPE), f"Slope, {THEIRS}": (theirs, SLOPE),
+            f"Spearman, {THEIRS}": (theirs, SPEARMAN)}  # fmt: skip
     names, notes = (ALL_FINDINGS, *evidence.findings), Footnotes()
     found = {
         label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
@@ -88,10 +89,10 @@ def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
 
 def _sentence(evidence: Evidence, entrant: Entrant) -> str:
     """On how many findings the method surely does better where the model is surer."""
-    view = evidence.under(feature="probability")
+    view = evidence.under(feature=PROBABILITY)
     told = []
     for metric, name in (("iou_full", "overlap"), ("hit", "hit rate")):
-        rows = [row for finding in evidence.findings if (row := view.find("slope", metric, finding, entrant.name))]
+        rows = [row for finding in evidence.findings if (row := view.find(SLOPE, metric, finding, entrant.name))]
         if rows:
             told.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
     return f"{entrant.label}: {listed(told)}." if told else ""

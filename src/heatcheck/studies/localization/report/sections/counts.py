@@ -10,15 +10,25 @@ from heatcheck.report.matrix import Cell, Column, Matrix, Row, labelled
 from heatcheck.report.numbers import MISSING
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.vocabulary import (
+    ANNOTATED,
+    COUNT,
+    IMAGES,
+    PATIENTS,
+    POSITIVES,
+    SEGMENTATIONS,
+    SEGMENTATIONS_BY_READER,
+    WITHOUT_FINDING,
+)
 
 COUNTED = {
-    "images": "Images",
-    "patients": "Patients",
-    "positives": "Images with the finding (label)",
-    "annotated": "Images with an outline",
-    "segmentations": "Outlines by the experts",
-    "segmentations_by_reader": "Outlines by the readers",
-    "without_finding": "Images without any finding",
+    IMAGES: "Images",
+    PATIENTS: "Patients",
+    POSITIVES: "Images with the finding (label)",
+    ANNOTATED: "Images with an outline",
+    SEGMENTATIONS: "Outlines by the experts",
+    SEGMENTATIONS_BY_READER: "Outlines by the readers",
+    WITHOUT_FINDING: "Images without any finding",
 }
 
 
@@ -37,11 +47,11 @@ def counts(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _row(evidence: Evidence, finding: str) -> bool:
-    return any(evidence.find("count", metric, finding) for metric in COUNTED)
+    return any(evidence.find(COUNT, metric, finding) for metric in COUNTED)
 
 
 def _found(evidence: Evidence, metric: str, finding: str) -> str:
-    value = evidence.value("count", metric, finding)
+    value = evidence.value(COUNT, metric, finding)
     return "" if math.isnan(value) else f"{round(value):,}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import SLOPE
 from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
@@ -78,7 +79,7 @@ def _panels(evidence: Evidence) -> list[Panel]:
 def _slope(evidence: Evidence, metric: str, method: str, feature: str, other: str) -> tuple[Estimate | None, ...]:
     """The recommended slope and the one by the paper's rules."""
     views = (evidence.under(feature=feature), evidence.under(feature=feature, preset=REFERENCE))
-    return tuple(view.find("slope", metric, ALL_FINDINGS, method, other) for view in views)
+    return tuple(view.find(SLOPE, metric, ALL_FINDINGS, method, other) for view in views)
 
 
 def _tables(evidence: Evidence, other: str) -> list[Matrix]:

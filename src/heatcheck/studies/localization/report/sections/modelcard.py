@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import AUROC
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes, explained
 from heatcheck.report.matrix import Cell, interval_or_dash
 from heatcheck.report.numbers import MISSING, SCORE, number
 from heatcheck.runs.store import Run
+from heatcheck.studies.localization.vocabulary import CALIBRATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class ModelCard:
 
 def model_card(evidence: Evidence) -> ModelCard:
     """The model's answers as a table."""
-    made = {key[2] for key in evidence.estimates if key[0] in {"auroc", "calibration"}}
+    made = {key[2] for key in evidence.estimates if key[0] in {AUROC, CALIBRATION}}
     findings = [finding for finding in (ALL_FINDINGS, *evidence.findings) if finding in made]
     positives, notes = positive_cases(evidence.run), Footnotes()
     rows = [_answers(evidence, finding, positives, notes) for finding in findings]
@@ -43,8 +45,8 @@ def model_card(evidence: Evidence) -> ModelCard:
 
 
 def _answers(evidence: Evidence, finding: str, positives: Mapping[str, int], notes: Footnotes) -> ModelQuality:
-    auroc = evidence.find("auroc", "auroc", finding)
-    ece = evidence.find("calibration", "ece", finding)
+    auroc = evidence.find(AUROC, "auroc", finding)
+    ece = evidence.find(CALIBRATION, "ece", finding)
     counted = auroc or ece
     return ModelQuality(
         finding=finding,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
@@ -72,12 +73,12 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
         "leaders": _leaders(evidence, view) if len(evidence.methods) > 1 else [],
         "reasons": REASONS if found else {},
         "switches": switches,
-        "tables": _tables(view, "mean", ""),
-        "decreases": _tables(view, "percent_decrease", HUMAN),
+        "tables": _tables(view, MEAN, ""),
+        "decreases": _tables(view, PERCENT_DECREASE, HUMAN),
     }
 
 
-def _tables(view: Evidence, statistic: str, other: str) -> list[Matrix]:
+def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:
     """The means or the percentage decreases by the paper's rules, with what the paper printed."""
     made = [(m, by_finding(view, statistic, m, other=other)) for m in MEASURES if m in view.measures]
     return [table for metric, each in made if (table := beside(each, view, statistic, metric))]
@@ -88,8 +89,8 @@ def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
     for metric in MEASURES:
         for entrant in (READERS, *evidence.methods):
             for finding in (ALL_FINDINGS, *evidence.findings):
-                ours = evidence.find("mean", metric, finding, entrant.name)
-                theirs = view.find("mean", metric, finding, entrant.name)
+                ours = evidence.find(MEAN, metric, finding, entrant.name)
+                theirs = view.find(MEAN, metric, finding, entrant.name)
                 if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):
                     measure = evidence.measures[metric]
                     found.append(_disagreement(entrant.label, measure.label, measure.unit, ours, theirs))

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TUNED_CUTOFF, TUNED_THRESHOLD, Condition, Statistic
 from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
@@ -15,6 +17,7 @@ from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.figures import against_readers
+from heatcheck.studies.localization.vocabulary import CUTOFF_CURVE, THRESHOLD_CURVE, TUNED
 
 DRAWN = 8  # methods whose curves are on the page
 
@@ -23,16 +26,16 @@ DRAWN = 8  # methods whose curves are on the page
 class TunableSetting:
     """One thing that can be tuned, and where the run keeps what came of it."""
 
-    name: str
-    statistic: str  # of the curve
-    chosen: str  # of the chosen values
+    name: Literal["threshold", "cutoff"]  # also in the conditions of the curve's points
+    curve: Statistic
+    chosen: Statistic
     metric: str
-    fact: str
+    tuned: Condition  # of the scores with the chosen values
     axis: str
 
 
-THRESHOLD = TunableSetting("threshold", "threshold_curve", "tuned_threshold", "iou", "threshold", "threshold")
-CUTOFF = TunableSetting("cutoff", "cutoff_curve", "tuned_cutoff", "iou_full", "cutoff", "probability cutoff")
+THRESHOLD = TunableSetting("threshold", THRESHOLD_CURVE, TUNED_THRESHOLD, "iou", {"threshold": TUNED}, "threshold")
+CUTOFF = TunableSetting("cutoff", CUTOFF_CURVE, TUNED_CUTOFF, "iou_full", {"cutoff": TUNED}, "probability cutoff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +65,23 @@ class Result:
 
 def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on thresholds shows; None when nothing was tuned."""
-    made = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
-    if all(result.is_empty for result in made.values()):
+    results: dict[str, Result] = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
+    if all(result.is_empty for result in results.values()):
         return None
-    return {**made, "validation": manifest(evidence).validation.words, "has_readers": evidence.has_readers}
+    return {**results, "validation": manifest(evidence).validation.words, "has_readers": evidence.has_readers}
 
 
 def _result(evidence: Evidence, tuned: TunableSetting) -> Result:
-    view = evidence.under(readers=True, **{tuned.fact: "tuned"})
+    view = evidence.under(readers=True, **tuned.tuned)
     drawn = _method_curves(evidence, tuned)
     known = tuned.metric in evidence.measures
-    own = any(key[:2] == ("mean", tuned.metric) and key[3] != HUMAN for key in view.estimates)
+    own = any(key[:2] == (MEAN, tuned.metric) and key[3] != HUMAN for key in view.estimates)
     return Result(
         curves=tuple(drawn[:DRAWN]),
         left_out=len(drawn[DRAWN:]),
         chosen=by_finding(evidence, tuned.chosen, tuned.metric) if known else None,
-        means=by_finding(view, "mean", tuned.metric) if known and own else None,
-        differences=by_finding(view, "difference", tuned.metric, other=HUMAN) if known else None,
+        means=by_finding(view, MEAN, tuned.metric) if known and own else None,
+        differences=by_finding(view, DIFFERENCE, tuned.metric, other=HUMAN) if known else None,
         against=against_readers(view, tuned.metric) if known and own else None,
     )
 
@@ -87,17 +90,18 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
     """The curves of each method that has some, the best method first, all on one scale."""
     names = {entrant.name for entrant in evidence.methods}
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row, facts in evidence.rows(tuned.statistic):
-        if (row.metric, row.method in names) == (tuned.metric, True) and isinstance(facts.get(tuned.fact), int | float):
-            points.setdefault((row.method, row.finding), []).append((float(facts[tuned.fact]), row.value))
+    for row, facts in evidence.rows(tuned.curve):
+        tried = facts.get(tuned.name)
+        if row.metric == tuned.metric and row.method in names and isinstance(tried, int | float):
+            points.setdefault((row.method, row.finding), []).append((float(tried), row.value))
     made = {
         (method, finding): Curve(
             f"{finding}: score against {tuned.axis}",
             tuned.axis,
-            tuple(sorted(tried)),
+            tuple(sorted(curve)),
             evidence.value(tuned.chosen, tuned.metric, finding, method),
         )
-        for (method, finding), tried in points.items()
+        for (method, finding), curve in points.items()
     }
     scale = limits_around(curves.limits(list(made.values())))
     found = []
@@ -113,5 +117,5 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
 
 
 def _place(evidence: Evidence, entrant: Entrant) -> float:
-    value = evidence.value("mean", "iou", ALL_FINDINGS, entrant.name)
+    value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
     return math.inf if math.isnan(value) else -value

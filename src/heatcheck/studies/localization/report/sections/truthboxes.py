@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import GROUPS, Column, Matrix, Row, cell_of
@@ -25,7 +26,7 @@ def _table(evidence: Evidence, findings: Sequence[str]) -> Matrix | None:
     """Entrants against findings, each finding scored as areas and as boxes."""
     notes, rows = Footnotes(), []
     for entrant in (READERS, *evidence.methods, *evidence.floors):
-        found = [evidence.find("mean", metric, finding, entrant.name) for finding in findings for metric in MEASURES]
+        found = [evidence.find(MEAN, metric, finding, entrant.name) for finding in findings for metric in MEASURES]
         if any(row and row.metric == "box_iou" for row in found):
             unit = evidence.measures["iou"].unit
             rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in found)))

@@ -10,7 +10,8 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import count, few, listed
 from heatcheck.studies.localization.report.facts import manifest
-from heatcheck.studies.localization.report.verdict import MEASURES, Leader, difference_from_readers, leader_on
+from heatcheck.studies.localization.report.verdict import Leader, difference_from_readers, leader_on
+from heatcheck.studies.localization.vocabulary import TESTED
 
 FEW_CASES = 10
 WEAK_AUROC = 0.6
@@ -69,7 +70,7 @@ def _rare(evidence: Evidence) -> str:
 
 def _other_cases(evidence: Evidence) -> str:
     """That methods have scores on different numbers of cases, so that their means are not of the same thing."""
-    for metric in MEASURES:
+    for metric in TESTED:
         rows = {m.label: evidence.find(MEAN, metric, ALL_FINDINGS, m.name) for m in evidence.methods}
         counts = {label: row.n_cases for label, row in rows.items() if row and not math.isnan(row.value)}
         if len(set(counts.values())) > 1:
@@ -90,7 +91,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 def _few_shared(evidence: Evidence) -> list[str]:
     """Where readers marked so few of the cases that a method's score and its distance from them hardly go together."""
     sentences = []
-    for metric in MEASURES:
+    for metric in TESTED:
         leader = leader_on(evidence, metric)
         difference = difference_from_readers(evidence, leader) if leader else None
         whole = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
@@ -104,7 +105,7 @@ def _few_shared(evidence: Evidence) -> list[str]:
 def _close_calls(evidence: Evidence) -> list[str]:
     """Where the leader's interval reaches into another method's or one of them has none, so its lead may be luck."""
     sentences = []
-    for metric in MEASURES:
+    for metric in TESTED:
         leader = leader_on(evidence, metric)
         first = evidence.find(MEAN, metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
         if leader and first:

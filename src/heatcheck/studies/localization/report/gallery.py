@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.gallery import Gallery, by_name, gallery_of, likely, number_or_dash, orientation
 from heatcheck.report.numbers import SCORE, SHARE, number
 from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path_data
+from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry
 
 MANY = 8  # methods that one choice can show at once
@@ -62,7 +61,7 @@ class LocalizationCard:
 
 def localization_gallery(evidence: Evidence, budget: int) -> Gallery[LocalizationCard]:
     """As many cards as fit into `budget` bytes, in the order the study chose them."""
-    labels = {e.name: e.label for e in _in_order(evidence)}
+    labels = {e.name: e.label for e in _shown_order(evidence)}
     return gallery_of(evidence, LocalizationEntry, lambda entry, folder: _card(entry, folder, labels), budget)
 
 
@@ -78,16 +77,10 @@ def shown(gallery: Gallery[LocalizationCard]) -> Mapping[str, object]:
     }
 
 
-def _in_order(evidence: Evidence) -> list[Entrant]:
+def _shown_order(evidence: Evidence) -> list[Entrant]:
     """Methods before floors; where they are too many to see at once, the highest overlap comes first."""
-    if len(evidence.methods) <= MANY:
-        return [*evidence.methods, *evidence.floors]
-
-    def place(entrant: Entrant) -> float:
-        value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
-        return math.inf if math.isnan(value) else -value
-
-    return [*sorted(evidence.methods, key=place), *evidence.floors]
+    methods = evidence.methods if len(evidence.methods) <= MANY else best_first(evidence)
+    return [*methods, *evidence.floors]
 
 
 def _card(entry: LocalizationEntry, folder: Path, labels: Mapping[str, str]) -> LocalizationCard:

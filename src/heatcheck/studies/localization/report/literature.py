@@ -1,11 +1,18 @@
-"""What the CheXlocalize paper printed: its tables as they stand, each cell with a note where the print is wrong."""
+"""What the CheXlocalize paper printed, with a note where the print is wrong, and its rows below our tables."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from heatcheck.core.findings import canonical
+from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, RATIO, Statistic
 from heatcheck.report import reference
-from heatcheck.report.published import Figure
+from heatcheck.report.evidence import READERS, Evidence
+from heatcheck.report.matrix import Matrix, labelled
+from heatcheck.report.numbers import PERCENT
+from heatcheck.report.published import Figure, figure_cell, with_rows
+from heatcheck.studies.localization.report.facts import footnotes_of, manifest
+from heatcheck.studies.localization.vocabulary import REFERENCE
 
 SOURCE = "Saporta et al. 2022"
 AVERAGE = "Average"
@@ -14,6 +21,7 @@ FEATURES = {"instances": "number_of_instances"}
 ARCHITECTURES = {"densenet121": "DenseNet121", "resnet152": "ResNet152", "inception_v4": "Inception-v4"}
 USUAL = "densenet121"  # the model behind the tables that name none
 PIPELINE = "grad_cam"  # the method behind the tables that name none
+_PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 _INTERVALS = {
     ("percentage_decrease", "percent_decrease"): ("ci_low", "ci_high", ""),
     ("geometry_regression", "saliency"): ("saliency_low", "saliency_high", "saliency_stars"),
@@ -100,3 +108,72 @@ def _misprint(table: str, metric: str, row: str, column: str) -> str:
         if (each["table"], each["metric"], each["column"]) == (table, metric, column) and each["row"] in {row, "*"}:
             return each["note"]
     return ""
+
+
+def beside(table: Matrix | None, evidence: Evidence, statistic: Statistic, metric: str) -> Matrix | None:
+    """The table with what the paper printed for its methods and findings as a last group of rows."""
+    if table is None:
+        return None
+    unit = PERCENT if statistic == PERCENT_DECREASE else evidence.measures[metric].unit
+    notes = footnotes_of(table)
+    names = [column.name for column in table.columns]
+    pooled = same_findings(evidence.findings)
+    rows = []
+    for entrant in (READERS, *evidence.methods):
+        figures = [
+            printed(statistic, metric, name, entrant.name) if pooled or name != ALL_FINDINGS else None for name in names
+        ]
+        if any(figures):
+            cells = [figure_cell(figure, unit, notes) for figure in figures]
+            rows.append(labelled(entrant.label, cells, kind="published"))
+    return with_rows(table, rows, notes, SOURCE)
+
+
+def printed(statistic: Statistic, metric: str, finding: str, method: str) -> Figure | None:
+    """What the paper printed for a mean, a percentage decrease or a share of pixels."""
+    lookup: dict[Statistic, Callable[[str, str, str], Figure | None]] = {
+        MEAN: _printed_mean,
+        PERCENT_DECREASE: _printed_decrease,
+        RATIO: _printed_share,
+    }
+    return lookup[statistic](metric, finding, method) if statistic in lookup else None
+
+
+def _printed_mean(metric: str, finding: str, method: str) -> Figure | None:
+    columns = {HUMAN: "human", PIPELINE: "saliency"}
+    if finding == ALL_FINDINGS or method == HUMAN:
+        row = AVERAGE if finding == ALL_FINDINGS else finding
+        return against_human(metric, row, columns[method]) if method in columns else None
+    return localization(metric, finding, method)
+
+
+def _printed_decrease(metric: str, finding: str, method: str) -> Figure | None:
+    row = AVERAGE if finding == ALL_FINDINGS else finding
+    return against_human(metric, row, "percent_decrease") if method == PIPELINE else None
+
+
+def _printed_share(metric: str, finding: str, method: str) -> Figure | None:
+    whose = {HUMAN: "human", PIPELINE: "saliency"}.get(method)
+    return pixels(finding, f"{_PIXELS[metric]}_{whose}") if whose and metric in _PIXELS else None
+
+
+def caveat(evidence: Evidence) -> str:
+    """How far the published figures may be compared with ours."""
+    run = manifest(evidence)
+    start = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({SOURCE})"
+    if run.source.published_as == REFERENCE:
+        told = (
+            "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
+            "own rules: compare them with ours only where this run used the same."
+        )
+    elif run.scores_files:  # from files, and those do not say what they were made of
+        told = (
+            "They may come from other images, patients and another model than these maps, so compare them only where "
+            "you know that all are the same."
+        )
+    else:
+        told = (
+            "They come from other images, other patients and another model than this run, so they show what is usual "
+            "and are no target."
+        )
+    return f"{start}. {told} A dash there was not published; footnotes say where the print is wrong."

@@ -1,35 +1,34 @@
 """The localization study's page: do the maps point where the radiologists do?"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN
-from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, RATIO, TEST, Statistic
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.vocabulary import TEST
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.matrix import Matrix, by_finding, by_floor
+from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.numbers import count
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
-from heatcheck.studies.localization.report import published
+from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.facts import speaks_of
-from heatcheck.studies.localization.report.figures import against_readers, ranking
+from heatcheck.studies.localization.report.figures import ranking
 from heatcheck.studies.localization.report.gallery import localization_gallery, shown
 from heatcheck.studies.localization.report.sections.architectures import architectures
-from heatcheck.studies.localization.report.sections.calibration import curves, scaling
 from heatcheck.studies.localization.report.sections.confidence import confidence
 from heatcheck.studies.localization.report.sections.counts import counts
+from heatcheck.studies.localization.report.sections.findings import findings
 from heatcheck.studies.localization.report.sections.geometry import geometry
-from heatcheck.studies.localization.report.sections.modelcard import model_card
+from heatcheck.studies.localization.report.sections.modelcard import model_section
 from heatcheck.studies.localization.report.sections.presets import presets
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
-from heatcheck.studies.localization.report.sections.truthboxes import box_tables
 from heatcheck.studies.localization.report.verdict import verdict
+from heatcheck.studies.localization.vocabulary import TESTED
 
-MAIN = ("iou", "hit")
 NO_FAILURE = (
     "An image in which the experts outlined nothing has no truth to hit or to overlap with; such a gap is no failure."
 )
@@ -49,17 +48,17 @@ def localization_page(evidence: Evidence) -> StudyPage:
             section
             for section in (
                 _overview(evidence),
-                _findings(evidence),
+                findings(evidence),
                 _floors(evidence),
                 _optional(evidence, "thresholds", "Would other thresholds change it?", thresholds(evidence)),
                 _optional(evidence, "architectures", "Is it the model or the method?", architectures(evidence)),
                 _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
                 _optional(evidence, "confidence", "Do maps point better when the model is sure?", confidence(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
-                cost.section(evidence, [m for m in MAIN if m in evidence.measures]),
+                cost.section(evidence, [m for m in TESTED if m in evidence.measures]),
                 Section("cases", "Cases to look at", "Cases", "study/gallery.html",
                         shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),
-                Section("model", "How good is the model itself?", "Model", "study/model.html", _model(evidence)),
+                Section("model", "How good is the model itself?", "Model", "study/model.html", model_section(evidence)),
                 _optional(evidence, "counts", "What was looked at", counts(evidence)),
                 appendix.gaps(evidence, undefined, NO_FAILURE),
                 appendix.record(evidence),
@@ -74,48 +73,16 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
     """The section whose template has the anchor's name; None when the run has nothing to show in it."""
     if content is None:
         return None
-    caveat = published.caveat(evidence) if has_published_rows(content) else ""
+    caveat = literature.caveat(evidence) if has_published_rows(content) else ""
     return Section(anchor, title, anchor.capitalize(), f"study/{anchor}.html", {**content, "published": caveat})
 
 
 def _overview(evidence: Evidence) -> Section:
-    panels = [panel for metric in MAIN if metric in evidence.measures and (panel := ranking(evidence, metric))]
+    panels = [panel for metric in TESTED if metric in evidence.measures and (panel := ranking(evidence, metric))]
     terms = [(evidence.measures[m].label, evidence.measures[m].summary)
-             for m in MAIN if m in evidence.measures]  # fmt: skip
+             for m in TESTED if m in evidence.measures]  # fmt: skip
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
     return Section("overview", "At a glance", "At a glance", "study/overview.html", {"panels": panels, "terms": terms})
-
-
-def _findings(evidence: Evidence) -> Section:
-    made = [against_readers(evidence, metric, published=True) for metric in MAIN if metric in evidence.measures]
-    groups = [group for group in made if group]
-    shown = {*MAIN, "box_iou"} if (boxes := box_tables(evidence)) else set(MAIN)
-    rest = [name for name in evidence.measures_of(MEAN) if name not in shown]
-    content: dict[str, object] = {
-        "groups": groups,
-        "single": len(evidence.methods) == 1,
-        "tables": _explained(evidence, MEAN, MAIN),
-        "differences": _explained(evidence, DIFFERENCE, MAIN, other=HUMAN),
-        "decreases": _explained(evidence, PERCENT_DECREASE, MAIN, other=HUMAN),
-        "decrease_sentence": glossary.DECREASE,
-        "boxes": boxes,
-        "pixels": _explained(evidence, RATIO, evidence.measures_of(RATIO)),
-        "more": _explained(evidence, MEAN, rest),
-        "has_readers": evidence.has_readers,
-        "has_floors": bool(evidence.floors),
-        "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
-    }
-    content["published"] = published.caveat(evidence) if has_published_rows(content) else ""
-    return Section("findings", "Finding by finding", "By finding", "study/findings.html", content)
-
-
-def _explained(
-    evidence: Evidence, statistic: Statistic, metrics: Sequence[str], *, other: str = ""
-) -> list[tuple[Matrix, str]]:
-    """The tables that exist, published rows below ours, each with the sentence that says what it measures."""
-    found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
-    made = [(published.beside(table, evidence, statistic, m), m) for table, m in found]
-    return [(table, evidence.measures[m].summary) for table, m in made if table]
 
 
 def _floors(evidence: Evidence) -> Section:
@@ -136,14 +103,3 @@ def _floors(evidence: Evidence) -> Section:
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(made.items())],
     }
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)
-
-
-def _model(evidence: Evidence) -> Mapping[str, object]:
-    return {
-        "model": evidence.manifest.model_description,
-        "card": model_card(evidence),
-        "curves": curves(evidence),
-        "scaling": scaling(evidence),
-        "auroc": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
-        "ece": evidence.measures["ece"].summary if "ece" in evidence.measures else "",
-    }

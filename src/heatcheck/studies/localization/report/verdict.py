@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TEST
 from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.glossary import floor_phrase
-from heatcheck.report.numbers import POINTS, Unit, count, difference_of, few, listed, number
+from heatcheck.report.numbers import POINTS, SPACE, Unit, count, difference_of, few, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, LEVEL, Verdict
-from heatcheck.studies.localization.report.distance import from_readers
+from heatcheck.studies.localization.vocabulary import TESTED
 
-MEASURES = ("iou", "hit")
 SAME_GAP = 0.005  # two means differ by what was tested, but for rounding
 _NONE_DOES = {
     "does not clearly beat": "clearly beats",
@@ -27,6 +27,19 @@ _PRAISE = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Words:
+    less: str
+    more: str
+    same: str
+
+
+_WORDS = {
+    "iou": _Words("which is {} less than", "which is {} more than", "which is about as much as"),
+    "hit": _Words("{} less often than", "{} more often than", "about as often as"),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Leader:
     """Who scores highest on one measure, ties included."""
 
@@ -37,7 +50,7 @@ class Leader:
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
-    leaders = [leader for metric in MEASURES if (leader := leader_on(evidence, metric))]
+    leaders = [leader for metric in TESTED if (leader := leader_on(evidence, metric))]
     if not leaders and not evidence.finished:
         return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
     if not leaders:
@@ -102,7 +115,7 @@ def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str
     for leader in leaders:
         level_named = any("interval" in phrase for phrase in phrases)
         unit = evidence.measures[leader.metric].unit
-        distance = from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
+        distance = _from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
         phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
     return phrases
 
@@ -209,3 +222,41 @@ def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
     found = [evidence.find(MEAN, leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
     return min(row.n_patients or row.n_cases for row in found if row)
+
+
+def _from_readers(difference: Estimate | None, unit: Unit, *, name_level: bool) -> str:
+    """The difference as a clause, such as "which is 0.40 less than the readers\u2019 (95 % interval 0.38 to 0.41)".
+
+    `unit` is that of the two scores. Without an interval there are no brackets, without a difference no clause.
+    """
+    if difference is None or math.isnan(difference.value):
+        return ""
+    unit = difference_of(unit)
+    digits, side = _digits(difference.value, unit), _side(difference.value, unit)
+    words = _WORDS[difference.metric]
+    amount = count(int(digits), "percentage point") if unit == POINTS else digits
+    clause = {"less": words.less, "more": words.more, "": words.same}[side].format(amount) + " the readers\u2019"
+    if lacks_interval(difference):
+        return clause
+    level = f"95{SPACE}% interval " if name_level else ""
+    return f"{clause} ({level}{_between(difference, unit, side)})"
+
+
+def _between(difference: Estimate, unit: Unit, side: str) -> str:
+    """Both ends: bare amounts, smaller first, where they lie on the value's own side; else each with its side."""
+    ends = (difference.low, difference.high)
+    sides = [_side(end, unit) for end in ends]
+    if side and set(sides) <= {side, ""}:
+        return " to ".join(_digits(end, unit) for end in sorted(ends, key=abs))
+    return " to ".join(f"{_digits(end, unit)} {where}".rstrip() for end, where in zip(ends, sides, strict=True))
+
+
+def _digits(value: float, unit: Unit) -> str:
+    """The amount as briefly as the sentence writes scores: one decimal less than the tables."""
+    return number(abs(value), Unit(unit.factor, unit.decimals - 1))
+
+
+def _side(value: float, unit: Unit) -> str:
+    if float(_digits(value, unit)) == 0:
+        return ""
+    return "less" if value < 0 else "more"

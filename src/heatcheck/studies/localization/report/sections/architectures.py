@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN, MODEL_DIFFERENCE, SELECTED, Statistic
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
@@ -13,11 +13,17 @@ from heatcheck.report.numbers import MISSING, Unit, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.runs.manifest import ModelEntry
 from heatcheck.studies.localization.report import literature
-from heatcheck.studies.localization.report.facts import manifest, speaks_of
+from heatcheck.studies.localization.report.facts import (
+    best_first,
+    every_finding,
+    finding_columns,
+    footnotes_of,
+    manifest,
+    speaks_of,
+)
 from heatcheck.studies.localization.report.literature import ARCHITECTURES
-from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR
+from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, TESTED
 
-MEASURES = ("iou", "hit")
 OPEN = 3  # methods whose rows are shown at once
 
 
@@ -33,7 +39,7 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on models shows; None when the run has one model."""
     if len(evidence.models) < 2:
         return None
-    methods = _leaders_first(evidence)
+    methods = best_first(evidence)
     pairs = _pairs(evidence)
     mixed = [pair for pair in pairs if _is_ensemble_of(evidence, pair)]
     return {
@@ -58,24 +64,8 @@ def architecture_of(model: ModelEntry) -> str:
     return next((name for name in ARCHITECTURES if name.replace("_", "") in text), "")
 
 
-def _leaders_first(evidence: Evidence) -> list[Entrant]:
-    def place(entrant: Entrant) -> float:
-        value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
-        return math.inf if math.isnan(value) else -value
-
-    return sorted(evidence.methods, key=place)
-
-
-def _columns(evidence: Evidence) -> tuple[str, ...]:
-    return ALL_FINDINGS, *evidence.findings
-
-
-def _heads(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-
-
 def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
-    made = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in MEASURES if m in evidence.measures]
+    made = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.measures]
     return [_with_published(evidence, table, metric, methods) for metric, table in made if table]
 
 
@@ -88,7 +78,9 @@ def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Se
     groups = []
     for method in methods:
         found = {
-            model: [evidence.under(model.name).find(statistic, metric, name, method) for name in _columns(evidence)]
+            model: [
+                evidence.under(model.name).find(statistic, metric, name, method) for name in every_finding(evidence)
+            ]
             for model in evidence.models
         }
         found = {model: row for model, row in found.items() if any(row)}
@@ -97,7 +89,7 @@ def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Se
             groups.append((labels.get(method, "The model itself"), _best_marked(rows, list(found.values()))))
     if not groups:
         return None
-    return Matrix(measure.label, _heads(_columns(evidence)), tuple(groups), tuple(notes.reasons), "Model")
+    return Matrix(measure.label, finding_columns(every_finding(evidence)), tuple(groups), tuple(notes.reasons), "Model")
 
 
 def _best_marked(rows: Sequence[Row], found: Sequence[Sequence[Estimate | None]]) -> tuple[Row, ...]:
@@ -112,7 +104,7 @@ def _best_marked(rows: Sequence[Row], found: Sequence[Sequence[Estimate | None]]
 
 
 def _with_published(evidence: Evidence, table: Matrix, metric: str, methods: Sequence[Entrant]) -> Matrix:
-    unit, notes = _unit_of(evidence, metric), Footnotes({n: i for i, n in enumerate(table.notes, 1)})
+    unit, notes = _unit_of(evidence, metric), footnotes_of(table)
     present = dict.fromkeys(name for model in evidence.models if (name := architecture_of(model)))
     rows = []
     for method in methods:
@@ -144,7 +136,7 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
     """One model less the other; turned round, the other less the one."""
     view = evidence.under(pair[0], other_model=pair[1])
     first, second = reversed(pair) if turned else pair
-    tables = [_difference_table(view, metric, turned) for metric in (*MEASURES, "auroc") if metric in view.measures]
+    tables = [_difference_table(view, metric, turned) for metric in (*TESTED, "auroc") if metric in view.measures]
     title = f"{_label(evidence, first)} minus {_label(evidence, second)}"
     return ModelComparison(title, tuple(table for table in tables if table))
 
@@ -152,7 +144,7 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
     measure, notes = view.measures[metric], Footnotes()
     entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
-    found = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in _columns(view)] for e in entrants}
+    found = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in every_finding(view)] for e in entrants}
     rows = [
         Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(measure.unit), notes) for x in row))
         for e, row in found.items()
@@ -160,7 +152,9 @@ def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | Non
     ]
     if not rows:
         return None
-    return Matrix(measure.label, _heads(_columns(view)), (("Methods", tuple(rows)),), tuple(notes.reasons))
+    return Matrix(
+        measure.label, finding_columns(every_finding(view)), (("Methods", tuple(rows)),), tuple(notes.reasons)
+    )
 
 
 def _unit_of(evidence: Evidence, metric: str) -> Unit:
@@ -175,7 +169,7 @@ def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed for both."""
     kinds = {model.name: model.kind for model in evidence.models}
     made = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
-    shown = {evidence.measures[m].label: m for m in MEASURES if m in evidence.measures}
+    shown = {evidence.measures[m].label: m for m in TESTED if m in evidence.measures}
     tables = [_beside(evidence, table, shown[t]) if (t := table.caption) in shown else table for table in made.tables]
     return ModelComparison(made.title, tuple(tables))
 
@@ -185,7 +179,7 @@ def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
     method = next((method for method in evidence.methods if method.name == literature.PIPELINE), None)
     if method is None:
         return table
-    unit, notes = _unit_of(evidence, metric), Footnotes({n: i for i, n in enumerate(table.notes, 1)})
+    unit, notes = _unit_of(evidence, metric), footnotes_of(table)
     cells = []
     for column in table.columns:
         many, one = (literature.ensemble(metric, column.name, name) for name in ("ensemble", "single_checkpoint"))
@@ -209,12 +203,12 @@ def _selected(evidence: Evidence) -> list[str]:
                 f"{measure.label}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
                 f"pair on the validation data ({number(row.value, measure.unit)} there)."
             )
-    return [sentences[metric] for metric in MEASURES if metric in sentences]
+    return [sentences[metric] for metric in TESTED if metric in sentences]
 
 
 def _selection_table(evidence: Evidence) -> Matrix | None:
     """The best model of each method on validation data, a column a measure."""
-    measures = [m for m in MEASURES if m in evidence.measures]
+    measures = [m for m in TESTED if m in evidence.measures]
     chosen = {
         (row.metric, row.method): f"{_label(evidence, row.model)} ({number(row.value, _unit_of(evidence, row.metric))})"
         for row, facts in evidence.rows(SELECTED, every_model=True)

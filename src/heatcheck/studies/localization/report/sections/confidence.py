@@ -7,11 +7,12 @@ from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import SLOPE, SPEARMAN
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Column, Matrix, by_finding, labelled
+from heatcheck.report.matrix import Matrix, by_finding, labelled
 from heatcheck.report.numbers import SCORE, count, listed
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.facts import every_finding, finding_columns, footnotes_of
 from heatcheck.studies.localization.report.sections.geometry import OURS, THEIRS, slope_cell
 from heatcheck.studies.localization.report.verdict import leader_on
 from heatcheck.studies.localization.vocabulary import PROBABILITY, REFERENCE
@@ -58,7 +59,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     theirs = evidence.under(feature=PROBABILITY, preset=REFERENCE)
     fits = {f"Slope, {OURS}": (ours, SLOPE), f"Slope, {THEIRS}": (theirs, SLOPE),
             f"Spearman, {THEIRS}": (theirs, SPEARMAN)}  # fmt: skip
-    names, notes = (ALL_FINDINGS, *evidence.findings), Footnotes()
+    names, notes = every_finding(evidence), Footnotes()
     found = {
         label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
     }
@@ -66,9 +67,8 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     rows = [labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in found.items() if any(row)]
     if not rows:
         return None
-    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
     caption = f"{evidence.measures[metric].label} of {entrant.label} on the model\u2019s probability"
-    table = Matrix(caption, columns, (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
+    table = Matrix(caption, finding_columns(names), (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
     if entrant.name != literature.PIPELINE:
         return table
     pooled = _POOLED if literature.same_findings(evidence.findings) else ""
@@ -77,7 +77,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
 
 def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
     """The table with the published fits; `pooled` is the paper's row for all findings, where it may be compared."""
-    notes, rows = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)}), []
+    notes, rows = footnotes_of(table), []
     for column, label in (("linear", "Slope"), ("spearman", "Spearman")):
         figures = [
             literature.confidence(metric, pooled if c.name == ALL_FINDINGS else c.name, column) for c in table.columns

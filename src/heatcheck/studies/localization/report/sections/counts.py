@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Column, Matrix, Row, labelled
+from heatcheck.report.matrix import Cell, Matrix, Row, labelled
 from heatcheck.report.numbers import MISSING
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.facts import every_finding, finding_columns
 from heatcheck.studies.localization.vocabulary import (
     ANNOTATED,
     COUNT,
@@ -34,15 +35,14 @@ COUNTED = {
 
 def counts(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on the test set shows; None when the run counted nothing."""
-    names = [name for name in (ALL_FINDINGS, *evidence.findings) if _row(evidence, name)]
+    names = [name for name in every_finding(evidence) if _row(evidence, name)]
     shown = {m: label for m, label in COUNTED.items() if any(_found(evidence, m, name) for name in names)}
     if not shown:
         return None
     rows = [
         labelled(label, [Cell(_found(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
     ]
-    columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    table = Matrix("What was counted", columns, (("This run", tuple(rows)),), (), "Number of")
+    table = Matrix("What was counted", finding_columns(names), (("This run", tuple(rows)),), (), "Number of")
     return {"table": with_rows(table, _published(names), Footnotes(), literature.SOURCE)}
 
 

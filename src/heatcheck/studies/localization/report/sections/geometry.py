@@ -15,10 +15,10 @@ from heatcheck.report.numbers import SCORE, SHARE, Unit, listed
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
+from heatcheck.studies.localization.report.facts import footnotes_of
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import REFERENCE, TESTED
 
-MEASURES = ("iou", "hit")
 OURS, THEIRS = "recommended", "paper\u2019s rules"
 _STARS = (0.05, 0.01, 0.001)
 
@@ -55,7 +55,7 @@ def geometry(evidence: Evidence) -> Mapping[str, object] | None:
         "terms": [(feature.label, feature.meaning) for feature in FEATURES],
         "tables": tables,
         "gaps": _tables(evidence, HUMAN),
-        "sentences": [sentence for metric in MEASURES if (sentence := _sentence(evidence, metric))],
+        "sentences": [sentence for metric in TESTED if (sentence := _sentence(evidence, metric))],
     }
 
 
@@ -83,7 +83,7 @@ def _slope(evidence: Evidence, metric: str, method: str, feature: str, other: st
 
 
 def _tables(evidence: Evidence, other: str) -> list[Matrix]:
-    return [table for metric in MEASURES if metric in evidence.measures and (table := _table(evidence, metric, other))]
+    return [table for metric in TESTED if metric in evidence.measures and (table := _table(evidence, metric, other))]
 
 
 def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
@@ -116,7 +116,7 @@ def _beside(table: Matrix, metric: str, other: str, methods: Sequence[Entrant]) 
     label = next((method.label for method in methods if method.name == literature.PIPELINE), "")
     if not label:
         return table
-    notes = Footnotes({reason: i for i, reason in enumerate(table.notes, 1)})
+    notes = footnotes_of(table)
     column = "human_minus_saliency" if other else "saliency"
     cells = [
         cell

@@ -1,19 +1,52 @@
-"""How good the model's own answers are, finding by finding."""
+"""How good the model itself is: discrimination and calibration by finding, before and after temperature scaling."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
+from markupsafe import Markup
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import AUROC
-from heatcheck.report.evidence import Evidence
+from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.report.charts import reliability
+from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.footnotes import Footnotes, explained
-from heatcheck.report.matrix import Cell, interval_or_dash
-from heatcheck.report.numbers import MISSING, SCORE, number
+from heatcheck.report.matrix import Cell, Matrix, cell_of, interval_or_dash, labelled
+from heatcheck.report.numbers import MISSING, SCORE, Unit, interval, number
 from heatcheck.runs.store import Run
-from heatcheck.studies.localization.vocabulary import CALIBRATION
+from heatcheck.studies.localization.report.facts import every_finding, finding_columns
+from heatcheck.studies.localization.vocabulary import (
+    CALIBRATION,
+    CUTOFFS,
+    ON_FOLDS,
+    ON_VALIDATION,
+    SCALED,
+    TEMPERATURE,
+)
+
+FULL_OVERLAP = "iou_full"
+LOGITS = (
+    "The maps themselves do not change: they are made from the model\u2019s logits, and temperature only changes how a "
+    "logit is turned into a probability. What changes is which cases are called positive, and with it the overlap on "
+    "all images. A cutoff of 0.5 cannot change anything either: scaling never moves a probability across one half."
+)
+_FITTED = {
+    ON_VALIDATION: "on the validation data",
+    ON_FOLDS: "by folds of patients: each patient\u2019s probability was scaled without that patient",
+}
+
+
+def model_section(evidence: Evidence) -> Mapping[str, object]:
+    """What the section on the model shows."""
+    return {
+        "model": evidence.manifest.model_description,
+        "card": model_card(evidence),
+        "curves": _curves(evidence),
+        "scaling": _scaling(evidence),
+        "auroc": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
+        "ece": evidence.measures["ece"].summary if "ece" in evidence.measures else "",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +70,8 @@ class ModelCard:
 
 def model_card(evidence: Evidence) -> ModelCard:
     """The model's answers as a table."""
-    made = {key[2] for key in evidence.estimates if key[0] in {AUROC, CALIBRATION}}
-    findings = [finding for finding in (ALL_FINDINGS, *evidence.findings) if finding in made]
+    estimated = {key[2] for key in evidence.estimates if key[0] in {AUROC, CALIBRATION}}
+    findings = [finding for finding in every_finding(evidence) if finding in estimated]
     positives, notes = positive_cases(evidence.run), Footnotes()
     rows = [_answers(evidence, finding, positives, notes) for finding in findings]
     return ModelCard(tuple(rows), tuple(notes.reasons))
@@ -73,7 +106,84 @@ def positive_cases(run: Run) -> dict[str, int]:
         sums = by_model.aggregate([("present", "sum")]).to_pydict()
         keys = zip(sums["finding"], sums["model"], strict=True)
         counted.update(dict(zip(keys, sums["present_sum"], strict=True)))
-    found: dict[str, int] = {}
+    positives: dict[str, int] = {}
     for (finding, _), cases in counted.items():  # several models are asked about the same cases
-        found[finding] = max(cases, found.get(finding, 0))
-    return found
+        positives[finding] = max(cases, positives.get(finding, 0))
+    return positives
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The reliability curves: all findings pooled, and each."""
+
+    pooled: Markup | None
+    by_finding: Mapping[str, Markup]
+    scaled: bool
+
+
+def _curves(evidence: Evidence) -> Curves:
+    """The curves, before and, where it was done, after scaling."""
+    before, after = reliability.bins_by_finding(evidence), reliability.bins_by_finding(evidence, scaled=True)
+    drawn = {f: reliability.draw(f, before.get(f, ()), after.get(f, ())) for f in dict.fromkeys([*before, *after])}
+    return Curves(drawn.pop(ALL_FINDINGS, None), drawn, bool(after))
+
+
+def _scaling(evidence: Evidence) -> Mapping[str, object] | None:
+    """What temperature scaling did; None when the run did none."""
+    fitted = {row.finding: row for row, _ in evidence.rows(TEMPERATURE)}
+    table, overlap = _scaling_table(evidence, fitted), _overlap_by_cutoff(evidence)
+    if table is None and overlap is None:
+        return None
+    ways = {facts.get("fitted_on", "") for _, facts in evidence.rows(TEMPERATURE)}
+    return {
+        "table": table,
+        "fitted": [_FITTED[way] for way in sorted(ways) if way in _FITTED],
+        "localization": overlap,
+        "logits": LOGITS,
+    }
+
+
+def _scaling_table(evidence: Evidence, fitted: Mapping[str, Estimate]) -> Matrix | None:
+    """Calibration error before and after, and the temperature, by finding; None without either."""
+    view, notes = evidence.under(temperature=SCALED), Footnotes()
+    names = [name for name in every_finding(evidence) if view.find(CALIBRATION, "ece", name) or name in fitted]
+    before = [evidence.find(CALIBRATION, "ece", name) for name in names]
+    after = [view.find(CALIBRATION, "ece", name) for name in names]
+    rows = [
+        labelled("ECE before", [_scaling_cell(row, SCORE, notes) for row in before]),
+        labelled("ECE after", [_scaling_cell(row, SCORE, notes) for row in after]),
+        labelled("Temperature", [_scaling_cell(fitted.get(name), SCORE.rounded(2), notes) for name in names]),
+    ]
+    groups, caption = (("", tuple(rows)),), "Calibration error before and after"
+    return Matrix(caption, finding_columns(names), groups, tuple(notes.reasons), "") if names else None
+
+
+def _scaling_cell(row: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
+    """A number that may have an interval but need not, with the reason that the run gives."""
+    if row is None:
+        return Cell(MISSING)
+    bounds = interval(row.low, row.high, unit)
+    return Cell(number(row.value, unit), bounds, title=row.reason, note=notes.mark(row.reason))
+
+
+def _overlap_by_cutoff(evidence: Evidence) -> Matrix | None:
+    """Each method's overlap on all images where cases below a cutoff are called negative, before and after scaling."""
+    if FULL_OVERLAP not in evidence.measures:
+        return None
+    views: dict[str, Evidence] = {}
+    for cutoff in CUTOFFS:
+        views[f"cutoff {cutoff:g}, before"] = evidence.under(cutoff=cutoff)
+        views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature=SCALED)
+    names, notes, groups = every_finding(evidence), Footnotes(), []
+    for entrant in (READERS, *evidence.methods):
+        means = {
+            label: [view.find(MEAN, FULL_OVERLAP, name, entrant.name) for name in names]
+            for label, view in views.items()
+        }
+        rows = [labelled(label, [cell_of(e, SCORE, notes) for e in row]) for label, row in means.items() if any(row)]
+        if rows:
+            groups.append((entrant.label, tuple(rows)))
+    if not groups:
+        return None
+    label = evidence.measures[FULL_OVERLAP].label
+    return Matrix(label, finding_columns(names), tuple(groups), tuple(notes.reasons), "Scaling")

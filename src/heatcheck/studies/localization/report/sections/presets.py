@@ -4,17 +4,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
-from heatcheck.studies.localization.report.facts import manifest
-from heatcheck.studies.localization.report.published import beside
+from heatcheck.studies.localization.report.facts import every_finding, manifest
+from heatcheck.studies.localization.report.literature import beside
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import REFERENCE, TESTED
 
-MEASURES = ("iou", "hit")
 LARGEST = 15
 REASONS = {
     "Empty regions": (
@@ -80,15 +79,15 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:
     """The means or the percentage decreases by the paper's rules, with what the paper printed."""
-    made = [(m, by_finding(view, statistic, m, other=other)) for m in MEASURES if m in view.measures]
+    made = [(m, by_finding(view, statistic, m, other=other)) for m in TESTED if m in view.measures]
     return [table for metric, each in made if (table := beside(each, view, statistic, metric))]
 
 
 def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
     found = []
-    for metric in MEASURES:
+    for metric in TESTED:
         for entrant in (READERS, *evidence.methods):
-            for finding in (ALL_FINDINGS, *evidence.findings):
+            for finding in every_finding(evidence):
                 ours = evidence.find(MEAN, metric, finding, entrant.name)
                 theirs = view.find(MEAN, metric, finding, entrant.name)
                 if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):

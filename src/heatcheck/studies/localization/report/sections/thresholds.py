@@ -1,6 +1,5 @@
 """What was tuned on validation data: thresholds that make regions, and probabilities below which there is none."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,9 +12,9 @@ from heatcheck.report.charts import curves
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import PanelGroup
-from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix, by_finding
-from heatcheck.studies.localization.report.facts import manifest
+from heatcheck.studies.localization.report.facts import best_first, manifest
 from heatcheck.studies.localization.report.figures import against_readers
 from heatcheck.studies.localization.vocabulary import CUTOFF_CURVE, THRESHOLD_CURVE, TUNED
 
@@ -105,7 +104,7 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
     }
     scale = limits_around(curves.limits(list(made.values())))
     found = []
-    for entrant in sorted(evidence.methods, key=lambda entrant: _place(evidence, entrant)):
+    for entrant in best_first(evidence):
         drawn = [
             (finding, curves.draw(made[entrant.name, finding], scale))
             for finding in (*evidence.findings, ALL_FINDINGS)
@@ -114,8 +113,3 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
         if drawn:
             found.append(MethodCurves(entrant.label, tuple(drawn)))
     return found
-
-
-def _place(evidence: Evidence, entrant: Entrant) -> float:
-    value = evidence.value(MEAN, "iou", ALL_FINDINGS, entrant.name)
-    return math.inf if math.isnan(value) else -value

@@ -160,7 +160,7 @@ def test_a_folder_that_another_process_writes_is_left_alone(tmp_path) -> None:
     out = tmp_path / "out"
 
     def writing() -> None:
-        with score._nothing_left(out):
+        with score._removed_on_error(out):
             out.mkdir()
             (out / "run.json").write_text("{}")
             raise RunFolderError("another process is writing")

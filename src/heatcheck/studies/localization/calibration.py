@@ -1,4 +1,4 @@
-"""Temperature scaling, never fitted to the case itself: what it does to calibration and to localization."""
+"""Temperature scaling, always fitted to other patients, and its effect on calibration and localization."""
 
 import math
 from collections.abc import Iterator
@@ -12,29 +12,29 @@ from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate, Measured
-from heatcheck.core.vocabulary import MEAN, RELIABILITY, condition
+from heatcheck.core.vocabulary import MEAN, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
-from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
+from heatcheck.metrics.classification import expected_calibration_error
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import macro_means
 from heatcheck.stats.temperature import fitted_temperature, tempered
+from heatcheck.studies.localization.predictions import reliability_rows
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import (
     CALIBRATION,
-    CUTOFFS,
-    OBSERVED,
     ON_FOLDS,
     ON_VALIDATION,
     SCALED,
+    SHOWN_CUTOFFS,
     TEMPERATURE,
 )
 
 FOLDS = 5
 FEW_PATIENTS = "one patient cannot be held out from the others"
 NO_PREDICTIONS = "no prediction"
-_SUREST = 1e-12  # a probability of exactly 0 or 1 has no logit; this far from it has
+_MARGIN = 1e-12  # from 0 and 1, which have no logit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +51,29 @@ def scaled_predictions(
 ) -> Scaling:
     """The model's predictions with each finding's temperature.
 
-    With validation predictions the temperature is fitted to those. Without, patients are dealt into five folds, and
-    each fold is scaled by the temperature of the other four; what is then named as the finding's temperature is the
-    geometric mean of the five. A finding for which any of them is undefined has none.
+    With validation predictions the temperature is fitted to those. Without, patients are divided into five folds, and
+    each fold is scaled by the temperature of the other four; the finding's temperature is then the geometric mean of
+    the five. A finding for which any of them is undefined has none.
     """
-    mine = predictions[predictions["model"] == settings.model].sort_values(["finding", "case"])
-    ours = None if validation is None else validation[validation["model"] == settings.model]
-    after = mine["probability"].to_numpy(float, copy=True)
+    scored = predictions[predictions["model"] == settings.model].sort_values(["finding", "case"])
+    fitting = None if validation is None else validation[validation["model"] == settings.model]
+    after = scored["probability"].to_numpy(float, copy=True)
     temperatures = {}
     for finding in settings.findings:
-        here = (mine["finding"] == finding).to_numpy()
-        rows = mine[here]
+        is_finding = (scored["finding"] == finding).to_numpy()
+        rows = scored[is_finding]
         if not len(rows):
             temperatures[finding] = Measured(math.nan, NO_PREDICTIONS)
             continue
-        if ours is None:
-            found, each = _by_folds(rows, settings.generator("folds", finding))
+        if fitting is None:
+            temperature, per_row = _by_folds(rows, settings.generator("folds", finding))
         else:
-            found = _fitted(ours[ours["finding"] == finding])
-            each = np.full(len(rows), found.value)
-        temperatures[finding] = found
-        scaled = not math.isnan(found.value)
-        after[here] = tempered(logits_of(rows), each) if scaled else rows["probability"].to_numpy(float)
-    return Scaling(ON_FOLDS if ours is None else ON_VALIDATION, temperatures, mine.assign(scaled=after))
+            temperature = _fitted(fitting[fitting["finding"] == finding])
+            per_row = np.full(len(rows), temperature.value)
+        temperatures[finding] = temperature
+        if not math.isnan(temperature.value):
+            after[is_finding] = tempered(logits_of(rows), per_row)
+    return Scaling(ON_FOLDS if fitting is None else ON_VALIDATION, temperatures, scored.assign(scaled=after))
 
 
 def logits_of(rows: pd.DataFrame) -> Float[np.ndarray, " cases"]:
@@ -83,10 +83,10 @@ def logits_of(rows: pd.DataFrame) -> Float[np.ndarray, " cases"]:
     for an ensemble's mean of probabilities or maps made elsewhere, that of the probability.
     """
     stored = rows["logit"].to_numpy(float)
-    said = rows["probability"].to_numpy(float)
-    from_said = logit(np.clip(said, _SUREST, 1 - _SUREST))
-    is_sigmoid = np.isfinite(stored) & (np.abs(expit(stored) - said) < 1e-5)
-    return np.where(is_sigmoid, stored, from_said)
+    probability = rows["probability"].to_numpy(float)
+    recovered = logit(np.clip(probability, _MARGIN, 1 - _MARGIN))
+    is_sigmoid = np.isfinite(stored) & (np.abs(expit(stored) - probability) < 1e-5)
+    return np.where(is_sigmoid, stored, recovered)
 
 
 def _fitted(rows: pd.DataFrame) -> Measured:
@@ -98,20 +98,20 @@ def _fitted(rows: pd.DataFrame) -> Measured:
 def _by_folds(rows: pd.DataFrame, generator: np.random.Generator) -> tuple[Measured, Float[np.ndarray, " cases"]]:
     """The mean temperature, and that of each row: fitted without the row's fold."""
     fold = _folds(rows, generator)
-    each = np.full(len(rows), np.nan)
-    found = []
+    per_row = np.full(len(rows), np.nan)
+    fitted = []
     for number in range(int(fold.max()) + 1):
-        one = _fitted(rows[fold != number]) if fold.max() else Measured(math.nan, FEW_PATIENTS)
-        if math.isnan(one.value):
-            return one, each
-        each[fold == number] = one.value
-        found.append(one.value)
-    spread = f"{len(found)} folds gave {min(found):.2f} to {max(found):.2f}"
-    return Measured(float(np.exp(np.mean(np.log(found)))), spread), each
+        temperature = _fitted(rows[fold != number]) if fold.max() else Measured(math.nan, FEW_PATIENTS)
+        if math.isnan(temperature.value):
+            return temperature, per_row
+        per_row[fold == number] = temperature.value
+        fitted.append(temperature.value)
+    spread = f"{len(fitted)} folds gave {min(fitted):.2f} to {max(fitted):.2f}"
+    return Measured(float(np.exp(np.mean(np.log(fitted)))), spread), per_row
 
 
 def _folds(rows: pd.DataFrame, generator: np.random.Generator) -> Int[np.ndarray, " cases"]:
-    """The fold of each row: patients with the finding are dealt first, then the others, so that every fold has both."""
+    """The fold of each row; patients with the finding are divided first, then the others: each fold has both."""
     names, codes = np.unique(rows["patient"].to_numpy(str), return_inverse=True)
     has_finding = np.zeros(len(names), bool)
     np.logical_or.at(has_finding, codes, rows["label"].to_numpy(float) == 1)
@@ -123,16 +123,15 @@ def _folds(rows: pd.DataFrame, generator: np.random.Generator) -> Int[np.ndarray
 
 def calibration_estimates(scaling: Scaling, settings: LocalizationSettings) -> list[Estimate]:
     """Each finding's temperature, and calibration error and reliability curve after scaling."""
-    at = condition(fitted_on=scaling.fitted_on)
+    template = Estimate(TEMPERATURE, "ece", model=settings.model, condition=condition(fitted_on=scaling.fitted_on))
     rows = [
-        Estimate(TEMPERATURE, "ece", finding, "", settings.model, found.value, condition=at, reason=found.reason)
-        for finding, found in scaling.temperatures.items()
+        replace(template, finding=finding, value=temperature.value, reason=temperature.reason)
+        for finding, temperature in scaling.temperatures.items()
     ]
     scaled = scaling.predictions[scaling.predictions["finding"].isin(settings.findings)]
     for finding in (*settings.findings, ALL):
-        rows += _calibration(
-            scaled if finding == ALL else scaled[scaled["finding"] == finding], finding, scaling, settings
-        )
+        of_finding = scaled if finding == ALL else scaled[scaled["finding"] == finding]
+        rows += _calibration(of_finding, finding, scaling, settings)
     return rows
 
 
@@ -141,25 +140,23 @@ def _calibration(
 ) -> Iterator[Estimate]:
     unscaled = finding != ALL and math.isnan(scaling.temperatures[finding].value)
     usable = rows[rows["scaled"].notna() & (not unscaled)]
-    labels, said = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
-    error = expected_calibration_error(labels, said)
+    labels, probabilities = usable["label"].to_numpy(float), usable["scaled"].to_numpy(float)
+    error = expected_calibration_error(labels, probabilities)
     known = usable[usable["label"].notna()]
     yield Estimate(
         CALIBRATION, "ece", finding, "", settings.model, error.value, condition=condition(temperature=SCALED),
         n_cases=len(known), n_patients=known["patient"].nunique(), n_undefined=len(rows) - len(known),
         reason=_note(finding, error.reason, scaling),
     )  # fmt: skip
-    for number, one in enumerate(reliability_curve(labels, said, bins=10)):
-        at = condition(bin=number, predicted=one.predicted, temperature=SCALED)
-        yield Estimate(RELIABILITY, OBSERVED, finding, "", settings.model, one.observed, condition=at, n_cases=one.n)
+    yield from reliability_rows(labels, probabilities, finding, settings.model, temperature=SCALED)
 
 
 def _note(finding: str, reason: str, scaling: Scaling) -> str:
     """Why a finding has no value after scaling, or how many of all findings have one."""
     if finding != ALL:
-        found = scaling.temperatures[finding]
-        return found.reason if math.isnan(found.value) else reason
-    fitted = sum(not math.isnan(found.value) for found in scaling.temperatures.values())
+        temperature = scaling.temperatures[finding]
+        return temperature.reason if math.isnan(temperature.value) else reason
+    fitted = sum(not math.isnan(temperature.value) for temperature in scaling.temperatures.values())
     of_all = f"{fitted} of {len(scaling.temperatures)} findings were scaled, the others are as they were"
     return reason or ("" if fitted == len(scaling.temperatures) else of_all)
 
@@ -172,19 +169,20 @@ def cutoff_estimates(
     The maps stay as they are, for they show the logit; what can change is which cases are called positive.
     """
     is_outlined = ~np.isnan(grid.laid_beside(shapes, "size"))
-    sides = {column: grid.laid_beside(scaling.predictions, column) for column in ("probability", "scaled")}
+    probabilities = [grid.laid_beside(scaling.predictions, column) for column in ("probability", "scaled")]
     rows: list[Estimate] = []
-    for cutoff in CUTOFFS:
-        before, after = (_called(grid, is_outlined, side, cutoff) for side in sides.values())
-        found = list(_means(grid, before, condition(cutoff=cutoff), settings))
-        at = condition(cutoff=cutoff, temperature=SCALED)
+    for cutoff in SHOWN_CUTOFFS:
+        before, after = (_emptied(grid, is_outlined, probability, cutoff) for probability in probabilities)
+        means = list(_means(grid, before, condition(cutoff=cutoff), settings))
+        scaled = condition(cutoff=cutoff, temperature=SCALED)
         is_same = all(np.array_equal(before[m], after[m], equal_nan=True) for m in before)
-        rows += found
-        rows += [replace(row, condition=at) for row in found] if is_same else _means(grid, after, at, settings)
+        rows += means
+        # equal values need no second bootstrap
+        rows += [replace(row, condition=scaled) for row in means] if is_same else _means(grid, after, scaled, settings)
     return rows
 
 
-def _called(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff: float) -> dict[str, Grid]:
+def _emptied(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff: float) -> dict[str, Grid]:
     """Each method's values: below the cutoff 0 where there is truth and undefined where there is none."""
     negative = np.where(is_outlined, 0.0, np.nan)
     changed = {}
@@ -194,39 +192,38 @@ def _called(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff:
     return changed
 
 
-def _means(grid: ScoreGrid, values: dict[str, Grid], at: str, settings: LocalizationSettings) -> Iterator[Estimate]:
+def _means(grid: ScoreGrid, values: dict[str, Grid], under: str, settings: LocalizationSettings) -> Iterator[Estimate]:
     methods = [method for method in settings.methods if method in values]
-    for place, finding in enumerate(grid.findings):
-        scored = grid.is_scored[:, place]
-        matrix = np.column_stack([values[method][scored, place] for method in methods])
+    for column, finding in enumerate(grid.findings):
+        scored = grid.is_scored[:, column]
+        matrix = np.column_stack([values[method][scored, column] for method in methods])
         generator = settings.generator("cutoff", grid.metric, finding)
-        for method, one in zip(
-            methods, mean_estimates(matrix, grid.patients[scored], settings.draws, generator), strict=True
-        ):
-            yield fill(Estimate(MEAN, grid.metric, finding, method, settings.model, condition=at), one)
+        means = mean_estimates(matrix, grid.patients[scored], settings.draws, generator)
+        for method, mean in zip(methods, means, strict=True):
+            yield fill(Estimate(MEAN, grid.metric, finding, method, settings.model, condition=under), mean)
     alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
     for method in methods:
         usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
         alike.setdefault(usable, []).append(method)
     for usable, together in alike.items():
         if usable:
-            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, at, settings)
+            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, under, settings)
 
 
 def _macro_means(
-    grid: ScoreGrid, values: dict[str, Grid], at: str, settings: LocalizationSettings
+    grid: ScoreGrid, values: dict[str, Grid], under: str, settings: LocalizationSettings
 ) -> Iterator[Estimate]:
     """The mean over the findings' means of every method."""
     flat = np.hstack(list(values.values()))
     takes_part = ~np.isnan(flat).all(1)
     totals = cluster_totals(flat[takes_part], grid.patients[takes_part]).joined
     statistic = partial(macro_means, groups=len(values))
-    found = bca_interval(totals, statistic, settings.draws, settings.generator("cutoff", grid.metric, ALL))
-    for (method, part), one in zip(values.items(), found, strict=True):
+    intervals = bca_interval(totals, statistic, settings.draws, settings.generator("cutoff", grid.metric, ALL))
+    for (method, part), interval in zip(values.items(), intervals, strict=True):
         defined = ~np.isnan(part)
-        blank = Estimate(
-            MEAN, grid.metric, ALL, method, settings.model, condition=at,
+        template = Estimate(
+            MEAN, grid.metric, ALL, method, settings.model, condition=under,
             n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
             n_undefined=int(grid.is_scored.sum() - defined.sum()),
         )  # fmt: skip
-        yield fill(blank, one, joined(one.reason, coverage(part.shape[1], len(grid.findings))))
+        yield fill(template, interval, joined(interval.reason, coverage(part.shape[1], len(grid.findings))))

@@ -1,8 +1,7 @@
-"""The same maps judged otherwise: with what validation data chose, and under the benchmark's own rules."""
+"""The same maps under other conditions: with tuned thresholds and cutoffs, and under the benchmark's rules."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.estimating.score_values import Values
 from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
-from heatcheck.stats.resampling.reference_bootstrap import Decrease, average_decrease, decreases, replicates, summaries
+from heatcheck.stats.resampling.reference_bootstrap import average_decrease, decreases, replicates, summaries
 from heatcheck.studies.localization.estimates import distances_from_human, mean_rows, read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
@@ -25,11 +24,11 @@ _TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
 def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned: bool) -> list[Estimate]:
     """One model's results with tuned thresholds and cutoffs, and under the benchmark's rules, where there are any."""
     rows: list[Estimate] = []
-    for metric, at in _TUNED.items() if tuned else ():
-        values = read_values(folder, metric, settings, at)
+    for metric, under in _TUNED.items() if tuned else ():
+        values = read_values(folder, metric, settings, under)
         if metric in settings.metrics and _has_methods(values, settings):
-            rows += [row for row in mean_rows(values, settings, at) if row.method != HUMAN]
-            rows += distances_from_human(values, settings, at, [DIFFERENCE])
+            rows += [row for row in mean_rows(values, settings, under) if row.method != HUMAN]
+            rows += distances_from_human(values, settings, under, [DIFFERENCE])
     cases = _truth_cases(folder)
     for metric in TESTED:
         values = read_values(folder, metric, settings, REFERENCE, REFERENCE)
@@ -43,7 +42,7 @@ def _has_methods(values: Values, settings: LocalizationSettings) -> bool:
 
 
 def _truth_cases(folder: Path) -> np.ndarray:
-    """Every case that the experts' marks speak of, sorted: the images that the benchmark draws from."""
+    """Every case with an entry in the truth, sorted: the images that the benchmark draws from."""
     cases = pq.read_table(folder / "cases.parquet", columns=["case", "annotated"]).to_pandas()
     return np.array(sorted(cases["case"][cases["annotated"] == 1].unique()), object)
 
@@ -57,9 +56,9 @@ def _reference_rows(values: Values, settings: LocalizationSettings, cases: np.nd
     drawn = {name: replicates(_matrix(values, name, findings, cases)) for name in values.columns}
     for method, replicated in drawn.items():
         averages = np.column_stack([replicated, _row_means(replicated)])
-        for finding, one in zip([*findings, ALL], summaries(averages), strict=True):
+        for finding, summary in zip([*findings, ALL], summaries(averages), strict=True):
             yield Estimate(
-                MEAN, values.metric, finding, method, settings.model, one.mean, one.lower, one.upper,
+                MEAN, values.metric, finding, method, settings.model, summary.mean, summary.lower, summary.upper,
                 condition=REFERENCE, n_cases=_n_cases(values, method, finding),
             )  # fmt: skip
     if HUMAN in drawn:
@@ -71,26 +70,19 @@ def _decreases(
     values: Values, settings: LocalizationSettings, method: str, drawn: tuple[np.ndarray, np.ndarray]
 ) -> Iterator[Estimate]:
     findings = [finding for finding in settings.findings if finding in values.by_finding]
-    blank = Estimate(
-        PERCENT_DECREASE, values.metric, "", method, settings.model, other_method=HUMAN, condition=REFERENCE
-    )
     rows = decreases(*drawn)
     defined = [not math.isnan(row.human) and not math.isnan(row.saliency) for row in rows]
-    for finding, row in zip(findings, rows, strict=True):
-        yield _decrease(replace(blank, finding=finding, n_cases=_n_cases(values, method, finding)), row)
+    by_finding = dict(zip(findings, rows, strict=True))
     if any(defined):
         chosen = tuple(row for row, known in zip(rows, defined, strict=True) if known)
-        average = average_decrease(chosen, *(each[:, defined] for each in drawn))
-        yield _decrease(replace(blank, finding=ALL, n_cases=_n_cases(values, method, ALL)), average)
-
-
-def _decrease(blank: Estimate, row: Decrease) -> Estimate:
-    return replace(blank, value=row.percent, low=_finite(row.lower), high=_finite(row.upper))
-
-
-def _finite(value: float) -> float:
-    """The value; a draw on which the readers score 0 has no percentage, and the benchmark calls it infinite."""
-    return value if math.isfinite(value) else math.nan
+        by_finding[ALL] = average_decrease(chosen, *(each[:, defined] for each in drawn))
+    for finding, row in by_finding.items():
+        # a draw on which the readers score 0 has no percentage; the benchmark calls it infinite
+        low, high = (bound if math.isfinite(bound) else math.nan for bound in (row.lower, row.upper))
+        yield Estimate(
+            PERCENT_DECREASE, values.metric, finding, method, settings.model, row.percent, low, high,
+            other_method=HUMAN, condition=REFERENCE, n_cases=_n_cases(values, method, finding),
+        )  # fmt: skip
 
 
 def _matrix(values: Values, column: str, findings: list[str], cases: np.ndarray) -> Float[np.ndarray, "cases findings"]:

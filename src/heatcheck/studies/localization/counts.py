@@ -38,22 +38,22 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
     images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
     outlined; segmentations: outlines that were drawn there; segmentations_by_reader: readings with an outline, on
     images that have any truth; without_finding, over all findings: images on which every known one is absent.
-    Over all findings, images and patients are all that went through, counted once, and the others are sums. Labels come
-    with the model's answers: maps without probabilities have none, and what cannot be known is left out.
+    Over all findings, images and patients are all that were studied, counted once, and the others are sums. Labels
+    come with the model's predictions: maps without probabilities have none, and what cannot be known is left out.
     """
-    said = tables.predictions
-    mine = said[(said["model"] == settings.model) & said["finding"].isin(settings.findings)]
+    answers = tables.predictions
+    answers = answers[(answers["model"] == settings.model) & answers["finding"].isin(settings.findings)]
     outlined = tables.shapes[tables.shapes["finding"].isin(settings.findings)]
     drawn = _drawn(tables.readers[tables.readers["finding"].isin(settings.findings)])
     rows: list[Estimate] = []
     for finding in (*settings.findings, ALL):
         needed = set(settings.findings) if finding == ALL else {finding}
-        counts = _labelled(_of(mine, finding)) if needed <= set(mine["finding"]) else {}
+        counts = _labelled(_on_finding(answers, finding)) if needed <= set(answers["finding"]) else {}
         if finding == ALL:
-            counts |= _everything(tables.cases, mine)
+            counts |= _everything(tables.cases, answers)
         else:
             counts.pop(WITHOUT_FINDING, None)
-        counts |= _outlined(_of(outlined, finding), _of(drawn, finding))
+        counts |= _outlined(_on_finding(outlined, finding), _on_finding(drawn, finding))
         rows += [
             Estimate(COUNT, name, finding, "", settings.model, float(count), n_cases=count)
             for name, count in counts.items()
@@ -61,19 +61,19 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
     return rows
 
 
-def _everything(cases: pd.DataFrame, mine: pd.DataFrame) -> dict[str, int]:
-    """How many images and patients went through; a case on which another model failed is here too."""
+def _everything(cases: pd.DataFrame, answers: pd.DataFrame) -> dict[str, int]:
+    """How many images and patients were studied, with cases on which only another model failed."""
     names = ["case", "patient"]
-    every = pd.concat([cases.loc[cases["status"] == "ok", names], mine[names]])
+    every = pd.concat([cases.loc[cases["status"] == "ok", names], answers[names]])
     return {IMAGES: int(every["case"].nunique()), PATIENTS: int(every["patient"].nunique())}
 
 
-def _of(table: pd.DataFrame, finding: str) -> pd.DataFrame:
+def _on_finding(table: pd.DataFrame, finding: str) -> pd.DataFrame:
     return table if finding == ALL else table[table["finding"] == finding]
 
 
-def _labelled(mine: pd.DataFrame) -> dict[str, int]:
-    known = mine[mine["label"].notna()]
+def _labelled(answers: pd.DataFrame) -> dict[str, int]:
+    known = answers[answers["label"].notna()]
     return {
         IMAGES: int(known["case"].nunique()),
         PATIENTS: int(known["patient"].nunique()),

@@ -1,4 +1,4 @@
-"""From a run's scores to the numbers of its tables: means, distance from human, tests against the floors."""
+"""From a run's scores to the numbers of its tables: means, distances from the readers, tests against the floors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ _RATIOS = {
 
 
 def localization_estimates(folder: Path, settings: LocalizationSettings) -> list[Estimate]:
-    """Every estimate of a localization run, from its joined tables."""
+    """One model's estimates under the recommended rules, from the run's joined tables."""
     rows: list[Estimate] = []
     for metric in settings.metrics:
         values = read_values(folder, metric, settings)
@@ -51,36 +51,34 @@ def localization_estimates(folder: Path, settings: LocalizationSettings) -> list
 
 
 def read_values(
-    folder: Path, metric: str, settings: LocalizationSettings, at: str = PLAIN, readers_at: str = PLAIN
+    folder: Path, metric: str, settings: LocalizationSettings, under: str = PLAIN, readers_under: str = PLAIN
 ) -> Values:
-    """The values of one metric under one condition for one model and the readers, as the run's scores hold them.
+    """One metric's values under one condition, for one model and the readers.
 
-    Only these are read, and only numbers are kept of them: a run holds several models and many millions of rows.
+    Only these rows are read, and only their numbers kept: a run holds several models and many millions of rows.
     """
-    wanted = [
-        [("metric", "==", metric), ("condition", "==", at), ("model", "==", settings.model), ("method", "!=", HUMAN)],
-        [("metric", "==", metric), ("condition", "==", readers_at), ("method", "==", HUMAN)],
-    ]
-    found = Gathered(settings.findings, (*settings.methods, HUMAN))
-    for batch in read_batches(
-        folder / "scores.parquet", Score, ["case", "patient", "finding", "method", "value"], wanted
-    ):
-        found.add(batch)
-    values = found.values(metric)
+    methods = [("condition", "==", under), ("model", "==", settings.model), ("method", "!=", HUMAN)]
+    readers = [("condition", "==", readers_under), ("method", "==", HUMAN)]
+    wanted = [[("metric", "==", metric), *filters] for filters in (methods, readers)]
+    columns = ["case", "patient", "finding", "method", "value"]
+    gathered = Gathered(settings.findings, (*settings.methods, HUMAN))
+    for batch in read_batches(folder / "scores.parquet", Score, columns, wanted):
+        gathered.add(batch)
+    values = gathered.values(metric)
     return values if settings.rules.resampling == "patients" else values.by_case()
 
 
-def mean_rows(values: Values, settings: LocalizationSettings, at: str = PLAIN) -> Iterator[Estimate]:
+def mean_rows(values: Values, settings: LocalizationSettings, under: str = PLAIN) -> Iterator[Estimate]:
     """The mean of every method and of the readers, on each finding and over all."""
-    blank = Estimate(MEAN, values.metric, model=settings.model, condition=at)
+    template = Estimate(MEAN, values.metric, model=settings.model, condition=under)
     for finding, table in values.by_finding.items():
         matrix = table[list(values.columns)].to_numpy(float)
         generator = settings.generator("mean", values.metric, finding)
-        found = mean_estimates(matrix, table["patient"].to_numpy(str), settings.draws, generator)
-        for method, one in zip(values.columns, found, strict=True):
-            yield fill(replace(blank, finding=finding, method=method), one)
-    for method in values.columns:  # each by itself: a finding one of them lacks must not be taken from the others
-        yield from macro_rows(values, settings, [method], macro_means, blank)
+        means = mean_estimates(matrix, table["patient"].to_numpy(str), settings.draws, generator)
+        for method, mean in zip(values.columns, means, strict=True):
+            yield fill(replace(template, finding=finding, method=method), mean)
+    for method in values.columns:  # one by one: a finding that one of them lacks must not be taken from the others
+        yield from macro_rows(values, settings, [method], macro_means, template)
 
 
 def macro_rows(
@@ -88,15 +86,15 @@ def macro_rows(
     settings: LocalizationSettings,
     columns: list[str],
     statistic: Callable[..., np.ndarray],
-    blank: Estimate,
+    template: Estimate,
 ) -> Iterator[Estimate]:
-    """One estimate over all findings per value of the statistic; the last of the columns are what it speaks of."""
+    """One estimate over all findings per value of the statistic, for the last of the columns."""
     findings = [f for f, table in values.by_finding.items() if table[columns].notna().any().all()]
     if not findings:
         return
     cube = values.over_findings(columns, findings)
-    if blank.other_method and _on_common_cases(blank, settings):
-        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # the cases both have
+    if template.other_method and _on_common_cases(template, settings):
+        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)
         keep = ~np.isnan(cube).all(1).any(0)
         cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
         if not findings:
@@ -105,35 +103,35 @@ def macro_rows(
     patients = values.patients[takes_part]
     flat = np.moveaxis(cube[:, takes_part], 0, 1).reshape(len(patients), -1)
     totals = cluster_totals(flat, patients).joined
-    generator = settings.generator(blank.statistic, values.metric, ALL, blank.other_method, blank.method)
-    found = bca_interval(totals, partial(statistic, groups=len(columns)), settings.draws, generator)
-    note = coverage(len(findings), len(settings.findings))
-    for method, one, part in zip(columns[-len(found) :], found, cube[-len(found) :], strict=True):
+    generator = settings.generator(template.statistic, values.metric, ALL, template.other_method, template.method)
+    intervals = bca_interval(totals, partial(statistic, groups=len(columns)), settings.draws, generator)
+    note, last = coverage(len(findings), len(settings.findings)), slice(-len(intervals), None)
+    for method, interval, part in zip(columns[last], intervals, cube[last], strict=True):
         defined = int((~np.isnan(part)).sum())
         missing = int(sum(values.by_finding[f][method].isna().sum() for f in findings))
-        counted = replace(blank, n_cases=defined, n_patients=len(np.unique(patients)), n_undefined=missing)
-        yield fill(replace(counted, finding=ALL, method=method), one, joined(one.reason, note))
+        counted = replace(template, n_cases=defined, n_patients=len(np.unique(patients)), n_undefined=missing)
+        yield fill(replace(counted, finding=ALL, method=method), interval, joined(interval.reason, note))
 
 
 def distances_from_human(
-    values: Values, settings: LocalizationSettings, at: str = PLAIN, statistics: Sequence[Statistic] = tuple(_DISTANCES)
+    values: Values, settings: LocalizationSettings, under: str = PLAIN, statistics: Sequence[Statistic] = (*_DISTANCES,)
 ) -> Iterator[Estimate]:
     """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
     if HUMAN not in values.columns:
         return
     for method in settings.methods:
         for name in statistics:
-            plain, macro, scale = _DISTANCES[name]
-            blank = Estimate(name, values.metric, "", method, settings.model, other_method=HUMAN, condition=at)
+            per_finding, macro, scale = _DISTANCES[name]
+            template = Estimate(name, values.metric, "", method, settings.model, other_method=HUMAN, condition=under)
             for finding, table in values.by_finding.items():
-                yield _scaled(paired_row(table, finding, blank, settings, plain), scale)
-            for estimate in macro_rows(values, settings, [HUMAN, method], macro, blank):
+                yield _scaled(paired_row(table, finding, template, settings, per_finding), scale)
+            for estimate in macro_rows(values, settings, [HUMAN, method], macro, template):
                 yield _scaled(estimate, scale)
 
 
-def _on_common_cases(blank: Estimate, settings: LocalizationSettings) -> bool:
+def _on_common_cases(template: Estimate, settings: LocalizationSettings) -> bool:
     """Whether two columns are compared on the cases both have; the benchmark takes the readers on their own cases."""
-    return settings.rules.human_common_cases or blank.other_method != HUMAN
+    return settings.rules.human_common_cases or template.other_method != HUMAN
 
 
 def _scaled(estimate: Estimate, scale: float) -> Estimate:
@@ -143,27 +141,42 @@ def _scaled(estimate: Estimate, scale: float) -> Estimate:
 def paired_row(
     table: pd.DataFrame,
     finding: str,
-    blank: Estimate,
+    template: Estimate,
     settings: LocalizationSettings,
     statistic: Callable[..., np.ndarray],
 ) -> Estimate:
-    """The statistic of two columns of the table, those of the blank's two methods, on the cases that both have."""
-    both = table[[blank.other_method, blank.method]].to_numpy(float)
+    """The statistic of the columns of the template's two methods, on the cases that both have."""
+    both = table[[template.other_method, template.method]].to_numpy(float)
     undefined = np.isnan(both)
-    common = ~(undefined.any(1) if _on_common_cases(blank, settings) else undefined.all(1))
+    common = ~(undefined.any(1) if _on_common_cases(template, settings) else undefined.all(1))
     patients = table["patient"].to_numpy(str)[common]
     totals = cluster_totals(both[common], patients)
-    generator = settings.generator(blank.statistic, blank.metric, finding, blank.other_method, blank.method)
-    one = bca_interval(totals.joined, statistic, settings.draws, generator)[0]
+    generator = settings.generator(template.statistic, template.metric, finding, template.other_method, template.method)
+    interval = bca_interval(totals.joined, statistic, settings.draws, generator)[0]
     n_patients, missing = len(np.unique(patients)), len(table) - len(patients)
-    counted = replace(blank, finding=finding, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
-    return fill(counted, one)
+    counted = replace(template, finding=finding, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
+    return fill(counted, interval)
+
+
+def with_p_value(
+    row: Estimate,
+    differences: np.ndarray,
+    patients: np.ndarray,
+    settings: LocalizationSettings,
+    kind: str,
+    *compared: str,
+) -> Estimate:
+    """The row with the p-value of a sign-flip test; kind and names of the compared set its draws apart."""
+    generator = settings.generator(kind, row.metric, row.finding, *compared)
+    return replace(row, p_value=sign_flip_test(differences, patients, settings.flips, generator).p_value)
 
 
 def _tests_against_floors(values: Values, settings: LocalizationSettings) -> list[Estimate]:
     """Each method against every floor over all findings, and against the best floor on each finding."""
     methods = [name for name in settings.methods if name not in settings.floors]
-    overall = [_macro_test(values, settings, method, floor) for method in methods for floor in settings.floors]
+    overall = [
+        test for method in methods for floor in settings.floors for test in _macro_test(values, settings, method, floor)
+    ]
     each = [
         _finding_test(table, finding, values.metric, settings, method)
         for method in methods
@@ -172,21 +185,17 @@ def _tests_against_floors(values: Values, settings: LocalizationSettings) -> lis
     ]
     label = METRICS[values.metric].label
     return [
-        *corrected([test for test in overall if test], f"{label} over all findings, each method against each floor"),
+        *corrected(overall, f"{label} over all findings, each method against each floor"),
         *corrected(each, f"{label} on each finding, each method against the best floor there"),
     ]
 
 
-def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Estimate | None:
-    blank = Estimate(TEST, values.metric, ALL, method, settings.model, other_method=floor)
-    found = next(iter(macro_rows(values, settings, [floor, method], macro_differences, blank)), None)
-    if found is None:
-        return None
-    cube = values.over_findings([floor, method], list(values.by_finding))
-    differences = macro_weighted(cube[1] - cube[0])
-    generator = settings.generator("flip", values.metric, ALL, method, floor)
-    flip = sign_flip_test(differences, values.patients, settings.flips, generator)
-    return replace(found, p_value=flip.p_value)
+def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Iterator[Estimate]:
+    template = Estimate(TEST, values.metric, ALL, method, settings.model, other_method=floor)
+    for row in macro_rows(values, settings, [floor, method], macro_differences, template):
+        cube = values.over_findings([floor, method], list(values.by_finding))
+        differences = macro_weighted(cube[1] - cube[0])
+        yield with_p_value(row, differences, values.patients, settings, "flip", method, floor)
 
 
 def _finding_test(
@@ -194,12 +203,10 @@ def _finding_test(
 ) -> Estimate:
     means = table[list(settings.floors)].mean()
     floor = str(means.idxmax()) if means.notna().any() else settings.floors[0]
-    blank = Estimate(TEST, metric, finding, method, settings.model, other_method=floor)
-    found = paired_row(table, finding, blank, settings, differences_from_first)
+    template = Estimate(TEST, metric, finding, method, settings.model, other_method=floor)
+    row = paired_row(table, finding, template, settings, differences_from_first)
     differences = (table[method] - table[floor]).to_numpy(float)
-    generator = settings.generator("flip", metric, finding, method, floor)
-    flip = sign_flip_test(differences, table["patient"].to_numpy(str), settings.flips, generator)
-    return replace(found, p_value=flip.p_value)
+    return with_p_value(row, differences, table["patient"].to_numpy(str), settings, "flip", method, floor)
 
 
 def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:
@@ -210,25 +217,25 @@ def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Esti
         for method in counts[part].columns:
             each = [(finding, [finding]) for finding in counts[part].by_finding]
             for name, findings in [*each, (ALL, list(counts[part].by_finding))] if each else []:
-                blank = Estimate(RATIO, metric, name, method, settings.model)
-                yield _ratio([counts[part], counts[rest]], findings, blank, settings)
+                template = Estimate(RATIO, metric, name, method, settings.model)
+                yield _ratio([counts[part], counts[rest]], findings, template, settings)
 
 
-def _ratio(counts: list[Values], findings: list[str], blank: Estimate, settings: LocalizationSettings) -> Estimate:
+def _ratio(counts: list[Values], findings: list[str], template: Estimate, settings: LocalizationSettings) -> Estimate:
     """The part's share of part and rest on each finding's own cases, averaged over the findings that have any.
 
     A case counts once, however many of its findings are known.
     """
-    both = np.stack([values.over_findings([blank.method], findings)[0] for values in counts])
+    both = np.stack([values.over_findings([template.method], findings)[0] for values in counts])
     defined = ~np.isnan(both).any(0)
     has_cases = defined.any(0) | ~defined.any()  # where nothing is known, all of it is undefined
     takes_part = defined.any(1)
     patients = counts[0].patients[takes_part]
     part, rest = np.where(defined, both, np.nan)[:, takes_part][..., has_cases]
     totals = cluster_totals(np.hstack([part, rest]), patients).sums
-    generator = settings.generator("ratio", blank.metric, blank.finding, blank.method)
-    one = bca_interval(totals, mean_share, settings.draws, generator)[0]
-    known, every = int(has_cases.sum()), len(settings.findings) if blank.finding == ALL else 1
+    generator = settings.generator("ratio", template.metric, template.finding, template.method)
+    interval = bca_interval(totals, mean_share, settings.draws, generator)[0]
+    known, every = int(has_cases.sum()), len(settings.findings) if template.finding == ALL else 1
     n_patients, missing = len(np.unique(patients)), int((~takes_part).sum())
-    counted = replace(blank, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
-    return fill(counted, one, joined(one.reason, coverage(known, every)))
+    counted = replace(template, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
+    return fill(counted, interval, joined(interval.reason, coverage(known, every)))

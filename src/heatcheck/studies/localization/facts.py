@@ -1,6 +1,5 @@
-"""What a localization run says of itself in run.json, for the report."""
+"""The rules of a localization run in words, for its report."""
 
-from heatcheck.core.contracts import Source
 from heatcheck.running.facts import RESIZED
 from heatcheck.scoring.presets import Rules
 
@@ -33,10 +32,5 @@ _NOTES: dict[tuple[str, object], str] = {
 
 
 def rule_notes(rules: Rules) -> list[str]:
-    """What a reader of the tables must know of the rules behind them."""
+    """The rules behind the tables, in a sentence each."""
     return [RESIZED, *(sentence for (name, value), sentence in _NOTES.items() if getattr(rules, name) == value)]
-
-
-def truth_kind(source: Source) -> str:
-    """How the truth was marked: "outlines", "masks" or "boxes"; a source that does not say so has masks."""
-    return str(getattr(source, "truth_kind", "masks"))

@@ -1,4 +1,4 @@
-"""Pictures for the report: telling cases, chosen by their scores and drawn with every method's map."""
+"""Pictures for the report: cases chosen by their scores and shapes, drawn with every method's map."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodM
 
 @dataclass(frozen=True, slots=True)
 class CaseWithMaps:
-    """One case with the maps of one finding, by method, and how likely the model thinks that finding."""
+    """One case with the maps of one finding by method, and the model's probability of it."""
 
     case: Case
     maps: Mapping[str, Map]
@@ -34,10 +34,10 @@ class CaseWithMaps:
 
 
 def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWithMaps:
-    """The maps made anew, of the methods that have one, in the study's order.
+    """The case explained again, with the maps that could be made, in the study's order.
 
-    A method that looks at the model is asked for that finding alone. Floors cost nothing and draw by the place of a
-    finding among all, so they are asked for all.
+    Methods that use the model explain that finding alone. Floors cost nothing, and their random maps depend on the
+    position of a finding among all, so they explain all findings.
     """
     floors = {name: method for name, method in explainer.methods.items() if METHODS[name].is_floor}
     others = {name: method for name, method in explainer.methods.items() if name not in floors}
@@ -47,8 +47,8 @@ def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWi
         name: among_all.map_of(name, explainer.findings.index(finding)) if name in floors else alone.map_of(name, 0)
         for name in explainer.methods
     }
-    made = {name: values for name, values in maps.items() if values is not None}
-    return CaseWithMaps(case, made, alone.probabilities[0])
+    defined = {name: values for name, values in maps.items() if values is not None}
+    return CaseWithMaps(case, defined, alone.probabilities[0])
 
 
 LOW_OVERLAP = 0.2  # IoU below which an overlap may be called low
@@ -65,12 +65,12 @@ SHAPES = {  # reasons that lie in the truth's outline: the column that ranks the
 
 @dataclass(frozen=True, slots=True)
 class ChosenFinding:
-    """A case and finding worth looking at, and why."""
+    """A case and finding to show, and the reason."""
 
     case: str
     finding: str
     why: str
-    method: str = ""  # whose map the reason speaks of; none where it speaks of the truth
+    method: str = ""  # whose map is the reason; none where the truth is
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class GalleryRule:
 
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
-    """Choose the cases, make their maps again and store pictures and index in the run's folder."""
+    """Choose the cases, make their maps again and store pictures and index in the run folder."""
     choices = choose(folder, rule.model, rule.methods, rule.most)
 
     def drawn(numbered: tuple[int, ChosenFinding]) -> DrawnCase:
@@ -102,10 +102,10 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
 
 
 def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[ChosenFinding]:
-    """Telling pairs of case and finding for the method with the best overlap, spread over reasons and findings.
+    """Pairs of case and finding for the method with the best overlap, spread over reasons and findings.
 
-    `model` names the one whose maps are looked at. Pairs are also chosen by the number, size and shape of their
-    outlines, where the run knows them.
+    Scores are those of one model. Pairs are also chosen by the number, size and shape of their outlines, where the run
+    has these.
     """
     table = pd.read_parquet(
         folder.path / "scores.parquet",
@@ -113,8 +113,8 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
         filters=[("metric", "in", ["iou", "hit"]), ("condition", "==", PLAIN), ("model", "==", model)],
     )
     floors = [name for name in methods if name in METHODS and METHODS[name].is_floor]
-    judged = [name for name in methods if name not in floors] or list(methods)
-    wide = table[table["method"].isin(judged)].pivot_table(
+    candidates = [name for name in methods if name not in floors] or list(methods)
+    wide = table[table["method"].isin(candidates)].pivot_table(
         index=["method", "case", "finding"], columns="metric", values="value"
     )
     if not {"iou", "hit"} <= set(wide.columns):
@@ -129,7 +129,7 @@ def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> 
 
 
 def _by_score(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The scored pairs ranked by overlap and hit; low and high are what they say, or the reason has no pair."""
+    """The scored pairs by reason, ranked by overlap and hit; a reason that fits no pair has none."""
     median = scores["iou"].median()
     hit, miss = scores[scores["hit"] >= 0.5], scores[scores["hit"] < 0.5]
     low = hit[hit["iou"] < min(median, LOW_OVERLAP)]
@@ -144,12 +144,12 @@ def _by_score(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The scored pairs ranked by what their outlines are like; nothing where the run does not know their shapes."""
+    """The scored pairs by reason, ranked by the shape of their outlines; empty where the run has no shapes."""
     joined = scores.merge(folder.read_table("shapes"), on=["case", "finding"])
     ranked = {}
     for why, (column, lowest) in SHAPES.items():
         known = joined.dropna(subset=[column])
-        if column == "instances":  # one outline has no rank: a usual size comes first
+        if column == "instances":  # all single outlines are equal: a usual size comes first
             known = known[known[column] == 1] if lowest else known[known[column] > 1]
         unusual = (known["size"] - known["size"].median()).abs()
         keyed = known.assign(first=known[column] * (1 if lowest else -1), second=unusual)
@@ -158,7 +158,7 @@ def _by_shape(folder: RunFolder, scores: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[ChosenFinding]:
-    """Take from each reason in turn, each time a finding that the reason has shown least, and no case twice."""
+    """Take from each reason in turn the finding that it has shown least, and no case twice."""
     queues = {why: list(table[["case", "finding"]].itertuples(index=False, name=None)) for why, table in ranked.items()}
     shown: dict[tuple[str, str], int] = {}
     used: set[str] = set()
@@ -178,9 +178,9 @@ def _spread(ranked: Mapping[str, pd.DataFrame], most: int) -> list[ChosenFinding
 def draw(
     folder: RunFolder, prefix: str, choice: ChosenFinding, shown: CaseWithMaps, rule: GalleryRule
 ) -> LocalizationEntry:
-    """The entry of a case whose pictures are now written; their names begin with the prefix.
+    """Write the pictures of a case, with names that begin with the prefix, and return its entry.
 
-    Of a volume one slice is drawn, the one with most of the truth; its numbers are those of the whole volume.
+    Of a volume the slice with most of the truth is drawn; scores are those of the whole volume.
     """
     case = shown.case
     truth = case.truth[choice.finding]
@@ -217,24 +217,24 @@ def draw(
 
 
 def _view(shown: CaseWithMaps, truth: Mask, method: str) -> View:
-    """The slice with most of the truth; where there is none, with most of the map that the choice speaks of."""
+    """The slice with most of the truth; without truth, the one with most of the chosen method's map."""
     if truth.any() or not shown.maps:
         return view_of(shown.case, truth)
     return view_of(shown.case, prepare(shown.maps.get(method, next(iter(shown.maps.values())))))
 
 
 def _map_entry(method: str, file: str, values: Map, truth: Mask, rule: RegionRule, view: View) -> MethodMapEntry:
-    region, top = region_of(prepare(values, rule.smooth), rule), peaks(values)
-    in_slice = view.cut(top)
+    region, peak = region_of(prepare(values, rule.smooth), rule), peaks(values)
+    in_slice = view.cut(peak)
     row, column = np.unravel_index(int(in_slice.argmax()), in_slice.shape)  # the first of the peaks in the slice
     is_shown = bool(in_slice.any())
     return MethodMapEntry(
         method=method,
         file=file,
         iou=METRICS["iou"].measure(region, truth).value,
-        hit=METRICS["hit"].measure(top, truth).value,
+        hit=METRICS["hit"].measure(peak, truth).value,
         peak=view.at(row + 0.5, column + 0.5) if is_shown else None,
-        peak_slice=None if is_shown else 1 + int(view.display.turned(top).any((1, 2)).argmax()),
+        peak_slice=None if is_shown else 1 + int(view.display.turned(peak).any((1, 2)).argmax()),
         region=outlines(view.mask(region)),
     )
 

@@ -1,4 +1,4 @@
-"""How the study's models differ: in what they know, and in what each method shows of them."""
+"""How the study's models differ: in discrimination, and in the scores of each method's maps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,16 +10,19 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import MODEL_DIFFERENCE, condition
-from heatcheck.estimating.estimates import corrected, coverage, fill, joined
+from heatcheck.estimating.estimates import corrected, coverage
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
-from heatcheck.metrics.classification import weighted_auroc
 from heatcheck.stats.ratios import differences_from_first
-from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
 from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
-from heatcheck.stats.resampling.signflip import sign_flip_test
-from heatcheck.studies.localization.estimates import macro_rows, paired_row, read_values
-from heatcheck.studies.localization.predictions import LabelledProbabilities, read_answers
+from heatcheck.studies.localization.estimates import macro_rows, paired_row, read_values, with_p_value
+from heatcheck.studies.localization.predictions import (
+    ONE_CLASS,
+    LabelledProbabilities,
+    auroc_interval,
+    mean_auroc,
+    read_answers,
+)
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -40,100 +43,77 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
 
 
-def _blank(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:
-    at = condition(other_model=settings.model)
-    return Estimate(MODEL_DIFFERENCE, metric, method=method, model=other, condition=at)
+def _template(metric: str, method: str, settings: LocalizationSettings, other: str) -> Estimate:
+    under = condition(other_model=settings.model)
+    return Estimate(MODEL_DIFFERENCE, metric, method=method, model=other, condition=under)
 
 
 def _map_tests(first: Values, folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
-    """The other model's scores less the primary's, by method; floors that do not look at a model do not differ."""
+    """The other model's scores less the primary's, by method; floors do not look at a model, so they are left out."""
     second = read_values(folder, first.metric, replace(settings, model=other))
     for method in settings.methods:
         if method in settings.floors:
             continue
         both = _side_by_side(first, second, method, (settings.model, other))
-        blank = replace(
-            _blank(first.metric, method, settings, other), method=other, other_method=settings.model
-        )  # the names of the columns, while differences are taken
+        # while differences are taken, the models stand where two methods would
+        template = replace(_template(first.metric, method, settings, other), method=other, other_method=settings.model)
+        names = method, other, settings.model
         for finding, table in both.by_finding.items():
-            found = paired_row(table, finding, blank, settings, differences_from_first)
-            differences = (table[other] - table[settings.model]).to_numpy(float)
-            yield _tested(found, differences, table["patient"].to_numpy(str), settings, method)
-        for found in macro_rows(both, settings, [settings.model, other], macro_differences, blank):
+            row = paired_row(table, finding, template, settings, differences_from_first)
+            differences, patients = (
+                (table[other] - table[settings.model]).to_numpy(float),
+                table["patient"].to_numpy(str),
+            )
+            tested = with_p_value(row, differences, patients, settings, "flip models", *names)
+            yield replace(tested, method=method, other_method="")
+        for row in macro_rows(both, settings, [settings.model, other], macro_differences, template):
             cube = both.over_findings([settings.model, other], list(both.by_finding))
-            yield _tested(found, macro_weighted(cube[1] - cube[0]), both.patients, settings, method)
-
-
-def _tested(
-    found: Estimate, differences: np.ndarray, patients: np.ndarray, settings: LocalizationSettings, method: str
-) -> Estimate:
-    generator = settings.generator("flip models", found.metric, found.finding, method, found.model, settings.model)
-    flip = sign_flip_test(differences, patients, settings.flips, generator)
-    return replace(found, method=method, other_method="", p_value=flip.p_value)
+            differences = macro_weighted(cube[1] - cube[0])
+            tested = with_p_value(row, differences, both.patients, settings, "flip models", *names)
+            yield replace(tested, method=method, other_method="")
 
 
 def _side_by_side(first: Values, second: Values, method: str, names: tuple[str, str]) -> Values:
     """One method's values under two models, as two columns, on the cases that either has."""
     tables = {}
-    for finding in first.by_finding.keys() & second.by_finding.keys():
+    for finding in first.by_finding:
+        if finding not in second.by_finding:
+            continue
         one, other = first.by_finding[finding], second.by_finding[finding]
         values = pd.concat([one[method].rename(names[0]), other[method].rename(names[1])], axis=1).sort_index()
         patients = pd.concat([one["patient"], other["patient"]])
         tables[finding] = values.assign(patient=patients[~patients.index.duplicated()].reindex(values.index))
-    ordered = {finding: tables[finding] for finding in first.by_finding if finding in tables}
-    return Values(first.metric, names, ordered)
+    return Values(first.metric, names, tables)
 
 
 def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
     """The other model's AUROC less the primary's, patients drawn once for both."""
     file = folder / "predictions.parquet"
-    first, second = _common(read_answers(file, settings), read_answers(file, replace(settings, model=other)))
+    first, second = read_answers(file, settings), read_answers(file, replace(settings, model=other))
+    shared = np.intersect1d(first.cases, second.cases)
+    first, second = (answers.rows(np.isin(answers.cases, shared)) for answers in (first, second))
     usable = []
     for column, finding in enumerate(settings.findings):
         known = ~np.isnan(first.labels[:, column])
-        blank = replace(_blank("auroc", "", settings, other), finding=finding, n_cases=int(known.sum()))
+        template = replace(_template("auroc", "", settings, other), finding=finding, n_cases=int(known.sum()))
         if len(set(first.labels[known, column])) < 2:
-            yield replace(blank, reason="needs cases with and without the finding")
+            yield replace(template, reason=ONE_CLASS)
             continue
         usable.append(column)
-        yield _auroc_difference(blank, (first, second), [column], settings)
+        yield _auroc_difference(template, (first, second), [column], settings)
     if usable:
         note = coverage(len(usable), len(settings.findings))
-        blank = replace(_blank("auroc", "", settings, other), finding=ALL, n_cases=len(first.cases), reason=note)
-        yield _auroc_difference(blank, (first, second), usable, settings)
-
-
-def _common(
-    first: LabelledProbabilities, second: LabelledProbabilities
-) -> tuple[LabelledProbabilities, LabelledProbabilities]:
-    shared = np.intersect1d(first.cases, second.cases)
-    chosen = []
-    for answers in (first, second):
-        rows = np.isin(answers.cases, shared)
-        chosen.append(
-            LabelledProbabilities(
-                answers.labels[rows], answers.probabilities[rows], answers.patients[rows], answers.cases[rows]
-            )
-        )
-    return chosen[0], chosen[1]
+        template = replace(_template("auroc", "", settings, other), finding=ALL, n_cases=len(first.cases), reason=note)
+        yield _auroc_difference(template, (first, second), usable, settings)
 
 
 def _auroc_difference(
-    blank: Estimate,
-    both: tuple[LabelledProbabilities, LabelledProbabilities],
+    template: Estimate,
+    models: tuple[LabelledProbabilities, LabelledProbabilities],
     columns: list[int],
     settings: LocalizationSettings,
 ) -> Estimate:
-    known = ~np.isnan(both[0].labels[:, columns]).all(1)
-    patients = both[0].patients[known]
-
-    def difference(weights: np.ndarray) -> np.ndarray:
-        first, second = (
-            np.mean([weighted_auroc(a.labels[known, c], a.probabilities[known, c], weights) for c in columns], axis=0)
-            for a in both
-        )
-        return np.asarray(second - first)
-
-    generator = settings.generator("auroc", blank.finding)
-    one = bca_from_case_weights(difference, patients, settings.draws, generator)[0]
-    return fill(replace(blank, n_patients=len(np.unique(patients))), one, joined(one.reason, blank.reason))
+    known = ~np.isnan(models[0].labels[:, columns]).all(1)
+    first, second = (mean_auroc(answers.rows(known), columns) for answers in models)
+    patients = models[0].patients[known]
+    return auroc_interval(template, lambda weights: second(weights) - first(weights), patients, settings)

@@ -29,7 +29,7 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
-from heatcheck.studies.localization.facts import rule_notes, truth_kind
+from heatcheck.studies.localization.facts import rule_notes
 from heatcheck.studies.localization.gallery import GalleryRule, explained_case, make_gallery
 from heatcheck.studies.localization.models import model_differences
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -56,7 +56,7 @@ SCORED, VALIDATION = "scored", "validation"
 
 @dataclass(frozen=True)
 class LocalizationPlan:
-    """A localization study, checked and ready."""
+    """A localization study, checked."""
 
     body: LocalizationBody
     envelope: Envelope
@@ -68,7 +68,7 @@ class LocalizationPlan:
     study_models: StudyModels
     options: RunOptions
     truth_kind: str  # outlines, masks or boxes
-    remark: str = ""  # what must be known of the validation data
+    remark: str = ""  # a warning about the validation data
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -111,7 +111,7 @@ class LocalizationPlan:
         return {"validation": {**facts, "n_cases": len(self.validation.keys), **counts}}
 
     def _notes(self) -> tuple[str, ...]:
-        """What sets this run apart, and the rules behind its tables."""
+        """What is special about this run, and the rules behind its tables."""
         limit = self.options.limit
         limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {limit})." if limit else ""
         remark = SOURCES[self.body.source["name"]].remark
@@ -127,13 +127,13 @@ class LocalizationPlan:
         yield self._stage(self.scored, folder, watcher)
 
     def _conclude_validation(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Store what the validation data chose, and say of how many of them nothing came."""
+        """Store what the validation data chose, and say how many of their cases failed."""
         within = folder.within(VALIDATION)
-        within.write_estimates(validation_estimates(within.path, self._tuning_rule))
+        within.write_estimates(validation_estimates(within.path, self._tuning_settings))
         primary = primary_of(self._chosen(folder), self.study_models.names)
         failed = int((within.read_table("cases")["status"] == "failed").sum())
         if failed:
-            watcher.say(f"{failed} validation cases could not be used; validation/cases.parquet says why.")
+            watcher.say(f"{failed} validation cases failed and were left out; validation/cases.parquet says why.")
         facts = LocalizationManifest(**models_facts(self.models, primary), **self._validation_facts(n_failed=failed))
         folder.record(**facts.facts())
 
@@ -141,7 +141,7 @@ class LocalizationPlan:
         tuning = split.name == VALIDATION
         chosen = [] if tuning else self._chosen(folder)
         rules = {
-            name: self._tuning_scores if tuning else self._scores(tuned_for(chosen, name))
+            name: self._tuning_rule if tuning else self._scoring_rule(tuned_for(chosen, name))
             for name in self.study_models.names
         }
         return ScoringStage(
@@ -158,8 +158,8 @@ class LocalizationPlan:
         return self.study_models.ready(name, split, folder, watcher)
 
     @property
-    def _tuning_scores(self) -> ScoringRule:
-        """What is asked of a map on validation data."""
+    def _tuning_rule(self) -> ScoringRule:
+        """How a map is scored on validation data."""
         return ScoringRule(
             ("iou", "hit", "iou_full"),
             self.body.region_rule,
@@ -171,7 +171,7 @@ class LocalizationPlan:
             regions=self.body.own_regions,
         )
 
-    def _scores(self, tuned: TunedSettings) -> ScoringRule:
+    def _scoring_rule(self, tuned: TunedSettings) -> ScoringRule:
         return ScoringRule(
             self.body.metrics,
             self.body.region_rule,
@@ -182,7 +182,7 @@ class LocalizationPlan:
         )
 
     @property
-    def _tuning_rule(self) -> TuningSettings:
+    def _tuning_settings(self) -> TuningSettings:
         return TuningSettings(
             self.findings, tuple(self.methods), self._floors, self.study_models.names, self.body.tuning_rules
         )
@@ -201,24 +201,24 @@ class LocalizationPlan:
         primary = primary_of(chosen, self.study_models.names)
         rows: list[Estimate] = []
         for name in self.study_models.names:
-            rule = self._estimate_rule(name)
-            rows += localization_estimates(folder.path, rule)
-            rows += conditional_estimates(folder.path, rule, tuned=self.validation is not None)
-            rows += paper_estimates(folder.path, rule, validation_predictions(folder.path, name))
+            settings = self._settings(name)
+            rows += localization_estimates(folder.path, settings)
+            rows += conditional_estimates(folder.path, settings, tuned=self.validation is not None)
+            rows += paper_estimates(folder.path, settings, validation_predictions(folder.path, name))
         others = [name for name in self.study_models.names if name != primary]
-        rows += model_differences(folder.path, self._estimate_rule(primary), others)
+        rows += model_differences(folder.path, self._settings(primary), others)
         for ensemble, single in self._ensembles_and_singles(primary):
-            rows += model_differences(folder.path, self._estimate_rule(ensemble), [single])
+            rows += model_differences(folder.path, self._settings(ensemble), [single])
         return [*rows, *chosen]
 
     def _ensembles_and_singles(self, primary: str) -> Iterator[tuple[str, str]]:
-        """Each ensemble with each single network of its architecture, but for pairs with the primary model."""
+        """Each ensemble with each single network of its architecture, except pairs with the primary model."""
         for ensemble in (model for model in self.models if model.kind == "ensemble"):
             for single in (model for model in self.models if model.kind == "single"):
                 if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
                     yield ensemble.name, single.name
 
-    def _estimate_rule(self, model: str) -> LocalizationSettings:
+    def _settings(self, model: str) -> LocalizationSettings:
         return LocalizationSettings(
             findings=self.findings,
             methods=tuple(self.methods),
@@ -233,7 +233,7 @@ class LocalizationPlan:
         )
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Choose telling cases by their scores under the primary model, and draw them."""
+        """Choose cases for the gallery by their scores under the primary model, and draw them."""
         primary = primary_of(self._chosen(folder), self.study_models.names)
         explainer = self._explainer(primary, self.scored, folder, watcher)
         keys = {key.case: key for key in self.scored.keys}
@@ -249,7 +249,7 @@ class LocalizationPlan:
 
 
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
-    """The study, with everything checked that can be known before work starts."""
+    """The study, with everything checked that can be checked before it runs."""
     body = spec.checked_body(LocalizationBody)
     methods = built_methods(body.methods, spec.name, OWN_REGION)
     require_sound(body, spec.name)
@@ -262,8 +262,10 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
             raise SpecError(f"{spec.name}: the {name} has no cases")
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
-    asked = Asked(findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code)
-    study_models = StudyModels(body.every_model, asked)
+    request = Asked(
+        findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code
+    )
+    study_models = StudyModels(body.every_model, request)
     models = study_models.checked(*(keys[: options.limit] for keys in indices.values()))
     splits = []
     for name, source in sources.items():
@@ -273,7 +275,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
             keys = chosen.index()
         splits.append(Split(SCORED if name == "source" else VALIDATION, chosen, keys))
     scored, validation = splits[0], splits[1] if len(splits) > 1 else None
-    kind = truth_kind(sources["source"])
+    kind = str(getattr(sources["source"], "truth_kind", "masks"))
     body = with_box_metric(body, kind)
     return LocalizationPlan(
         body, spec.envelope, scored, validation, findings, methods, models, study_models, options, kind, remark

@@ -1,6 +1,7 @@
 """Whether scores rise with the geometry of the truth, or with the model's confidence."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 
@@ -26,11 +27,11 @@ def shape_estimates(
     modelled; a distance from the readers is no chance, so its slope is always that of a line. The reference: one plain
     line through all points.
     """
-    here = shapes[shapes["finding"].isin(settings.findings)]
+    annotated = shapes[shapes["finding"].isin(settings.findings)]
     rows: list[Estimate] = []
     for feature in FEATURES:
         column = settings.instances if feature == "instances" and not preset else feature
-        scaled = here[["case", "finding"]].assign(scaled=min_max(here[column].to_numpy(float)))
+        scaled = annotated[["case", "finding"]].assign(scaled=min_max(annotated[column].to_numpy(float)))
         rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, settings, preset)
     return rows
 
@@ -38,17 +39,17 @@ def shape_estimates(
 def _slopes(
     grid: ScoreGrid, feature: Grid, name: str, settings: LocalizationSettings, preset: str
 ) -> Iterator[Estimate]:
-    at = condition(feature=name, preset=preset) if preset else condition(feature=name)
+    under = condition(feature=name, preset=preset) if preset else condition(feature=name)
     human = grid.by_method.get(HUMAN)
     for method in settings.methods:
         if method not in grid.by_method:
             continue
         values = grid.by_method[method]
-        blank = Estimate(SLOPE, grid.metric, ALL, method, settings.model, condition=at)
-        yield fill(blank, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
+        template = Estimate(SLOPE, grid.metric, ALL, method, settings.model, condition=under)
+        yield fill(template, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
         if human is not None:
-            blank = Estimate(SLOPE, grid.metric, ALL, method, settings.model, other_method=HUMAN, condition=at)
-            yield fill(blank, _fit(grid, feature, human - values, preset, is_hit=False))
+            distance = _fit(grid, feature, human - values, preset, is_hit=False)
+            yield fill(replace(template, other_method=HUMAN), distance)
 
 
 def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: bool) -> Fit:
@@ -67,35 +68,29 @@ def confidence_estimates(
     than of others; over all findings each has its own level; errors are clustered by patient, and a hit's log odds
     are modelled. The reference: a plain line through the raw probabilities, and their rank correlation.
     """
-    mine = predictions[predictions["model"] == settings.model]
+    answers = predictions[predictions["model"] == settings.model]
     if preset != REFERENCE:
-        scaled = mine.groupby("finding", observed=True)["probability"].transform(lambda p: min_max(p.to_numpy(float)))
-        mine = mine.assign(probability=scaled)
-    probability = grid.laid_beside(mine, "probability")
-    estimate = _reference if preset == REFERENCE else _recommended
+        by_finding = answers.groupby("finding", observed=True)["probability"]
+        answers = answers.assign(probability=by_finding.transform(lambda p: min_max(p.to_numpy(float))))
+    probability = grid.laid_beside(answers, "probability")
     return [
         row
         for method in settings.methods
         if method in grid.by_method
         for finding in (*settings.findings, ALL)
-        for row in estimate(grid, probability, method, finding, settings)
+        for row in _on_probability(grid, probability, method, finding, settings, preset)
     ]
 
 
-def _recommended(
-    grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings
+def _on_probability(
+    grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings, preset: str
 ) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
-    fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
-    blank = Estimate(SLOPE, grid.metric, finding, method, settings.model, condition=condition(feature=PROBABILITY))
-    yield fill(blank, fit(rows))
-
-
-def _reference(
-    grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings
-) -> Iterator[Estimate]:
-    at = condition(feature=PROBABILITY, preset=REFERENCE)
-    rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
-    for statistic, fit in ((SLOPE, least_squares), (SPEARMAN, spearman)):
-        blank = Estimate(statistic, grid.metric, finding, method, settings.model, condition=at)
-        yield fill(blank, fit(rows.feature, rows.scores))
+    template = Estimate(SLOPE, grid.metric, finding, method, settings.model)
+    if preset == REFERENCE:
+        template = replace(template, condition=condition(feature=PROBABILITY, preset=REFERENCE))
+        yield fill(template, least_squares(rows.feature, rows.scores))
+        yield fill(replace(template, statistic=SPEARMAN), spearman(rows.feature, rows.scores))
+    else:
+        fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
+        yield fill(replace(template, condition=condition(feature=PROBABILITY)), fit(rows))

@@ -1,4 +1,4 @@
-"""The scores of a run as grids, a row a case and a column a finding, beside which features are laid."""
+"""The scores of a run as grids with a row per case and a column per finding, and features on the same grid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ class ScoreGrid:
     patients: Int[np.ndarray, " cases"]  # codes from 0
     is_scored: Bool[np.ndarray, "cases findings"]  # there is a score, be it undefined
     by_method: Mapping[str, Grid]
-    own_levels: bool = True  # whether each finding has its own level in a fit over all
+    own_levels: bool = True  # whether a fit over all findings gives each its own level
 
     def laid_beside(self, table: pd.DataFrame, column: str) -> Grid:
-        """A column of a table with a row per case and finding, where this grid has its cases and findings."""
+        """One column of a table with a row per case and finding, on this grid."""
         row = self.cases.get_indexer(pd.Index(table["case"]))
-        place = positions(table["finding"], self.findings)
-        here = (row >= 0) & (place >= 0)
+        finding = positions(table["finding"], self.findings)
+        known = (row >= 0) & (finding >= 0)
         grid = np.full(self.is_scored.shape, np.nan)
-        grid[row[here], place[here]] = table[column].to_numpy(float)[here]
+        grid[row[known], finding[known]] = table[column].to_numpy(float)[known]
         return grid
 
     def observations(self, feature: Grid, values: Grid, finding: str | None = None) -> Observations:
@@ -46,24 +46,24 @@ class ScoreGrid:
 
 
 def score_grid(metric: str, scores: pd.DataFrame, settings: LocalizationSettings) -> ScoreGrid:
-    """The grid of one metric's scores under one condition; other models' and other findings' rows take no part."""
+    """The grid of one metric's scores under one condition; rows of other models and findings are left out."""
     columns = [*settings.methods, HUMAN]
-    layer, place = positions(scores["method"], columns), positions(scores["finding"], settings.findings)
-    is_human = layer == len(settings.methods)
-    mine = (place >= 0) & (layer >= 0) & ((scores["model"] == settings.model).to_numpy() | is_human)
-    layer, place, is_human = layer[mine], place[mine], is_human[mine]
-    case, cases = _numbered(scores["case"][mine])
-    patient, _ = _numbered(scores["patient"][mine])
+    method, finding = positions(scores["method"], columns), positions(scores["finding"], settings.findings)
+    is_human = method == len(settings.methods)
+    kept = (finding >= 0) & (method >= 0) & ((scores["model"] == settings.model).to_numpy() | is_human)
+    method, finding, is_human = method[kept], finding[kept], is_human[kept]
+    case, cases = _numbered(scores["case"][kept])
+    patient, _ = _numbered(scores["patient"][kept])
     values = np.full((len(columns), len(cases), len(settings.findings)), np.nan)
-    values[layer, case, place] = scores["value"].to_numpy(float)[mine]
+    values[method, case, finding] = scores["value"].to_numpy(float)[kept]
     is_scored = np.zeros(values.shape[1:], bool)
-    is_scored[case[~is_human], place[~is_human]] = True
+    is_scored[case[~is_human], finding[~is_human]] = True
     patients = np.arange(len(cases))
     if settings.rules.resampling == "patients":
         patients[case] = patient
-    used = {columns[number]: values[number] for number in np.unique(layer)}
+    by_method = {columns[number]: values[number] for number in np.unique(method)}
     own_levels = settings.rules.pooled_fits == "fixed_effects"
-    return ScoreGrid(metric, tuple(settings.findings), cases, patients, is_scored, used, own_levels)
+    return ScoreGrid(metric, tuple(settings.findings), cases, patients, is_scored, by_method, own_levels)
 
 
 def _numbered(names: pd.Series) -> tuple[Int[np.ndarray, " rows"], pd.Index]:

@@ -9,15 +9,15 @@ from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, score_map
 
 
 def score_case(explained: Explained, findings: Sequence[str], model: str, rule: ScoringRule) -> list[Score]:
-    """Every score of the case: all methods and all readers on all findings."""
+    """The rows of all methods and all readers on all findings."""
     case = explained.case
     rows: list[Score] = []
     for column, finding in enumerate(findings):
         for method in explained.grids:
             values = explained.map_of(method, column)
-            given = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
-            place = MapTarget(case, finding, method, explained.probabilities[column])
-            rows += score_map(place, given, model, rule).rows
+            scored = Measured(math.nan, explained.why_missing(method, column)) if values is None else values
+            target = MapTarget(case, finding, method, explained.probabilities[column])
+            rows += score_map(target, scored, model, rule).rows
         if rule.readers:
             rows += human_rows(case, finding, rule)
     return rows

@@ -15,8 +15,9 @@ from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.metrics import METRIC_FACTS, METRICS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.scoring.presets import SWITCHES, PresetName, Rules, rules_with
+from heatcheck.studies.localization.vocabulary import BOXES
 
-OWN_REGION = ("smooth", "colours")  # settings of a method that are about its regions
+OWN_REGION = ("smooth", "colours")  # settings of a method that concern its regions
 
 
 class RegionPart(BaseModel):
@@ -29,7 +30,7 @@ class RegionPart(BaseModel):
 
 
 class LocalizationBody(BaseModel):
-    """What a localization spec says beyond the common part."""
+    """The part of a localization spec beyond the common one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preset: PresetName = "recommended"
@@ -59,7 +60,7 @@ class LocalizationBody(BaseModel):
         return by_name(value)
 
     @model_validator(mode="after")
-    def _own_names(self) -> "LocalizationBody":
+    def _checked(self) -> "LocalizationBody":
         if bool(self.model) == bool(self.models):
             raise ValueError("name one `model`, or several under `models`")
         keys = [model.key for model in self.models]
@@ -72,17 +73,17 @@ class LocalizationBody(BaseModel):
 
     @property
     def every_model(self) -> tuple[StudyModel, ...]:
-        """The models, however they were named."""
+        """The models, from `model` or `models`."""
         return self.models or ((self.model,) if self.model else ())
 
     @property
     def rules(self) -> Rules:
-        """The rules of the study's own results: the recommended ones, but for its switches."""
+        """The rules of the study's own results: the recommended ones, except for its switches."""
         return rules_with("recommended", self.switches)
 
     @property
     def tuning_rules(self) -> Rules:
-        """The rules by which validation data are used: the preset's, but for its switches."""
+        """The rules by which validation data are used: the preset's, except for its switches."""
         return rules_with(self.preset, self.switches)
 
     @property
@@ -93,17 +94,17 @@ class LocalizationBody(BaseModel):
     @property
     def own_regions(self) -> dict[str, RegionRule]:
         """The rules of the methods that smooth their maps in their own way."""
-        own = {}
+        regions = {}
         for part in self.methods:
-            said = {key: part[key] for key in OWN_REGION if key in part}
-            if said:
-                region = RegionPart.model_validate({"threshold": self.region.threshold, **said})
-                own[str(part.get("name"))] = RegionRule(region.threshold, region.smooth, region.colours)
-        return own
+            settings = {key: part[key] for key in OWN_REGION if key in part}
+            if settings:
+                region = RegionPart.model_validate({"threshold": self.region.threshold, **settings})
+                regions[str(part.get("name"))] = RegionRule(region.threshold, region.smooth, region.colours)
+        return regions
 
 
 def require_sound(body: LocalizationBody, where: str) -> None:
-    """Refuse what a schema cannot see."""
+    """Refuse what the schema cannot check."""
     for metric in body.metrics:
         if metric in METRIC_FACTS and metric not in METRICS:
             known = ", ".join(name for name in METRICS if not METRICS[name].is_count)
@@ -122,14 +123,14 @@ def require_sound(body: LocalizationBody, where: str) -> None:
 
 
 def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody:
-    """The same, with boxes compared as boxes too where the truth is boxes."""
-    if truth_kind != "boxes" or "box_iou" in body.metrics:
+    """The body with `box_iou` among its metrics where the truth is boxes."""
+    if truth_kind != BOXES or "box_iou" in body.metrics:
         return body
     return body.model_copy(update={"metrics": (*body.metrics, "box_iou")})
 
 
 def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:
-    """The findings that are judged; every source must know them."""
+    """The findings that are scored; every source must have them."""
     first = next(iter(sources.values()))
     findings = tuple(first.findings) if body.findings == "all" else body.findings
     if len(set(findings)) < len(findings) or not findings:

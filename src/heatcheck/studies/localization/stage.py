@@ -58,7 +58,7 @@ class _ModelScorer:
     explainer: CaseExplainer
     rule: ScoringRule
     keeps_maps: bool
-    first: bool  # of the models: it also speaks for readers and truth
+    first: bool  # of the models: readers and shapes are recorded with it
     among_several: bool
 
     def score(self, batch: Sequence[Case]) -> ShardTables:
@@ -66,10 +66,10 @@ class _ModelScorer:
         explained, seconds = self.explainer(batch)
         findings = self.explainer.findings
         rule = self.rule if self.first else replace(self.rule, readers=False)
-        scores = [row for one in explained for row in score_case(one, findings, self.model, rule)]
+        scores = [row for each in explained for row in score_case(each, findings, self.model, rule)]
         return ShardTables(
             scores=tuple(scores),
-            predictions=tuple(row for one in explained for row in self._predictions(one)),
+            predictions=tuple(row for each in explained for row in self._predictions(each)),
             cases=tuple(success(case, annotated=bool(case.truth)) for case in batch),
             timings=timings(self.shard, "map", seconds, len(explained) * len(findings), self.model),
             shapes=tuple(
@@ -79,22 +79,23 @@ class _ModelScorer:
         )
 
     def failed(self, case: Case, error: Exception) -> CaseRecord:
-        """The record of a case that could not be explained or scored; of several models, it names this one."""
+        """The record of a case that could not be explained or scored; it names the model where there are several."""
         record = failure(case.key, error)
         return replace(record, reason=f"model {self.model}: {record.reason}") if self.among_several else record
 
-    def _predictions(self, one: Explained) -> Iterator[Prediction]:
-        key = one.case.key
-        for finding, logit, probability in zip(self.explainer.findings, one.logits, one.probabilities, strict=True):
+    def _predictions(self, explained: Explained) -> Iterator[Prediction]:
+        key = explained.case.key
+        columns = self.explainer.findings, explained.logits, explained.probabilities
+        for finding, logit, probability in zip(*columns, strict=True):
             label = known(key.labels.get(finding, float("nan")))
             yield Prediction(key.case, key.patient, finding, self.model, label, logit, probability)
 
     def _named(self, explained: Iterable[Explained]) -> Iterator[tuple[str, Map]]:
-        """The maps by "case/finding/method", as they are kept; of several models, by "model/case/finding/method"."""
+        """The maps to keep, by "case/finding/method", or by "model/case/finding/method" with several models."""
         start = f"{self.model}/" if self.among_several else ""
-        for one in explained:
-            for method in one.grids:
+        for each in explained:
+            for method in each.grids:
                 for column, finding in enumerate(self.explainer.findings):
-                    values = one.map_of(method, column)
+                    values = each.map_of(method, column)
                     if values is not None:
-                        yield f"{start}{one.case.key.case}/{finding}/{method}", for_keeping(values)
+                        yield f"{start}{each.case.key.case}/{finding}/{method}", for_keeping(values)

@@ -1,6 +1,6 @@
 """What validation data choose: a threshold and a cutoff for each method and finding, and the best model and method.
 
-Everything comes from the tables of the validation stage, so that it can be made again without maps.
+Everything is computed from the tables of the validation stage, so it can be repeated without maps.
 """
 
 import math
@@ -23,9 +23,8 @@ from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, CUTOFF_CURVE, THRESHOLD_CURVE
+from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, CUTOFF_CURVE, TESTED, THRESHOLD_CURVE
 
-SELECTED_BY = ("iou", "hit")  # each chooses by itself; the first decides which model's results come first
 NOTHING_TO_TUNE = "no validation case has a value"
 _LATE_START = "Lung Lesion"  # the benchmark's grid of cutoffs starts one step later there
 _DECIMALS = 3  # to which the benchmark rounds before it looks for the best cutoff
@@ -41,8 +40,8 @@ class TuningSettings:
     models: tuple[str, ...]
     rules: Rules
 
-    def of(self, model: str) -> LocalizationSettings:
-        """What is read of one model."""
+    def for_model(self, model: str) -> LocalizationSettings:
+        """The settings for reading one model's scores."""
         return LocalizationSettings(self.findings, self.methods, self.floors, (), model, draws=0, flips=0, seed=0)
 
 
@@ -52,31 +51,29 @@ def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimat
     for model in settings.models:
         rows += _thresholds(folder, settings, model)
         rows += _cutoffs(folder, settings, model)
-    return rows + [row for metric in SELECTED_BY for row in _selected(folder, settings, metric)]
+    return rows + [row for metric in TESTED for row in _selected(folder, settings, metric)]
 
 
 def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
     """The thresholds and cutoffs that were chosen for a model."""
-    own = [row for row in chosen if row.model == model and not math.isnan(row.value)]
+    rows = [row for row in chosen if row.model == model and not math.isnan(row.value)]
     return TunedSettings(
-        {(row.method, row.finding): row.value for row in own if row.statistic == TUNED_THRESHOLD},
-        {(row.method, row.finding): row.value for row in own if row.statistic == TUNED_CUTOFF},
+        {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_THRESHOLD},
+        {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_CUTOFF},
     )
 
 
 def primary_of(chosen: Sequence[Estimate], models: Sequence[str]) -> str:
-    """The model of the best pair by overlap; the first of the study's where nothing was chosen."""
+    """The model of the best pair by overlap; the study's first model where nothing was chosen."""
     pair = condition(stage=BEST_PAIR)
     best = (
-        row.model
-        for row in chosen
-        if row.statistic == SELECTED and row.metric == SELECTED_BY[0] and row.condition == pair
+        row.model for row in chosen if row.statistic == SELECTED and row.metric == TESTED[0] and row.condition == pair
     )
     return next(best, models[0])
 
 
 def validation_predictions(folder: Path, model: str) -> pd.DataFrame | None:
-    """A model's answers on the validation data of the run in this folder; None where it has none."""
+    """A model's predictions on the validation data of the run in this folder; None without such data."""
     file = folder / "validation" / "predictions.parquet"
     if not file.exists():
         return None
@@ -85,68 +82,75 @@ def validation_predictions(folder: Path, model: str) -> pd.DataFrame | None:
 
 def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
     """The mean overlap at each threshold, and the threshold with the highest, the first of equals."""
-    at_each = [read_values(folder, "iou", settings.of(model), condition(threshold=t)) for t in THRESHOLDS]
+    by_threshold = [
+        read_values(folder, "iou", settings.for_model(model), condition(threshold=threshold))
+        for threshold in THRESHOLDS
+    ]
     for method in settings.methods:
         for finding in settings.findings:
-            blank = Estimate(THRESHOLD_CURVE, "iou", finding, method, model)
-            curve = [_mean(_column(values, finding, method)) for values in at_each]
-            n = int((~np.isnan(_column(at_each[0], finding, method))).sum())
-            for threshold, value in zip(THRESHOLDS, curve, strict=True):
-                yield _point(replace(blank, condition=condition(threshold=threshold), n_cases=n), value)
-            yield _best(replace(blank, statistic=TUNED_THRESHOLD, n_cases=n), THRESHOLDS, curve)
+            curve = np.array([_mean(_column(values, finding, method)) for values in by_threshold])
+            n = int((~np.isnan(_column(by_threshold[0], finding, method))).sum())
+            template = Estimate(THRESHOLD_CURVE, "iou", finding, method, model, n_cases=n)
+            for threshold, value in zip(THRESHOLDS, curve.tolist(), strict=True):
+                yield _point(replace(template, condition=condition(threshold=threshold)), value)
+            yield _point(replace(template, statistic=TUNED_THRESHOLD), first_best(THRESHOLDS, curve))
 
 
 def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
-    """The full slice's mean overlap at each cutoff, and the cutoff with the highest, the first of equals."""
-    full, positive = (read_values(folder, metric, settings.of(model)) for metric in ("iou_full", "iou"))
+    """The mean overlap on all images at each cutoff, and the cutoff with the highest, the first of equals."""
+    full, positive = (read_values(folder, metric, settings.for_model(model)) for metric in ("iou_full", "iou"))
     answers = pq.read_table(
         folder / "predictions.parquet",
         columns=["case", "finding", "probability"],
         filters=[("model", "==", model)],
         read_dictionary=["case", "finding"],
     ).to_pandas()
-    reference = settings.rules.cutoff_tuning == "reference"
     for finding in settings.findings:
         of_finding = answers[answers["finding"] == finding]
-        said = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
-        grid = CUTOFFS[1:] if reference and finding == _LATE_START else CUTOFFS
+        probability = pd.Series(of_finding["probability"].to_numpy(), of_finding["case"].astype(object))
         for method in settings.methods:
-            blank = Estimate(CUTOFF_CURVE, "iou_full", finding, method, model)
             ious = full.by_finding[finding][method] if finding in full.by_finding else pd.Series(dtype=float)
             outlined = positive.by_finding[finding][method] if finding in positive.by_finding else ious[:0]
             cases = FullSlice(
                 ious.to_numpy(float),
-                said.reindex(ious.index).to_numpy(float),
+                probability.reindex(ious.index).to_numpy(float),
                 outlined.reindex(ious.index).notna().to_numpy(),
             )
-            exact = cutoff_curve(cases, grid, "above the cutoff" if reference else "from the cutoff")
-            curve = (np.round(exact, _DECIMALS) if reference else exact).tolist()
-            for cutoff, value in zip(grid, curve, strict=True):
-                yield _point(replace(blank, condition=condition(cutoff=cutoff), n_cases=len(ious)), value)
-            yield _best(replace(blank, statistic=TUNED_CUTOFF, n_cases=len(ious)), grid, curve)
+            grid, curve = cutoff_tuning(cases, finding, settings.rules)
+            template = Estimate(CUTOFF_CURVE, "iou_full", finding, method, model, n_cases=len(ious))
+            for cutoff, value in zip(grid, curve.tolist(), strict=True):
+                yield _point(replace(template, condition=condition(cutoff=cutoff)), value)
+            yield _point(replace(template, statistic=TUNED_CUTOFF), first_best(grid, curve))
 
 
-def _point(blank: Estimate, value: float) -> Estimate:
-    return replace(blank, value=value, reason=NOTHING_TO_TUNE if math.isnan(value) else "")
+def cutoff_tuning(
+    cases: FullSlice, finding: str, rules: Rules
+) -> tuple[tuple[float, ...], Float[np.ndarray, " cutoffs"]]:
+    """The cutoffs that are tried for a finding, and the mean overlap at each."""
+    if rules.cutoff_tuning != "reference":
+        return CUTOFFS, cutoff_curve(cases, CUTOFFS, "from the cutoff")
+    grid = CUTOFFS[1:] if finding == _LATE_START else CUTOFFS
+    return grid, np.round(cutoff_curve(cases, grid, "above the cutoff"), _DECIMALS)
 
 
-def _best(blank: Estimate, grid: Sequence[float], curve: Sequence[float]) -> Estimate:
-    return _point(blank, first_best(grid, np.array(curve)))
+def _point(template: Estimate, value: float) -> Estimate:
+    return replace(template, value=value, reason=NOTHING_TO_TUNE if math.isnan(value) else "")
 
 
 def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[Estimate]:
-    """The best model for each method, and the best pair of model and method; floors are not chosen among."""
+    """The best model for each method, and the best pair of model and method; floors are left out."""
     by_model = {
-        model: _macro_means(read_values(folder, metric, settings.of(model)), settings) for model in settings.models
+        model: _macro_means(read_values(folder, metric, settings.for_model(model)), settings)
+        for model in settings.models
     }
     candidates = [method for method in settings.methods if method not in settings.floors] or list(settings.methods)
     best: list[Estimate] = []
     for method in candidates:
-        means = {model: found[method] for model, found in by_model.items() if not math.isnan(found[method])}
-        if means:
-            model = max(means, key=lambda name: means[name])  # the first of equals
-            at = condition(stage=BEST_MODEL)
-            best.append(Estimate(SELECTED, metric, ALL, method, model, means[model], condition=at))
+        defined = {model: means[method] for model, means in by_model.items() if not math.isnan(means[method])}
+        if defined:
+            model = max(defined, key=lambda name: defined[name])  # the first of equals
+            under = condition(stage=BEST_MODEL)
+            best.append(Estimate(SELECTED, metric, ALL, method, model, defined[model], condition=under))
     yield from best
     if best:
         yield replace(max(best, key=lambda row: row.value), condition=condition(stage=BEST_PAIR))

@@ -26,9 +26,9 @@ ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
 SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
 
 OBSERVED = "observed"  # the metric of a reliability curve
-TESTED = ("iou", "hit")  # the two scores the study's verdict rests on
-ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # what is estimated beside the means of scores
-CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
+TESTED = ("iou", "hit")  # the two metrics of the verdict; the first chooses the model that the page is about
+ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # estimated in addition to the means of scores
+SHOWN_CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
 REFERENCE = "chexlocalize"  # the preset whose numbers are the paper's
 
@@ -59,7 +59,7 @@ class ValidationEntry(SourceEntry):
 
 
 class LocalizationManifest(Manifest):
-    """What a localization run says of itself."""
+    """What run.json says of a localization run."""
 
     switches: tuple[SwitchEntry, ...] = ()
     truth_kind: str = ""  # outlines, masks or boxes
@@ -84,7 +84,7 @@ Point = list[float]  # [x, y], as in an outline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodMapEntry:
-    """One method's map of a gallery's case, with its region, its hottest point and its scores."""
+    """One method's map of a case, with its region, its hottest point and its scores."""
 
     method: str
     file: str
@@ -97,7 +97,7 @@ class MethodMapEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderEntry:
-    """What one reader marked in a gallery's case."""
+    """One reader's marks on a case of the gallery."""
 
     reader: str
     contours: Outlines
@@ -106,14 +106,14 @@ class ReaderEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalizationEntry:
-    """A case and finding of the gallery; how the picture lies in the patient is said where it is known."""
+    """A case and finding of the gallery, with slice, plane and sides of the patient where they are known."""
 
     id: str
     case: str
     patient: str
     finding: str
-    why: str = ""  # it was chosen
-    method: str = ""  # of which the reason speaks; empty where it speaks of the truth
+    why: str = ""  # the reason for its choice
+    method: str = ""  # whose map is the reason; empty where the truth is
     image: str
     shape: tuple[int, int]
     label: float | None

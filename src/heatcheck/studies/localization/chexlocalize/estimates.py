@@ -1,4 +1,4 @@
-"""What the CheXlocalize paper asks beyond the scores themselves: geometry, confidence, calibration, counts."""
+"""The CheXlocalize paper's further questions: geometry, confidence, calibration and counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import REFERENCE, TUNED
 
 BENCHMARK = condition(preset=REFERENCE)
-# the paper's confidence is about the full slice with cutoffs: where the run tuned none, that without any
+# the paper's confidence concerns all images with tuned cutoffs; a run that tuned none has plain scores
 FULL_SLICE = (BENCHMARK, condition(cutoff=TUNED), PLAIN)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
@@ -28,16 +28,16 @@ _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"
 def paper_estimates(
     folder: Path, settings: LocalizationSettings, validation: pd.DataFrame | None = None
 ) -> list[Estimate]:
-    """Every such estimate of one model of a run, from the run's joined tables.
+    """These estimates for one model, from the run's joined tables.
 
-    `validation` are predictions on other cases, in the columns of the run's own: temperatures are fitted to them. The
-    paper's own numbers are made where the run holds scores under its rules.
+    Temperatures are fitted to `validation`, a table of predictions on other cases. Estimates under the paper's rules
+    are made where the run holds scores under them.
     """
     predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
     tables = _ModelTables(folder, settings, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, settings)
     slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
-    rows = corrected(slopes, FAMILY)  # of all at once, for the report shows all of them at once
+    rows = corrected(slopes, FAMILY)  # together, because the report shows them together
     theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
     rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
     full = tables.grid("iou_full", PLAIN)
@@ -48,7 +48,7 @@ def paper_estimates(
 
 @dataclass(frozen=True, slots=True)
 class _ModelTables:
-    """A run's tables for one model; scores are read when asked for, for a large run has millions of each metric."""
+    """A run's tables for one model; scores are read metric by metric, since a large run has millions of each."""
 
     folder: Path
     settings: LocalizationSettings
@@ -67,8 +67,8 @@ class _ModelTables:
 
     def grid(self, metric: str, *conditions: str) -> ScoreGrid | None:
         """The methods' scores under the first of the conditions that has any."""
-        for at in conditions:
-            wanted = [("metric", "==", metric), ("condition", "==", at), ("model", "in", [self.settings.model, ""])]
+        for under in conditions:
+            wanted = [("metric", "==", metric), ("condition", "==", under), ("model", "in", [self.settings.model, ""])]
             scores = _read(self.folder / "scores.parquet", [*_NAMES[:5], "value"], wanted)
             grid = score_grid(metric, scores, self.settings)
             if any(method in grid.by_method for method in self.settings.methods):
@@ -83,7 +83,7 @@ def _readers(folder: Path) -> pd.DataFrame:
 
 
 def _read(file: Path, columns: list[str], wanted: Sequence[tuple[str, str, object]]) -> pd.DataFrame:
-    """Some rows, with names as categories: they repeat, and numbers in their place keep a large run in memory."""
+    """The wanted rows, with repeated words as categories: a large run must fit into memory."""
     words = [name for name in columns if name != "value"]
     return pq.read_table(file, columns=columns, filters=wanted, read_dictionary=words).to_pandas()
 

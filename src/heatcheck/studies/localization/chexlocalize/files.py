@@ -37,7 +37,7 @@ REPLICATES = (
 
 @dataclass(frozen=True)
 class SizedMarks:
-    """What was given, with the size of every image: a truth without sizes learns them from the maps."""
+    """The inputs with the size of every image, which comes from the maps where the truth does not hold it."""
 
     inputs: ScoreInputs
     sizes: Mapping[str, tuple[int, int]]
@@ -48,7 +48,7 @@ class SizedMarks:
         return tuple(image for image in self.inputs.truth.images if self.size(image))
 
     def size(self, image: str) -> tuple[int, int] | None:
-        """Rows and columns of the image; None where neither truth nor maps tell."""
+        """Rows and columns of the image; None where neither truth nor maps hold them."""
         return self.inputs.truth.size(image) or self.sizes.get(image)
 
     def truth(self, image: str, finding: str) -> Mask:
@@ -69,11 +69,11 @@ class ReferenceScores:
 
     images: tuple[str, ...]  # of the truth
     pixels: pd.DataFrame  # index (image, finding): region, inside, truth, all
-    hits: pd.DataFrame | None  # a row an image of the truth, a column a finding
+    hits: pd.DataFrame | None  # a row per image of the truth, a column per finding
 
     def ious(self, kind: Slice) -> pd.DataFrame:
         """The overlap; on true positives undefined where either is empty, on the full slice where both are."""
-        images = self.images if kind == "true-positive" else tuple(sorted({*self.images, *self._own}))
+        images = self.images if kind == "true-positive" else tuple(sorted({*self.images, *self._scored}))
         counts = self.pixels.reindex(pd.MultiIndex.from_product([images, LOCALIZED]), fill_value=0)
         union = counts["region"] + counts["truth"] - counts["inside"]
         either = (counts["region"] == 0) | (counts["truth"] == 0)
@@ -81,7 +81,7 @@ class ReferenceScores:
         return _wide((counts["inside"] / union.where(union > 0)).mask(undefined))
 
     @cached_property
-    def _own(self) -> tuple[str, ...]:
+    def _scored(self) -> tuple[str, ...]:
         return tuple(self.pixels.index.get_level_values(0).unique())
 
     def rates(self) -> pd.DataFrame:
@@ -100,18 +100,18 @@ class ReferenceScores:
         )
 
 
-def _share(part: pd.Series, whole: pd.Series) -> np.ndarray:
-    return (part / whole.where(whole > 0)).to_numpy(float)
+def _share(part: pd.Series, total: pd.Series) -> np.ndarray:
+    return (part / total.where(total > 0)).to_numpy(float)
 
 
 def _wide(values: pd.Series) -> pd.DataFrame:
-    """A row an image, a column a finding."""
+    """The values with a row per image and a column per finding."""
     table = values.unstack()  # noqa: PD010 - it refuses a pair that comes twice
     return table.reindex(columns=list(LOCALIZED)).sort_index()
 
 
 def saliency_scores(regions: pd.DataFrame, marks: SizedMarks) -> ReferenceScores:
-    """The maps' marks, from the run's table of regions; a map that is missing is an empty region."""
+    """The scores of the maps, from the run's table of regions; a missing map is an empty region."""
     images = marks.images
     indexed = regions.set_index(["case", "finding"])
     pixels = pd.DataFrame(
@@ -128,7 +128,7 @@ def saliency_scores(regions: pd.DataFrame, marks: SizedMarks) -> ReferenceScores
 
 
 def _with_missing(pixels: pd.DataFrame, marks: SizedMarks) -> pd.DataFrame:
-    """The counts with a row for every image and finding of the truth: empty regions where no map was given."""
+    """The counts with a row for every image and finding of the truth; a missing map is an empty region."""
     lacking = [pair for pair in _pairs(marks.images) if pair not in pixels.index]
     rows = [_counts(np.zeros(truth.shape, bool), truth) for truth in (marks.truth(*pair) for pair in lacking)]
     if not rows:
@@ -150,7 +150,7 @@ def _counts(region: Mask, truth: Mask) -> dict[str, int]:
 
 
 def human_scores(marks: SizedMarks) -> ReferenceScores:
-    """The readers' marks: an image they have no file for is an empty region, and a point not given is a miss."""
+    """The scores of the readers; an image that their file lacks is an empty region, and a missing point is a miss."""
     rows, hits = [], []
     inputs, images = marks.inputs, marks.images
     for image, finding in _pairs(images):
@@ -200,8 +200,8 @@ class ReferenceWriter:
         self._json("pred_segmentations.json", stored)
         pixels = saliency.pixels.reset_index(names=["image", "finding"])
         for name, column in (("gt", "truth"), (f"pred_{self.label}", "region")):
-            found = pixels[pixels[column] > 0].groupby("finding").size().reindex(list(LOCALIZED), fill_value=0)
-            self._csv(f"n_segs_{name}.csv", pd.DataFrame({0: found.rename_axis(None)}), index=True)
+            counts = pixels[pixels[column] > 0].groupby("finding").size().reindex(list(LOCALIZED), fill_value=0)
+            self._csv(f"n_segs_{name}.csv", pd.DataFrame({0: counts.rename_axis(None)}), index=True)
         for name, annotations in (("gt", self.marks.inputs.truth), ("hb", self.marks.inputs.human)):
             if annotations is not None:
                 self._json(f"{name}_segmentations.json", _encoded(annotations, self.marks))
@@ -214,10 +214,8 @@ class ReferenceWriter:
             self._csv(f"{metric}_{rater}results_per_cxr.csv", _with_ids(table))
             drawn = _drawn(table)
             self._csv(f"{metric}_{rater}bootstrap_results_per_cxr.csv", drawn[list(REPLICATES)])
-            rows = summaries(drawn.to_numpy())
-            summary = pd.DataFrame(
-                [(row.lower, row.mean, row.upper) for row in rows], columns=["lower", "mean", "upper"]
-            )
+            bounds = [(row.lower, row.mean, row.upper) for row in summaries(drawn.to_numpy())]
+            summary = pd.DataFrame(bounds, columns=["lower", "mean", "upper"])
             summary.insert(0, "name", list(drawn.columns))
             self._csv(f"{metric}_{rater}summary_results.csv", summary)
         if human_regions:
@@ -295,16 +293,16 @@ def _decrease_table(rows: Mapping[str, object]) -> pd.DataFrame:
 
 def _encoded(annotations: Annotations, marks: SizedMarks) -> dict[str, dict[str, object]]:
     """Every mask of a file as run lengths, empty ones too."""
-    found: dict[str, dict[str, object]] = {}
+    encoded: dict[str, dict[str, object]] = {}
     for image in annotations.images:
         shape = annotations.size(image) or marks.size(image)
         if shape is None:
             continue
-        found[image] = {
+        encoded[image] = {
             finding: {"size": list(shape), "counts": encode(annotations.mask(image, finding, shape))}
             for finding in REPLICATES
         }
-    return found
+    return encoded
 
 
 def _shapes(marks: SizedMarks) -> ShapeTables:

@@ -1,6 +1,6 @@
 """The regression tables of the CheXlocalize paper's scripts, to the last character.
 
-Every table in is wide: a row an image (the index), a column a finding. Images and findings are matched by name.
+Every table has a row per image (the index) and a column per finding. Images and findings are matched by name.
 """
 
 import math
@@ -21,7 +21,7 @@ FEATURES = ("n_instance", "area_ratio", "elongation", "irrectangularity")  # the
 
 @dataclass(frozen=True, slots=True)
 class ShapeTables:
-    """The geometry of the truth, a table a feature; 0 instances where a finding was not annotated."""
+    """The geometry of the truth, one table per feature; 0 instances where a finding was not annotated."""
 
     instances: pd.DataFrame
     size: pd.DataFrame
@@ -32,9 +32,9 @@ class ShapeTables:
 def feature_regressions(scores: pd.DataFrame, shapes: ShapeTables) -> pd.DataFrame:
     """The table of regression_features_*.csv: the scores on each feature, over all findings at once.
 
-    For the files on the distance from the readers give their scores less the method's. A feature is scaled by its range
-    over all annotated findings, before those without a score are dropped; stars are for p-values below a quarter of
-    the limits, for the four features.
+    The files on the distance from the readers take their scores less the method's. A feature is scaled by its range
+    over all annotated findings, before those without a score are dropped. With four features, stars mark p-values
+    below a quarter of the limits.
     """
     rows = []
     annotated = _long(shapes.instances) > 0

@@ -1,8 +1,8 @@
-"""What `score` and `tune` are given: maps, truth, readers and labels, checked against each other before any work."""
+"""The files given to `score` and `tune`: maps, truth, readers and labels, checked against each other first."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from heatcheck.sources.files.label_rows import read_label_rows
 from heatcheck.sources.files.map_files import MapFile, find_maps, stray_files
 from heatcheck.sources.files.marks import Polygon
 from heatcheck.sources.files.reading import without_ending
+from heatcheck.studies.localization.vocabulary import BOXES
 
 MapsByImage = Mapping[str, Mapping[str, MapFile]]
 Points = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
@@ -44,9 +45,9 @@ class ScoreInputs:
     truth: Annotations
     human: Annotations | None
     points: Points | None
-    labelled: Mapping[str, CaseKey]  # what a table of labels says, by image
+    labelled: Mapping[str, CaseKey]  # from a table of labels, by image
     findings: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def rules(self) -> Rules:
@@ -68,20 +69,20 @@ class ScoreInputs:
         return [CaseKey(image, self.patient(image), self._labels(image)) for image in self.images]
 
     def patient(self, image: str) -> str:
-        """Whose image it is: as the labels say, else the id up to the first underscore."""
+        """The patient in the table of labels, or else the id up to the first underscore."""
         labelled = self.labelled.get(image)
         return (labelled.patient if labelled else "") or image.split("_", 1)[0]
 
     def _labels(self, image: str) -> dict[str, float]:
-        """What the labels say; without them a finding is present where the truth marks it, and absent elsewhere.
+        """The labels of the table; without one a finding is present where the truth marks it, and absent elsewhere.
 
-        Lists of boxes name some of the images with a finding only: there, what is not marked is not known.
+        A list of boxes names only some of the images with a finding: there, what is not marked is unknown.
         """
         labelled = self.labelled.get(image)
-        unmarked = math.nan if self.truth.kind == "boxes" else 0.0
-        said: Mapping[str, float] = labelled.labels if labelled else dict.fromkeys(self.findings, unmarked)
+        unmarked = math.nan if self.truth.kind == BOXES else 0.0
+        labels: Mapping[str, float] = labelled.labels if labelled else dict.fromkeys(self.findings, unmarked)
         marked = (f for f in self.findings if not self.truth.is_empty(image, f))
-        return {f: known(said.get(f, math.nan)) for f in self.findings} | dict.fromkeys(marked, 1.0)
+        return {f: known(labels.get(f, math.nan)) for f in self.findings} | dict.fromkeys(marked, 1.0)
 
     def missing(self) -> Iterator[tuple[str, str, str]]:
         """Every method, image and finding that has a truth and no map."""
@@ -93,7 +94,7 @@ class ScoreInputs:
 
 
 def read_inputs(given: ScoreFiles) -> ScoreInputs:
-    """The inputs, or one sentence on what does not fit together."""
+    """The inputs, checked; an InputError names the files that do not belong together."""
     maps = {method: find_maps(folder) for method, folder in given.maps.items()}
     truth = read_annotations(given.truth)
     _require_common(truth.images, maps, given)
@@ -114,7 +115,7 @@ def read_inputs(given: ScoreFiles) -> ScoreInputs:
         *_missing_notes(missing), *_clipped_notes(inputs), *_human_notes(inputs), *_label_notes(inputs),
         *_map_notes(inputs),
     )  # fmt: skip
-    return ScoreInputs(given, maps, truth, human, points, labelled, findings, notes)
+    return replace(inputs, notes=notes)
 
 
 def _labelled(path: Path) -> dict[str, CaseKey]:
@@ -137,7 +138,7 @@ def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given
 
 
 def _findings(truth: Annotations, maps: Mapping[str, MapsByImage], given: ScoreFiles) -> tuple[str, ...]:
-    """The benchmark's ten findings under its preset; else the findings the truth speaks of."""
+    """The benchmark's ten findings under its preset, otherwise those of the truth."""
     known = {*truth.findings, *CHEXPERT}
     for by_image in maps.values():
         for files in by_image.values():

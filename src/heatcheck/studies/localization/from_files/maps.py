@@ -1,7 +1,7 @@
-"""One image with maps that were made elsewhere: its case without pixels, and each map on the image's grid."""
+"""One image with maps from files: its case without pixels, and each map on the image's grid."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,15 +11,16 @@ from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.geometry import place
 from heatcheck.core.records import HUMAN, Case, CaseKey, Image, Map, Mask, Point, Reading
 from heatcheck.maps.resize import to_image
+from heatcheck.sources.files.annotations import Annotations
 from heatcheck.sources.files.map_files import MapFile, StoredMap, UnnamedVectors, read_map
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs
 
-AGREE = 1e-4  # probabilities of one finding that differ by more are not one model's
+AGREE = 1e-4  # by how much probabilities of one finding may differ and still be one model's
 
 
 @dataclass(frozen=True)
 class StoredMaps:
-    """The maps of one image, by method and finding, and what is known of the image."""
+    """The maps of one image by method and finding, with the case and the model's probabilities."""
 
     case: Case
     maps: Mapping[str, Mapping[str, StoredMap]]
@@ -36,7 +37,7 @@ class StoredMaps:
 
 
 def is_sized(inputs: ScoreInputs, image: str) -> bool:
-    """Whether anything may tell the image's size: the truth, or a map."""
+    """Whether the truth or a map may hold the image's size."""
     return inputs.truth.size(image) is not None or any(image in maps for maps in inputs.maps.values())
 
 
@@ -49,28 +50,29 @@ def read_stored(
     if inputs.rules.probability_order == "reference":
         vectors = "reference order"
     files = {method: by_image.get(key.case, {}) for method, by_image in inputs.maps.items()}
-    wanted = {m: {f: file for f, file in found.items() if f in chosen} for m, found in files.items()}
+    wanted = {m: {f: file for f, file in by_finding.items() if f in chosen} for m, by_finding in files.items()}
     maps = {
-        m: {f: read_map(file, vectors, with_picture=with_picture) for f, file in found.items()}
-        for m, found in wanted.items()
+        m: {f: read_map(file, vectors, with_picture=with_picture) for f, file in by_finding.items()}
+        for m, by_finding in wanted.items()
     }
     shape = _shape(inputs, key.case, wanted, maps)
     picture = _picture(maps, shape) if with_picture else None
-    blank = np.broadcast_to(np.float32(0), (1, *shape))  # the scores need the grid, not the pixels
-    truth = _masks(inputs, key.case, chosen, shape)
+    black = np.broadcast_to(np.float32(0), (1, *shape))  # the scores need the grid, not the pixels
+    marked = (finding for finding in chosen if not inputs.truth.is_empty(key.case, finding))
+    truth = _masks(inputs.truth, key.case, marked, shape)
     instances = {f: n for f in truth if (n := inputs.truth.instances(key.case, f)) is not None}
-    labelled, image = _labelled(inputs, key, maps), blank if picture is None else picture
+    labelled, image = _labelled(inputs, key, maps), black if picture is None else picture
     case = Case(labelled, image, truth, _readings(inputs, key.case, shape), instances=instances)
     return StoredMaps(case, maps, _probabilities(inputs, wanted, maps))
 
 
 def _labelled(inputs: ScoreInputs, key: CaseKey, maps: Mapping[str, Mapping[str, StoredMap]]) -> CaseKey:
-    """The image with its labels; without a table of them, what the map files say of findings that nobody marked."""
+    """The image with its labels; without a table, those in the map files for findings that the truth does not mark."""
     if key.case in inputs.labelled:
         return key
-    told = {f: stored.label for found in maps.values() for f, stored in found.items() if not math.isnan(stored.label)}
-    open_ = {f: label for f, label in told.items() if key.labels.get(f) != 1}
-    return replace(key, labels={**key.labels, **open_})
+    stored = [pair for by_finding in maps.values() for pair in by_finding.items()]
+    labels = {f: each.label for f, each in stored if not math.isnan(each.label) and key.labels.get(f) != 1}
+    return replace(key, labels={**key.labels, **labels})
 
 
 def _shape(
@@ -82,15 +84,15 @@ def _shape(
     """The image's rows and columns, on which the truth and every map must agree."""
     known = inputs.truth.size(image)
     source = inputs.given.truth
-    for method, found in maps.items():
-        for finding, stored in found.items():
+    for method, by_finding in maps.items():
+        for finding, stored in by_finding.items():
             if stored.shape is None:
                 continue
             path = files[method][finding].path
             if known is not None and stored.shape != known:
                 swapped = stored.shape == known[::-1]
-                told = "one of them is swapped: 'cxr_dims' is (width, height), a truth's size [height, width]"
-                hint = told if swapped else "correct one of them"
+                order = "one of them is swapped: 'cxr_dims' is (width, height), a truth's size [height, width]"
+                hint = order if swapped else "correct one of them"
                 sizes = f"{_by(stored.shape)} (height × width), but {source} says {_by(known)}"
                 raise InputError(f"{path} is for an image of {sizes}; {hint}")
             known, source = stored.shape, path
@@ -106,25 +108,21 @@ def _by(shape: tuple[int, int]) -> str:
     return f"{shape[0]} × {shape[1]}"
 
 
-def _masks(inputs: ScoreInputs, image: str, findings: Sequence[str], shape: tuple[int, int]) -> dict[str, Mask]:
-    marked = (f for f in findings if not inputs.truth.is_empty(image, f))
+def _masks(annotations: Annotations, image: str, findings: Iterable[str], shape: tuple[int, int]) -> dict[str, Mask]:
     try:
-        return {finding: inputs.truth.mask(image, finding, shape) for finding in marked}
+        return {finding: annotations.mask(image, finding, shape) for finding in findings}
     except CaseError as error:
         raise InputError(str(error)) from error
 
 
 def _readings(inputs: ScoreInputs, image: str, shape: tuple[int, int]) -> tuple[Reading, ...]:
-    """The readers' marks as one reading; what was not given for the image is not known, rather than a miss."""
+    """The readers' marks as one reading; marks that were not given for the image are unknown, not a miss."""
     if inputs.human is None and inputs.points is None:
         return ()
     masks: dict[str, Mask] = {}
     outlined = inputs.human is not None and image in inputs.human.images
     if inputs.human is not None and outlined:
-        try:
-            masks = {f: inputs.human.mask(image, f, shape) for f in inputs.human.findings_of(image)}
-        except CaseError as error:
-            raise InputError(str(error)) from error
+        masks = _masks(inputs.human, image, inputs.human.findings_of(image), shape)
     marked = (inputs.points or {}).get(image, {})
     points = {f: tuple(Point((float(y), float(x))) for x, y in drawn) for f, drawn in marked.items()}
     drawn = {f: mask for f, mask in masks.items() if mask.any()}
@@ -134,28 +132,28 @@ def _readings(inputs: ScoreInputs, image: str, shape: tuple[int, int]) -> tuple[
 def _probabilities(
     inputs: ScoreInputs, files: Mapping[str, Mapping[str, MapFile]], maps: Mapping[str, Mapping[str, StoredMap]]
 ) -> dict[str, float]:
-    """What the model thinks of each finding; several methods must be of one model."""
-    found: dict[str, float] = {}
+    """The model's probability of each finding; maps of several methods must agree on it."""
+    probabilities: dict[str, float] = {}
     first: dict[str, MapFile] = {}
-    for method, of_method in maps.items():
-        for finding, stored in of_method.items():
+    for method, by_finding in maps.items():
+        for finding, stored in by_finding.items():
             file = files[method][finding]
             if math.isnan(stored.probability):
                 continue
-            if abs(found.setdefault(finding, stored.probability) - stored.probability) > AGREE:
+            if abs(probabilities.setdefault(finding, stored.probability) - stored.probability) > AGREE:
                 raise InputError(
                     f"{first[finding].path} and {file.path} hold different probabilities, so they are of two models; "
                     "score them in two calls"
                 )
             first.setdefault(finding, file)
-    return {finding: found.get(finding, math.nan) for finding in inputs.findings}
+    return {finding: probabilities.get(finding, math.nan) for finding in inputs.findings}
 
 
 def _picture(maps: Mapping[str, Mapping[str, StoredMap]], shape: tuple[int, int]) -> Image | None:
-    """The image as the model saw it, stretched to its own proportions."""
-    pictures = (stored.picture for found in maps.values() for stored in found.values() if stored.picture is not None)
-    seen = next(pictures, None)
-    if seen is None:
+    """The image as the model received it, stretched to its original proportions."""
+    stored = (each.picture for by_finding in maps.values() for each in by_finding.values())
+    picture = next((picture for picture in stored if picture is not None), None)
+    if picture is None:
         return None
-    grey = torch.from_numpy(seen.mean(0, keepdims=True))
+    grey = torch.from_numpy(picture.mean(0, keepdims=True))
     return to_image(grey, place(shape, grey.shape[1:], "stretch"))

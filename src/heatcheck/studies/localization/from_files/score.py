@@ -1,4 +1,4 @@
-"""Grade maps that were made elsewhere: files → regions and peaks → scores → estimates → report."""
+"""Score maps from files: regions and peaks → scores → estimates → report."""
 
 import hashlib
 import shutil
@@ -15,7 +15,6 @@ import pandas as pd
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, CaseKey, Estimate
 from heatcheck.core.vocabulary import MEAN, PLAIN
-from heatcheck.regions.rule import RegionRule
 from heatcheck.running.execute import execute
 from heatcheck.running.facts import metric_facts, stored_method_facts
 from heatcheck.running.identity import DataIdentity, run_identity
@@ -24,7 +23,7 @@ from heatcheck.running.study import Stage
 from heatcheck.runs.manifest import ModelEntry, SourceEntry
 from heatcheck.runs.store import RunFolder, require_usable
 from heatcheck.scoring.presets import PresetName, switch_facts
-from heatcheck.scoring.rows import REFERENCE
+from heatcheck.scoring.rows import REFERENCE as UNDER_REFERENCE
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, SizedMarks
 from heatcheck.studies.localization.conditions import conditional_estimates
@@ -36,7 +35,7 @@ from heatcheck.studies.localization.from_files.settings import RegionSettings, S
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import ADDED, STORED_MAPS, LocalizationManifest
+from heatcheck.studies.localization.vocabulary import ADDED, BOXES, REFERENCE, STORED_MAPS, LocalizationManifest
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -45,7 +44,7 @@ DRAWS, FLIPS = 2000, 10000
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
-    """What differs from call to call without changing any score."""
+    """Options that change no score."""
 
     workers: int = 2
     seed: int = 0
@@ -53,17 +52,17 @@ class ScoreOptions:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a scoring came to."""
+    """The outcome of one call: its report and estimates, and notes for the terminal."""
 
     report: Path
     estimates: pd.DataFrame
     notes: tuple[str, ...]
-    files: int  # of the benchmark, where they were asked for
+    files: int  # of the benchmark, where its preset was asked for
 
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """Maps, truth and rules, checked and ready."""
+    """Maps, truth and rules, checked."""
 
     inputs: ScoreInputs
     settings: RegionSettings
@@ -77,8 +76,8 @@ class ScorePlan:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is measured."""
-        boxes = ("box_iou",) if self.inputs.truth.kind == "boxes" else ()
+        """The metrics; boxes are compared as boxes too."""
+        boxes = ("box_iou",) if self.inputs.truth.kind == BOXES else ()
         return (METRICS[0], *boxes, *METRICS[1:])
 
     @property
@@ -87,7 +86,7 @@ class ScorePlan:
         given = self.inputs.given
         spec = {
             "score": {key: _plain(value) for key, value in asdict(given).items() if value is not None},
-            "regions": {key: _plain(value) for key, value in asdict(self.settings).items() if key != "notes"},
+            "regions": {key: _plain(value) for key, value in asdict(self.settings).items()},
         }
         return run_identity(spec, self.options.seed, "", DataIdentity(self.keys, _stamp(self.inputs)))
 
@@ -117,7 +116,7 @@ class ScorePlan:
 
     def estimates(self, folder: RunFolder) -> list[Estimate]:
         """Means, differences from human, the benchmark's own, geometry, confidence, calibration and counts."""
-        rule = LocalizationSettings(
+        settings = LocalizationSettings(
             findings=self.inputs.findings,
             methods=tuple(self.inputs.maps),
             floors=(),
@@ -129,16 +128,13 @@ class ScorePlan:
             rules=self.inputs.scoring_rules,
         )
         return [
-            *localization_estimates(folder.path, rule),
-            *conditional_estimates(folder.path, rule, tuned=False),
-            *paper_estimates(folder.path, rule),
+            *localization_estimates(folder.path, settings),
+            *conditional_estimates(folder.path, settings, tuned=False),
+            *paper_estimates(folder.path, settings),
         ]
 
-    def _region(self, finding: str, _method: str) -> RegionRule:
-        return self.settings.rule(finding)
-
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
-        """Choose telling cases by their scores and draw them; write the benchmark's files where they are asked for."""
+        """Choose cases for the gallery and draw them; write the benchmark's files under its preset."""
         keys = {key.case: key for key in self.keys}
 
         def case_with_maps(case: str, finding: str) -> CaseWithMaps:
@@ -147,13 +143,20 @@ class ScorePlan:
             stored_maps = {name: values for name, values in maps.items() if values is not None}
             return CaseWithMaps(stored.case, stored_maps, stored.probabilities[finding])
 
-        workers = self.options.workers
-        rule = GalleryRule(case_with_maps, tuple(self.inputs.maps), MODEL, self._region, GALLERY, False, workers)
+        rule = GalleryRule(
+            case=case_with_maps,
+            methods=tuple(self.inputs.maps),
+            model=MODEL,
+            region=lambda finding, _: self.settings.rule(finding),
+            most=GALLERY,
+            keep_maps=False,
+            workers=self.options.workers,
+        )
         make_gallery(folder, rule, watcher)
-        if self.inputs.given.preset == "chexlocalize":
-            regions, cases = folder.read_table("regions"), folder.read_table("cases")
-            sizes = {case: _size(shape) for case, shape in zip(cases["case"], cases["shape"], strict=True) if shape}
-            marks = SizedMarks(self.inputs, sizes)
+        if self.inputs.given.preset == REFERENCE:
+            regions = folder.read_table("regions")
+            rows = zip(regions["case"], regions["height"].tolist(), regions["width"].tolist(), strict=True)
+            marks = SizedMarks(self.inputs, {case: (height, width) for case, height, width in rows})
             ReferenceWriter(folder.path, marks, regions, self.settings.slice, self.settings.label).write()
 
 
@@ -164,15 +167,15 @@ def score_maps(
     options: ScoreOptions,
     watcher: Watcher | None = None,
 ) -> Scored:
-    """Score the maps into the folder `out`, with a report, or take up what an earlier call left there.
+    """Score the maps into the folder `out`, with a report, or continue an earlier call there.
 
     Raises:
         InputError: files that are wrong or do not belong together; the message names them.
     """
     require_usable(out)
-    if given.preset == "chexlocalize" and len(given.maps) > 1:
+    if given.preset == REFERENCE and len(given.maps) > 1:
         raise InputError("the benchmark's files are for one method; give one --maps, or use --preset recommended")
-    if given.preset == "chexlocalize" and given.switches:
+    if given.preset == REFERENCE and given.switches:
         raise InputError("--switch changes rules of the recommended preset; the benchmark's own has them all")
     inputs = read_inputs(given)
     notes = (*inputs.notes, *_tuning_notes(inputs, settings), *_slice_notes(given, settings))
@@ -187,31 +190,31 @@ def score_maps(
         "shard_size": ScoreStage.SIZE,
         "trusted_code": False,
     }
-    with _nothing_left(out):
+    with _removed_on_error(out):
         outcome = execute(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
-    return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _written(out, given))
+    return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _n_written(out, given))
 
 
 def _unknown(inputs: ScoreInputs, settings: RegionSettings, out: Path) -> Iterator[str]:
-    """How many regions a cutoff could not judge, where that is allowed."""
+    """How many regions no cutoff applies to, because their map has no probability."""
     if settings.cutoffs and inputs.given.allow_missing:
-        told = pd.read_parquet(out / "predictions.parquet", columns=["case", "finding"])
+        known = pd.read_parquet(out / "predictions.parquet", columns=["case", "finding"])
         pairs = {(i, f) for maps in inputs.maps.values() for i, files in maps.items() for f in files}
-        unknown = len({pair for pair in pairs if pair[1] in inputs.findings}) - len(told)
+        unknown = len({pair for pair in pairs if pair[1] in inputs.findings}) - len(known)
         if unknown:
             yield f"{unknown} findings have maps without a probability: their regions were kept, whatever the cutoff."
 
 
 @contextmanager
-def _nothing_left(out: Path) -> Iterator[None]:
-    """A folder that this call made goes again when a file turns out to be wrong: the mended call may then use it."""
+def _removed_on_error(out: Path) -> Iterator[None]:
+    """Remove the folder of this call when a file turns out to be wrong, so that the corrected call may use it."""
     was_there = out.exists()
     is_new = not (out / "run.json").exists()
     try:
         yield
     except RunFolderError:
-        raise  # the folder is somebody else's
+        raise  # the folder belongs to another run
     except InputError:
         if is_new and (out / "run.json").exists():
             for path in out.iterdir():
@@ -221,13 +224,8 @@ def _nothing_left(out: Path) -> Iterator[None]:
         raise
 
 
-def _size(shape: str) -> tuple[int, int]:
-    height, width = shape.split("×")
-    return int(height), int(width)
-
-
-def _written(out: Path, given: ScoreFiles) -> int:
-    if given.preset != "chexlocalize":
+def _n_written(out: Path, given: ScoreFiles) -> int:
+    if given.preset != REFERENCE:
         return 0
     return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
 
@@ -238,7 +236,7 @@ def _slice_notes(given: ScoreFiles, settings: RegionSettings) -> Iterator[str]:
 
 
 def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str]:
-    """What is said, or refused, where thresholds come from the patients that are scored."""
+    """A warning, or an InputError, where thresholds were tuned on the patients that are scored."""
     for table in settings.tables:
         if not table.patients:
             yield f"Nobody knows whose maps {table.path.name} was tuned on; it must not have been these patients'."
@@ -252,7 +250,7 @@ def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str
 
 
 def _stamp(inputs: ScoreInputs) -> str:
-    """A hash of the names, sizes and dates of all files: a mended or exchanged file makes it another one."""
+    """A hash of the names, sizes and dates of all files, which changes with any of them."""
     given = inputs.given
     paths = [given.truth, given.human, given.human_points, given.labels]
     paths += [file.path for maps in inputs.maps.values() for files in maps.values() for file in files.values()]
@@ -268,20 +266,20 @@ def _plain(value: object) -> object:
     """A setting as JSON can hold it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, frozenset):  # patients: their number will do, and their names stay here
+    if isinstance(value, frozenset):  # of patients, whose names must not leave their file
         return len(value)
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:
-    """The main numbers for a terminal: each method's and the readers' means, under the preset's rules."""
+    """The means of each method and the readers for the terminal, under the preset's rules."""
     table = scored.estimates
     overlap, name = ("iou", "IoU") if kind == "true-positive" else ("iou_full", "IoU, all images")
     plain = table["condition"] == PLAIN
-    if preset == "chexlocalize":  # the full slice differs in its intervals only
-        plain = (table["condition"] == REFERENCE) | (plain & (table["metric"] == "iou_full"))
+    if preset == REFERENCE:  # the full slice differs in its intervals only
+        plain = (table["condition"] == UNDER_REFERENCE) | (plain & (table["metric"] == "iou_full"))
     means = table[(table["statistic"] == MEAN) & plain]
-    for finding in [*dict.fromkeys(means["finding"])]:
+    for finding in dict.fromkeys(means["finding"]):
         rows = means[(means["finding"] == finding) & means["metric"].isin([overlap, "hit"])]
         for method in dict.fromkeys(rows["method"]):
             cells = [

@@ -1,9 +1,9 @@
-"""How `score` cuts regions out of maps: one threshold for all, or tuned ones per finding out of a table."""
+"""How `score` cuts regions out of maps: one threshold for all, or tuned ones per finding from a table."""
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,40 +14,46 @@ from heatcheck.scoring.presets import Rules
 from heatcheck.sources.files.tables import read_csv
 
 Slice = Literal["true-positive", "full"]
-TUNING_RECORD = "tuning.json"  # beside the tables that `tune` writes: whose images they were tuned on
+TUNING_RECORD = "tuning.json"  # next to the tables that `tune` writes: the patients they were tuned on
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """A table of tuned values, and the patients it was tuned on, where that is known."""
+class TunedTable:
+    """A table of tuned values, and the patients it was tuned on, where they are recorded."""
 
     path: Path
     values: Mapping[str, float]  # by finding
     patients: frozenset[str] = frozenset()
 
+    def value(self, finding: str) -> float:
+        """The value of the finding; an InputError where the table lacks it."""
+        try:
+            return self.values[finding]
+        except KeyError:
+            raise InputError(
+                f"{self.path} has no value for {finding}; tune it again with maps of that finding"
+            ) from None
+
 
 @dataclass(frozen=True, slots=True)
 class RegionSettings:
-    """What the flags say about regions."""
+    """How maps become regions, as given by the flags."""
 
-    threshold: Literal["otsu"] | float | Tables = "otsu"
-    cutoffs: Tables | None = None
-    smoothing: float | Tables = 0.0  # as the flag says it: a fraction of the side, or pixels of the map's colours
+    threshold: Literal["otsu"] | float | TunedTable = "otsu"
+    cutoffs: TunedTable | None = None
+    smoothing: float | TunedTable = 0.0  # a fraction of the side, or pixels of the map's colours
     of_colours: bool = False
     slice: Slice = "true-positive"
-    notes: tuple[str, ...] = field(default=())
 
     def rule(self, finding: str) -> RegionRule:
         """How the maps of that finding become regions."""
-        threshold = self.threshold
-        if isinstance(threshold, Tables):
-            threshold = _of(threshold, finding)
-        smooth = _of(self.smoothing, finding) if isinstance(self.smoothing, Tables) else self.smoothing
+        threshold = self.threshold.value(finding) if isinstance(self.threshold, TunedTable) else self.threshold
+        smooth = self.smoothing.value(finding) if isinstance(self.smoothing, TunedTable) else self.smoothing
         return RegionRule(threshold, *((0.0, int(smooth)) if self.of_colours else (smooth, 0)))
 
     def cutoff(self, finding: str) -> float:
         """The probability below which the region is empty."""
-        return _of(self.cutoffs, finding) if self.cutoffs else 0.0
+        return self.cutoffs.value(finding) if self.cutoffs else 0.0
 
     @property
     def label(self) -> str:
@@ -56,14 +62,14 @@ class RegionSettings:
             return "prob"
         if self.threshold != "otsu":
             return "thr"
-        if isinstance(self.smoothing, Tables):
+        if isinstance(self.smoothing, TunedTable):
             return "smooth"
         return f"smooth{self.smoothing:g}" if self.smoothing else "otsu"
 
     @property
-    def tables(self) -> tuple[Tables, ...]:
+    def tables(self) -> tuple[TunedTable, ...]:
         """The tables of tuned values."""
-        return tuple(t for t in (self.threshold, self.cutoffs, self.smoothing) if isinstance(t, Tables))
+        return tuple(t for t in (self.threshold, self.cutoffs, self.smoothing) if isinstance(t, TunedTable))
 
     @property
     def tuned_on(self) -> frozenset[str]:
@@ -71,27 +77,20 @@ class RegionSettings:
         return frozenset().union(*(table.patients for table in self.tables))
 
 
-def _of(table: Tables, finding: str) -> float:
-    try:
-        return table.values[finding]
-    except KeyError:
-        raise InputError(f"{table.path} has no value for {finding}; tune it again with maps of that finding") from None
-
-
 def region_settings(threshold: str, cutoffs: Path | None, smooth: str, kind: Slice, rules: Rules) -> RegionSettings:
-    """The settings the flags describe, or one sentence on what is wrong with them."""
-    found: Literal["otsu"] | float | Tables = "otsu"
+    """The settings that the flags describe, checked; an InputError says which flag is wrong."""
+    cut: Literal["otsu"] | float | TunedTable = "otsu"
     if threshold != "otsu":
-        found = _number(threshold) or read_thresholds(Path(threshold))
+        cut = _number(threshold) or read_thresholds(Path(threshold))
     number = _as_float(smooth)
     tuned = read_best(Path(smooth), "smooth", most=math.inf) if number is None else None
-    if found != "otsu" and (tuned or number):
+    if cut != "otsu" and (tuned or number):
         raise InputError("--smooth goes with Otsu's threshold only; leave one of --smooth and --threshold out")
     for each in tuned.values.values() if tuned else (number or 0.0,):
         smoothing(each, rules)  # raises where pixels and fractions are mixed up
     of_colours = rules.smoothing == "colours"
     chosen = read_best(cutoffs, "prob_threshold") if cutoffs else None
-    return RegionSettings(found, chosen, tuned or number or 0.0, of_colours, kind)
+    return RegionSettings(cut, chosen, tuned or number or 0.0, of_colours, kind)
 
 
 def smoothing(smooth: float, rules: Rules) -> tuple[float, int]:
@@ -122,7 +121,7 @@ def _number(text: str) -> float | None:
     return value
 
 
-def read_thresholds(path: Path) -> Tables:
+def read_thresholds(path: Path) -> TunedTable:
     """The threshold of each finding: columns `threshold` and `task`."""
     rows = _rows(path, ("threshold", "task"))
     values: dict[str, float] = {}
@@ -131,10 +130,10 @@ def read_thresholds(path: Path) -> Tables:
         if finding in values:
             raise InputError(f"{path}, line {number}: {finding} is given twice; keep one line")
         values[finding] = _value(row["threshold"], f"{path}, line {number}: threshold")
-    return Tables(path, values, _tuned_on(path))
+    return TunedTable(path, values, _tuned_on(path))
 
 
-def read_best(path: Path, name: str, most: float = 1.0) -> Tables:
+def read_best(path: Path, name: str, most: float = 1.0) -> TunedTable:
     """Each finding's value in the column of that name where its mean overlap (`mIoU`) is first the highest."""
     rows = _rows(path, (name, "mIoU", "task"))
     best: dict[str, tuple[float, float]] = {}
@@ -146,7 +145,7 @@ def read_best(path: Path, name: str, most: float = 1.0) -> Tables:
         overlap = _value(row["mIoU"], f"{where}: mIoU")
         if finding not in best or overlap > best[finding][1]:
             best[finding] = _value(row[name], f"{where}: {name}", most), overlap
-    return Tables(path, {finding: value for finding, (value, _) in best.items()}, _tuned_on(path))
+    return TunedTable(path, {finding: value for finding, (value, _) in best.items()}, _tuned_on(path))
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> dict[int, dict[str, str]]:
@@ -169,7 +168,7 @@ def _value(text: str, where: str, most: float = 1.0) -> float:
 
 
 def _tuned_on(path: Path) -> frozenset[str]:
-    """The patients the table was tuned on, as far as a record beside it tells."""
+    """The patients in the record next to the table; none without a record."""
     record = path.parent / TUNING_RECORD
     if not record.is_file():
         return frozenset()

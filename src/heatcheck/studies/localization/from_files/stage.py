@@ -1,4 +1,4 @@
-"""One pass over maps made elsewhere, image by image: scores, predictions, regions and the truth's geometry."""
+"""One pass over maps from files, image by image: scores, predictions, regions and the truth's geometry."""
 
 import math
 from collections.abc import Sequence
@@ -29,8 +29,9 @@ from heatcheck.sources.files.rle import encode
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs
 from heatcheck.studies.localization.from_files.maps import StoredMaps, is_sized, read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings
+from heatcheck.studies.localization.vocabulary import REFERENCE
 
-MODEL = "model"  # behind the maps, known only by its answers
+MODEL = "model"  # behind the maps, known only by its probabilities
 NO_MAP = "no map was given"
 
 
@@ -54,13 +55,13 @@ class ScoreStage(CaseStage[str, CaseKey]):
         return cut([(MODEL, self.keys)], self.SIZE)
 
     def work(self, shard: int) -> ShardTables:
-        """The tables of one shard, images side by side; findings keep the order in which they were given."""
+        """The tables of one shard, images in parallel; findings keep the order in which they were given."""
         rows = ShardRows()
-        for one in in_order(self._one, self.parts[shard].cases, self.workers):
-            rows.add(one)
+        for tables in in_order(self._image, self.parts[shard].cases, self.workers):
+            rows.add(tables)
         return rows.tables()
 
-    def _one(self, key: CaseKey) -> ShardTables:
+    def _image(self, key: CaseKey) -> ShardTables:
         if not is_sized(self.inputs, key.case):
             return self._without_size(key)
         stored = read_stored(self.inputs, key)
@@ -71,16 +72,16 @@ class ScoreStage(CaseStage[str, CaseKey]):
             rule = ScoringRule(self.metrics, region, cutoff, rules=self.inputs.scoring_rules)
             self._require_probability(stored, finding)
             for method in self.inputs.maps:
-                place = MapTarget(stored.case, finding, method, stored.probabilities[finding])
-                scored, record = self._score(stored, place, rule)
-                scores += scored
-                regions += record
+                target = MapTarget(stored.case, finding, method, stored.probabilities[finding])
+                map_scores, map_regions = self._score(stored, target, rule)
+                scores += map_scores
+                regions += map_regions
             scores += human_rows(stored.case, finding, rule)
         labels = stored.case.key.labels
         predictions = tuple(
-            Prediction(key.case, key.patient, finding, MODEL, labels[finding], _logit(said), said)
-            for finding, said in stored.probabilities.items()
-            if not math.isnan(said)
+            Prediction(key.case, key.patient, finding, MODEL, labels[finding], _logit(probability), probability)
+            for finding, probability in stored.probabilities.items()
+            if not math.isnan(probability)
         )
         return ShardTables(
             scores=tuple(sorted(scores, key=by_case)),
@@ -91,7 +92,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
         )
 
     def _without_size(self, key: CaseKey) -> ShardTables:
-        """The rows of an image that has no map and whose size nobody tells: undefined, and counted."""
+        """The rows of an image without a map and of unknown size: undefined, and counted."""
         marked = [f for f in self.inputs.findings if not self.inputs.truth.is_empty(key.case, f)]
         scores = [
             Score(key.case, key.patient, finding, method, MODEL, metric, math.nan, reason=NO_MAP)
@@ -102,26 +103,28 @@ class ScoreStage(CaseStage[str, CaseKey]):
         record = CaseRecord(key.case, key.patient, "ok", annotated=1)
         return ShardTables(scores=tuple(sorted(scores, key=by_case)), cases=(record,))
 
-    def _score(self, stored: StoredMaps, place: MapTarget, rule: ScoringRule) -> tuple[list[Score], list[RegionRecord]]:
-        values = stored.on_image(place.method, place.finding)
+    def _score(
+        self, stored: StoredMaps, target: MapTarget, rule: ScoringRule
+    ) -> tuple[list[Score], list[RegionRecord]]:
+        values = stored.on_image(target.method, target.finding)
         if values is None:
-            return self._missing(place, rule), []
-        scored = score_map(place, values, MODEL, rule)
-        if self.inputs.given.preset != "chexlocalize":
+            return self._missing(target, rule), []
+        scored = score_map(target, values, MODEL, rule)
+        if self.inputs.given.preset != REFERENCE:
             return scored.rows, []
-        # the benchmark does not look at labels: every map has its region
-        return scored.rows, [region_record(place, scored.marks or marks_of(place, values, rule))]
+        # the benchmark ignores labels: every map has its region
+        return scored.rows, [region_record(target, scored.marks or marks_of(target, values, rule))]
 
-    def _missing(self, place: MapTarget, rule: ScoringRule) -> list[Score]:
+    def _missing(self, target: MapTarget, rule: ScoringRule) -> list[Score]:
         """The rows of a map that was not given: undefined, or with the benchmark's rule an empty region."""
-        rows = score_map(place, Measured(math.nan, NO_MAP), MODEL, rule).rows
-        if self.inputs.rules.missing_map == "error" or place.truth is None:
+        rows = score_map(target, Measured(math.nan, NO_MAP), MODEL, rule).rows
+        if self.inputs.rules.missing_map == "error" or target.truth is None:
             return rows
-        compared = MapMarks(place.truth, np.zeros(place.truth.shape, bool), place.truth).against(place.truth)
-        return [self._of_nothing(row, compared, rule) for row in rows]
+        compared = MapMarks(target.truth, np.zeros(target.truth.shape, bool), target.truth).against(target.truth)
+        return [self._of_empty_region(row, compared, rule) for row in rows]
 
     @staticmethod
-    def _of_nothing(row: Score, compared: MarksAndTruth, rule: ScoringRule) -> Score:
+    def _of_empty_region(row: Score, compared: MarksAndTruth, rule: ScoringRule) -> Score:
         metric = METRICS[row.metric]
         left_out = rule.rules.empty_region == "left_out" and row.metric != "iou_full"
         if metric.needs is not Needs.REGION or left_out:
@@ -132,22 +135,22 @@ class ScoreStage(CaseStage[str, CaseKey]):
         known = not math.isnan(stored.probabilities[finding])
         if known or not self.settings.cutoffs or self.inputs.given.allow_missing:
             return
-        if any(finding in found for found in stored.maps.values()):
+        if any(finding in by_finding for by_finding in stored.maps.values()):
             raise InputError(
                 f"the maps of {finding} on {stored.case.key.case} hold no probability, which --probability-cutoffs "
                 "needs; store it, or keep such maps whatever their probability with --allow-missing"
             )
 
 
-def region_record(place: MapTarget, marks: MapMarks) -> RegionRecord:
-    """The region as others can read it, and what it has in common with the truth."""
+def region_record(target: MapTarget, marks: MapMarks) -> RegionRecord:
+    """The region run-length encoded, and its overlap with the truth."""
     region: Mask = marks.region
-    truth = place.truth
+    truth = target.truth
     height, width = region.shape
     return RegionRecord(
-        place.case.key.case,
-        place.finding,
-        place.method,
+        target.case.key.case,
+        target.finding,
+        target.method,
         height,
         width,
         encode(region),
@@ -155,7 +158,7 @@ def region_record(place: MapTarget, marks: MapMarks) -> RegionRecord:
         0 if truth is None else pixels_in(region & truth),
         0 if truth is None else pixels_in(truth),
         0 if truth is None else int(truth.flat[int(marks.peaks.argmax())]),
-        place.probability,
+        target.probability,
     )
 
 

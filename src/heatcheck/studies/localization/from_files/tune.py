@@ -21,19 +21,19 @@ from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.runs.tables import replaced
 from heatcheck.scoring.presets import Rules, rules_with
-from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
+from heatcheck.stats.tuning import FullSlice, first_best, mean_curve
 from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs
 from heatcheck.studies.localization.from_files.maps import StoredMaps, is_sized, read_stored
 from heatcheck.studies.localization.from_files.settings import TUNING_RECORD, smoothing
+from heatcheck.studies.localization.tuning import cutoff_tuning
 
 THRESHOLD_TABLE, CUTOFF_TABLE = "tuning_results.csv", "probability_tuning_results.csv"
 CURVE_TABLE, SMOOTHING_TABLE = "threshold_curves.csv", "smoothing_results.csv"
-LATE_START = {"Lung Lesion": 0.1}  # the benchmark leaves out the first cutoff of this finding
 
 
 @dataclass(frozen=True, slots=True)
 class Overlaps:
-    """What one map of one finding has in common with the truth, at every setting that is tried."""
+    """The overlap of one map with the truth of one finding, at every setting that is tried."""
 
     probability: float
     marked: bool  # whether there is a truth
@@ -59,7 +59,7 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class TuningResult:
-    """What a tuning found, and where its tables lie."""
+    """The tuned settings of every finding, and the tables that were written."""
 
     findings: tuple[Tuning, ...]
     files: tuple[Path, ...]
@@ -81,19 +81,20 @@ def tune(
     keys = inputs.keys()
     use_threads(1)  # the images are shared out among the workers
     watcher.start("tuning", len(keys))
-    found: dict[str, list[Overlaps]] = {finding: [] for finding in inputs.findings}
-    for rows in in_order(lambda key: overlaps_of(inputs, key, rules), keys, workers):
-        for finding, one in rows.items():
-            found[finding].append(one)
+    overlaps: dict[str, list[Overlaps]] = {finding: [] for finding in inputs.findings}
+    for by_finding in in_order(lambda key: overlaps_of(inputs, key, rules), keys, workers):
+        for finding, overlap in by_finding.items():
+            overlaps[finding].append(overlap)
         watcher.advance()
-    tunings = tuple(_tuned(finding, rows, inputs.rules, smooths) for finding, rows in found.items())
+    tunings = tuple(_tuned(finding, rows, inputs.rules, smooths) for finding, rows in overlaps.items())
     return TuningResult(tunings, _write(out, tunings, inputs, smooths), (*inputs.notes, *_remarks(tunings)))
 
 
 def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRule]) -> dict[str, Overlaps]:
-    """Every finding of one image: where there is no map, an empty region, or nothing if such are not counted.
+    """The overlaps of one image by finding.
 
-    Nor are images counted of which nobody knows whether they have the finding, or where it is.
+    A missing map is an empty region for the benchmark and is left out otherwise, as are images on which it is unknown
+    whether the finding is present, or where.
     """
     (method,) = inputs.maps
     benchmark = inputs.rules.missing_map == "empty"
@@ -101,14 +102,14 @@ def overlaps_of(inputs: ScoreInputs, key: CaseKey, smoothings: Sequence[RegionRu
         return {}
     stored = read_stored(inputs, key)
     labels = stored.case.key.labels
-    found = {}
+    overlaps = {}
     for finding in inputs.findings:
         values = stored.on_image(method, finding)
         unknown = finding not in stored.case.truth and labels.get(finding) != 0
         if not benchmark and (values is None or unknown):
             continue
-        found[finding] = _overlaps(stored, finding, values, inputs.rules, smoothings)
-    return found
+        overlaps[finding] = _overlaps(stored, finding, values, inputs.rules, smoothings)
+    return overlaps
 
 
 def _overlaps(
@@ -116,11 +117,11 @@ def _overlaps(
 ) -> Overlaps:
     truth = stored.case.truth.get(finding)
     probability = stored.probabilities[finding]
-    nothing = math.nan if rules.empty_region == "left_out" or truth is None else 0.0
+    empty = math.nan if rules.empty_region == "left_out" or truth is None else 0.0  # the overlap of an empty region
     if values is None:
         return Overlaps(
             probability, truth is not None, math.nan if truth is None else 0.0,
-            (nothing,) * len(THRESHOLDS), (nothing,) * len(smoothings),
+            (empty,) * len(THRESHOLDS), (empty,) * len(smoothings),
         )  # fmt: skip
     prepared = prepare(values)
     if truth is None:
@@ -129,12 +130,10 @@ def _overlaps(
         return Overlaps(probability, False, full, undefined * len(THRESHOLDS), undefined * len(smoothings))
     full = _iou(region_of(prepared, RegionRule()), truth)
     counts = threshold_counts(prepared, truth)
-    by_threshold = np.where(counts.region > 0, counts.ious, nothing)
-    by_smoothing = (region_of(prepare(values, rule.smooth), rule) for rule in smoothings)
-    return Overlaps(
-        probability, True, full, tuple(by_threshold.tolist()),
-        tuple(_iou(one, truth) if one.any() else nothing for one in by_smoothing),
-    )  # fmt: skip
+    by_threshold = np.where(counts.region > 0, counts.ious, empty)
+    regions = (region_of(prepare(values, rule.smooth), rule) for rule in smoothings)
+    by_smoothing = tuple(_iou(region, truth) if region.any() else empty for region in regions)
+    return Overlaps(probability, True, full, tuple(by_threshold.tolist()), by_smoothing)
 
 
 def _iou(region: Mask, truth: Mask) -> float:
@@ -145,7 +144,10 @@ def _iou(region: Mask, truth: Mask) -> float:
 def _tuned(finding: str, rows: list[Overlaps], rules: Rules, smooths: Sequence[float]) -> Tuning:
     by_threshold = mean_curve(np.array([row.by_threshold for row in rows]).reshape(len(rows), len(THRESHOLDS)))
     by_smoothing = mean_curve(np.array([row.by_smoothing for row in rows]).reshape(len(rows), len(smooths)))
-    cutoffs, by_cutoff = _by_cutoff(finding, rows, rules)
+    known = [row for row in rows if not math.isnan(row.probability)]
+    ious, probabilities, marked = ([getattr(row, name) for row in known] for name in ("full", "probability", "marked"))
+    cases = FullSlice(np.array(ious, float), np.array(probabilities, float), np.array(marked, bool))
+    cutoffs, by_cutoff = cutoff_tuning(cases, finding, rules)
     return Tuning(
         finding,
         sum(row.marked for row in rows),
@@ -159,26 +161,11 @@ def _tuned(finding: str, rows: list[Overlaps], rules: Rules, smooths: Sequence[f
     )
 
 
-def _by_cutoff(finding: str, rows: list[Overlaps], rules: Rules) -> tuple[tuple[float, ...], np.ndarray]:
-    reference = rules.cutoff_tuning == "reference"
-    cutoffs = tuple(c for c in CUTOFFS if not reference or c >= LATE_START.get(finding, 0.0))
-    known = [row for row in rows if not math.isnan(row.probability)]
-    if not known:
-        return cutoffs, np.full(len(cutoffs), np.nan)
-    cases = FullSlice(
-        np.array([row.full for row in known]),
-        np.array([row.probability for row in known]),
-        np.array([row.marked for row in known]),
-    )
-    curve = cutoff_curve(cases, cutoffs, "above the cutoff" if reference else "from the cutoff")
-    return cutoffs, np.round(curve, 3) if reference else curve
-
-
 def _remarks(tunings: tuple[Tuning, ...]) -> Iterator[str]:
-    for what, attribute in (("threshold", "threshold"), ("cutoff", "cutoff")):
-        if without := [tuning.finding for tuning in tunings if math.isnan(getattr(tuning, attribute))]:
-            why = "no case has it" if what == "threshold" else "no map holds a probability, or no case has it"
-            yield f"No {what} for {', '.join(without)}: {why}."
+    reasons = {"threshold": "no case has it", "cutoff": "no map holds a probability, or no case has it"}
+    for name, why in reasons.items():
+        if without := [tuning.finding for tuning in tunings if math.isnan(getattr(tuning, name))]:
+            yield f"No {name} for {', '.join(without)}: {why}."
 
 
 def _write(out: Path, tunings: tuple[Tuning, ...], inputs: ScoreInputs, smooths: Sequence[float]) -> tuple[Path, ...]:
@@ -192,7 +179,7 @@ def _write(out: Path, tunings: tuple[Tuning, ...], inputs: ScoreInputs, smooths:
     if smooths:
         tables[SMOOTHING_TABLE] = _curves(tunings, "smooth", lambda t: zip(smooths, t.smoothing_curve, strict=True))
     (method,) = inputs.maps
-    images = tuple(inputs.maps[method])  # those that chose: of an image without a map nothing was seen
+    images = tuple(inputs.maps[method])  # an image without a map chooses nothing
     record = {
         "preset": inputs.given.preset,
         "images": len(images),
@@ -217,6 +204,8 @@ def _curves(
     tunings: tuple[Tuning, ...], name: str, curve: Callable[[Tuning], Iterator[tuple[float, float]]]
 ) -> pd.DataFrame:
     rows: list[Mapping[str, object]] = [
-        {name: at, "mIoU": overlap, "task": tuning.finding} for tuning in tunings for at, overlap in curve(tuning)
+        {name: setting, "mIoU": overlap, "task": tuning.finding}
+        for tuning in tunings
+        for setting, overlap in curve(tuning)
     ]
     return pd.DataFrame(rows, columns=[name, "mIoU", "task"])

@@ -18,10 +18,10 @@ from heatcheck.runs.store import Run
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
 from heatcheck.studies.localization.vocabulary import (
     CALIBRATION,
-    CUTOFFS,
     ON_FOLDS,
     ON_VALIDATION,
     SCALED,
+    SHOWN_CUTOFFS,
     TEMPERATURE,
 )
 
@@ -171,7 +171,7 @@ def _overlap_by_cutoff(evidence: Evidence) -> Matrix | None:
     if FULL_OVERLAP not in evidence.measures:
         return None
     views: dict[str, Evidence] = {}
-    for cutoff in CUTOFFS:
+    for cutoff in SHOWN_CUTOFFS:
         views[f"cutoff {cutoff:g}, before"] = evidence.under(cutoff=cutoff)
         views[f"cutoff {cutoff:g}, after"] = evidence.under(cutoff=cutoff, temperature=SCALED)
     names, notes, groups = every_finding(evidence), Footnotes(), []

@@ -167,7 +167,7 @@ def test_maps_of_other_images_are_refused(heatcheck, files) -> None:
     other = small_scoring(files.root / "other")
     truth = {f"x{name}": entry for name, entry in json.loads(other.truth.read_text()).items()}
     other.truth.write_text(json.dumps(truth))
-    assert "name no image in common" in refused(heatcheck, other)
+    assert "have no image in common" in refused(heatcheck, other)
 
 
 def test_thresholds_tuned_on_the_same_patients_are_refused_or_warned_about(heatcheck, files) -> None:
@@ -208,7 +208,7 @@ def test_cutoffs_call_cases_negative(heatcheck, files) -> None:
     [
         (("--threshold", "1.5"), "between 0 and 1"),
         (("--threshold", "nowhere.csv"), "no such file"),
-        (("--threshold", "0.5", "--smooth", "0.1"), "leave one of"),
+        (("--threshold", "0.5", "--smooth", "0.1"), "leave out --smooth or --threshold"),
         (("--smooth", "50"), "fraction of the image's side"),
         (("--smooth", "0.5", "--preset", "chexlocalize"), "number of pixels"),
         (("--probability-cutoffs", "nowhere.csv"), "no such file"),

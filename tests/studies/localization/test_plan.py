@@ -172,7 +172,7 @@ def test_other_cases_in_the_same_folder_are_refused(undisturbed):
         ({"study": "training"}, "use `heatcheck train`"),
         ({"methods": None}, "'methods' is missing"),
         ({"methods": [{"name": "grad_cam", "layer": "class_layers.rely"}]}, "did you mean 'class_layers.relu'"),
-        ({"findings": ["Edema", "Edema"]}, "each once"),
+        ({"findings": ["Edema", "Edema"]}, "none twice"),
         ({"findings": []}, "at least one finding"),
         ({"source": {"name": ["x"]}}, "a source needs a `name`"),
         ({"methods": [{"name": "occlusion", "window": 4, "stride": 5}]}, "method occlusion: stride 5 leaves gaps"),

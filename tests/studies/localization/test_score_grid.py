@@ -49,7 +49,7 @@ def test_names_as_categories_in_any_order_give_the_same():
 def test_a_feature_lies_where_its_case_and_finding_are():
     grid = score_grid("iou", SCORES, rule_of(["f", "g"], ["m"]))
     table = pd.DataFrame({"case": ["b", "a", "z", "a"], "finding": ["g", "f", "f", "unasked"], "x": [1.0, 2, 3, 4]})
-    feature = grid.laid_beside(table, "x")
+    feature = grid.on_grid(table, "x")
     np.testing.assert_equal(feature, [[2, math.nan], [math.nan, 1], [math.nan, math.nan]])
     rows = grid.observations(feature, grid.by_method["m"])
     assert (rows.feature.tolist(), rows.scores.tolist()) == ([2, 1], [0.1, 0.4])

@@ -168,8 +168,8 @@ def cutoff_estimates(
 
     The maps stay as they are, for they show the logit; what can change is which cases are called positive.
     """
-    is_outlined = ~np.isnan(grid.laid_beside(shapes, "size"))
-    probabilities = [grid.laid_beside(scaling.predictions, column) for column in ("probability", "scaled")]
+    is_outlined = ~np.isnan(grid.on_grid(shapes, "size"))
+    probabilities = [grid.on_grid(scaling.predictions, column) for column in ("probability", "scaled")]
     rows: list[Estimate] = []
     for cutoff in SHOWN_CUTOFFS:
         before, after = (_emptied(grid, is_outlined, probability, cutoff) for probability in probabilities)

@@ -94,7 +94,7 @@ def macro_rows(
         return
     cube = values.over_findings(columns, findings)
     if template.other_method and _on_common_cases(template, settings):
-        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)
+        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # else the cases would differ as well
         keep = ~np.isnan(cube).all(1).any(0)
         cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
         if not findings:
@@ -166,7 +166,7 @@ def with_p_value(
     kind: str,
     *compared: str,
 ) -> Estimate:
-    """The row with the p-value of a sign-flip test; kind and names of the compared set its draws apart."""
+    """The row with the p-value of a sign-flip test, whose draws are seeded by `kind` and `compared`."""
     generator = settings.generator(kind, row.metric, row.finding, *compared)
     return replace(row, p_value=sign_flip_test(differences, patients, settings.flips, generator).p_value)
 

@@ -259,7 +259,7 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     indices = {name: source.index() for name, source in sources.items()}
     for name, keys in indices.items():
         if not keys:
-            raise SpecError(f"{spec.name}: the {name} has no cases")
+            raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
     request = Asked(

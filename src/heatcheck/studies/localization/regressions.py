@@ -14,7 +14,7 @@ from heatcheck.stats.regression import Fit, clustered_least_squares, least_squar
 from heatcheck.stats.spearman import spearman
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, is_logistic
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import FEATURES, PROBABILITY, REFERENCE
+from heatcheck.studies.localization.vocabulary import FEATURES, PAPER_PRESET, PROBABILITY
 
 
 def shape_estimates(
@@ -32,7 +32,7 @@ def shape_estimates(
     for feature in FEATURES:
         column = settings.instances if feature == "instances" and not preset else feature
         scaled = annotated[["case", "finding"]].assign(scaled=min_max(annotated[column].to_numpy(float)))
-        rows += _slopes(grid, grid.laid_beside(scaled, "scaled"), feature, settings, preset)
+        rows += _slopes(grid, grid.on_grid(scaled, "scaled"), feature, settings, preset)
     return rows
 
 
@@ -54,7 +54,7 @@ def _slopes(
 
 def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: bool) -> Fit:
     rows = grid.observations(feature, values)
-    if preset == REFERENCE:
+    if preset == PAPER_PRESET:
         return least_squares(rows.feature, rows.scores)
     return logistic_gee(rows) if is_hit else clustered_least_squares(rows)
 
@@ -69,10 +69,10 @@ def confidence_estimates(
     are modelled. The reference: a plain line through the raw probabilities, and their rank correlation.
     """
     answers = predictions[predictions["model"] == settings.model]
-    if preset != REFERENCE:
+    if preset != PAPER_PRESET:
         by_finding = answers.groupby("finding", observed=True)["probability"]
         answers = answers.assign(probability=by_finding.transform(lambda p: min_max(p.to_numpy(float))))
-    probability = grid.laid_beside(answers, "probability")
+    probability = grid.on_grid(answers, "probability")
     return [
         row
         for method in settings.methods
@@ -87,8 +87,8 @@ def _on_probability(
 ) -> Iterator[Estimate]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     template = Estimate(SLOPE, grid.metric, finding, method, settings.model)
-    if preset == REFERENCE:
-        template = replace(template, condition=condition(feature=PROBABILITY, preset=REFERENCE))
+    if preset == PAPER_PRESET:
+        template = replace(template, condition=condition(feature=PROBABILITY, preset=PAPER_PRESET))
         yield fill(template, least_squares(rows.feature, rows.scores))
         yield fill(replace(template, statistic=SPEARMAN), spearman(rows.feature, rows.scores))
     else:

@@ -27,7 +27,7 @@ class ScoreGrid:
     by_method: Mapping[str, Grid]
     own_levels: bool = True  # whether a fit over all findings gives each its own level
 
-    def laid_beside(self, table: pd.DataFrame, column: str) -> Grid:
+    def on_grid(self, table: pd.DataFrame, column: str) -> Grid:
         """One column of a table with a row per case and finding, on this grid."""
         row = self.cases.get_indexer(pd.Index(table["case"]))
         finding = positions(table["finding"], self.findings)

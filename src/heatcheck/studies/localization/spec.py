@@ -115,7 +115,7 @@ def require_sound(body: LocalizationBody, where: str) -> None:
     CHANNEL_RULES[body.channels]  # raises with a suggestion
     for name in body.switches:
         if SWITCHES[name].files_only:
-            raise SpecError(f"{where}: switch {name!r} is about maps in files; use it with `heatcheck score`")
+            raise SpecError(f"{where}: switch {name!r} concerns maps in files; use it with `heatcheck score`")
     try:
         _ = body.region_rule, body.own_regions
     except ValueError as error:
@@ -134,7 +134,9 @@ def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: st
     first = next(iter(sources.values()))
     findings = tuple(first.findings) if body.findings == "all" else body.findings
     if len(set(findings)) < len(findings) or not findings:
-        raise SpecError(f"{where}: `findings` must name at least one finding, and each once")
+        raise SpecError(
+            f"{where}: `findings` must name at least one finding and none twice, got {list(findings)}; correct it"
+        )
     for name, source in sources.items():
         for finding in findings:
             if finding not in source.findings:

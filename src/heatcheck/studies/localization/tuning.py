@@ -26,7 +26,7 @@ from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, CUTOFF_CURVE, TESTED, THRESHOLD_CURVE
 
 NOTHING_TO_TUNE = "no validation case has a value"
-_LATE_START = "Lung Lesion"  # the benchmark's grid of cutoffs starts one step later there
+_LATE_START = "Lung Lesion"  # for which the benchmark leaves out the first cutoff
 _DECIMALS = 3  # to which the benchmark rounds before it looks for the best cutoff
 
 

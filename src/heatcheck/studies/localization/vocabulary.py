@@ -30,7 +30,8 @@ TESTED = ("iou", "hit")  # the two metrics of the verdict; the first chooses the
 ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # estimated in addition to the means of scores
 SHOWN_CUTOFFS = (0.3, 0.5)  # a temperature never moves a probability across 0.5: only the other can change
 FEATURES = ("instances", "size", "elongation", "irrectangularity")
-REFERENCE = "chexlocalize"  # the preset whose numbers are the paper's
+PAPER_PRESET = "chexlocalize"  # the rules of the paper's scripts
+PAPER_DATA = "chexlocalize"  # the data set of the paper's numbers, as a source's `published_as`
 
 STORED_MAPS = "maps"  # the source of a run that scores maps from files
 BOXES = "boxes"  # a kind of truth, beside outlines and masks
@@ -71,7 +72,7 @@ class LocalizationManifest(Manifest):
     @property
     def asked_for_paper(self) -> bool:
         """Whether the run was asked for the paper's rules; verdict and plots follow the recommended ones even then."""
-        return self.preset == REFERENCE
+        return self.preset == PAPER_PRESET
 
     @property
     def scores_files(self) -> bool:

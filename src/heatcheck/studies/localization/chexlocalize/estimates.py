@@ -16,9 +16,9 @@ from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimate
 from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import REFERENCE, TUNED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
 
-BENCHMARK = condition(preset=REFERENCE)
+BENCHMARK = condition(preset=PAPER_PRESET)
 # the paper's confidence concerns all images with tuned cutoffs; a run that tuned none has plain scores
 FULL_SLICE = (BENCHMARK, condition(cutoff=TUNED), PLAIN)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
@@ -38,8 +38,8 @@ def paper_estimates(
     scaling = scaled_predictions(predictions, validation, settings)
     slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
     rows = corrected(slopes, FAMILY)  # together, because the report shows them together
-    theirs = tables.slopes("iou", BENCHMARK, preset=REFERENCE) + tables.slopes("hit", BENCHMARK, preset=REFERENCE)
-    rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=REFERENCE) if theirs else [])
+    theirs = tables.slopes("iou", BENCHMARK, preset=PAPER_PRESET) + tables.slopes("hit", BENCHMARK, preset=PAPER_PRESET)
+    rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=PAPER_PRESET) if theirs else [])
     full = tables.grid("iou_full", PLAIN)
     rows += cutoff_estimates(full, shapes, scaling, settings) if full else []
     rows += calibration_estimates(scaling, settings)

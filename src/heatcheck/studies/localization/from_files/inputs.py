@@ -51,12 +51,12 @@ class ScoreInputs:
 
     @property
     def rules(self) -> Rules:
-        """The preset's rules, but for the switches."""
+        """The preset's rules, except for the switches."""
         return rules_with(self.given.preset, self.given.switches)
 
     @property
     def scoring_rules(self) -> Rules:
-        """The rules of the run's own scores: the recommended ones, but for the switches."""
+        """The rules of the run's own scores: the recommended ones, except for the switches."""
         return rules_with("recommended", self.given.switches)
 
     @cached_property
@@ -132,8 +132,8 @@ def _require_common(truth: Sequence[str], maps: Mapping[str, MapsByImage], given
     for method, by_image in maps.items():
         if not set(by_image) & set(truth):
             raise InputError(
-                f"{given.truth} and {given.maps[method]} name no image in common, e.g. {truth[0]!r} and "
-                f"{next(iter(by_image))!r}; give the truth of the images the maps are of"
+                f"{given.truth} and {given.maps[method]} have no image in common (the first are {truth[0]!r} and "
+                f"{next(iter(by_image))!r}); give maps and truth of the same images"
             )
 
 
@@ -205,8 +205,8 @@ def _label_notes(inputs: ScoreInputs) -> Iterator[str]:
     common = set(inputs.labelled) & set(inputs.images)
     if not common:
         raise InputError(
-            f"{path} names none of the images, e.g. {next(iter(inputs.labelled), '')!r} instead of "
-            f"{inputs.images[0]!r}; give the labels of the same images"
+            f"{path} names none of the images (the first are {next(iter(inputs.labelled), '')!r} and "
+            f"{inputs.images[0]!r}); give the labels of the same images"
         )
     for image in inputs.truth.images:
         labelled = inputs.labelled.get(image)

@@ -98,7 +98,7 @@ def _shape(
             known, source = stored.shape, path
     if known is None:
         raise InputError(
-            f"the size of {image} is not known: neither {inputs.given.truth} nor its maps say it; "
+            f"the size of {image} is not known: neither {inputs.given.truth} nor its maps hold it; "
             "store 'cxr_dims' (width, height) with a map"
         )
     return known
@@ -142,8 +142,8 @@ def _probabilities(
                 continue
             if abs(probabilities.setdefault(finding, stored.probability) - stored.probability) > AGREE:
                 raise InputError(
-                    f"{first[finding].path} and {file.path} hold different probabilities, so they are of two models; "
-                    "score them in two calls"
+                    f"{first[finding].path} and {file.path} hold different probabilities of {finding}, so they are of "
+                    "two models; score each model in a call of its own"
                 )
             first.setdefault(finding, file)
     return {finding: probabilities.get(finding, math.nan) for finding in inputs.findings}

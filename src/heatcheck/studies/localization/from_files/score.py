@@ -35,7 +35,7 @@ from heatcheck.studies.localization.from_files.settings import RegionSettings, S
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import ADDED, BOXES, REFERENCE, STORED_MAPS, LocalizationManifest
+from heatcheck.studies.localization.vocabulary import ADDED, BOXES, PAPER_PRESET, STORED_MAPS, LocalizationManifest
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -153,7 +153,7 @@ class ScorePlan:
             workers=self.options.workers,
         )
         make_gallery(folder, rule, watcher)
-        if self.inputs.given.preset == REFERENCE:
+        if self.inputs.given.preset == PAPER_PRESET:
             regions = folder.read_table("regions")
             rows = zip(regions["case"], regions["height"].tolist(), regions["width"].tolist(), strict=True)
             marks = SizedMarks(self.inputs, {case: (height, width) for case, height, width in rows})
@@ -173,10 +173,12 @@ def score_maps(
         InputError: files that are wrong or do not belong together; the message names them.
     """
     require_usable(out)
-    if given.preset == REFERENCE and len(given.maps) > 1:
+    if given.preset == PAPER_PRESET and len(given.maps) > 1:
         raise InputError("the benchmark's files are for one method; give one --maps, or use --preset recommended")
-    if given.preset == REFERENCE and given.switches:
-        raise InputError("--switch changes rules of the recommended preset; the benchmark's own has them all")
+    if given.preset == PAPER_PRESET and given.switches:
+        raise InputError(
+            "--switch changes single rules, but --preset chexlocalize sets them all; leave one of the two out"
+        )
     inputs = read_inputs(given)
     notes = (*inputs.notes, *_tuning_notes(inputs, settings), *_slice_notes(given, settings))
     for finding in inputs.findings:
@@ -225,7 +227,7 @@ def _removed_on_error(out: Path) -> Iterator[None]:
 
 
 def _n_written(out: Path, given: ScoreFiles) -> int:
-    if given.preset != REFERENCE:
+    if given.preset != PAPER_PRESET:
         return 0
     return len([*out.glob("*.csv"), *out.glob("*_segmentations.json")])
 
@@ -276,7 +278,7 @@ def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[s
     table = scored.estimates
     overlap, name = ("iou", "IoU") if kind == "true-positive" else ("iou_full", "IoU, all images")
     plain = table["condition"] == PLAIN
-    if preset == REFERENCE:  # the full slice differs in its intervals only
+    if preset == PAPER_PRESET:  # the full slice differs in its intervals only
         plain = (table["condition"] == UNDER_REFERENCE) | (plain & (table["metric"] == "iou_full"))
     means = table[(table["statistic"] == MEAN) & plain]
     for finding in dict.fromkeys(means["finding"]):

@@ -85,7 +85,7 @@ def region_settings(threshold: str, cutoffs: Path | None, smooth: str, kind: Sli
     number = _as_float(smooth)
     tuned = read_best(Path(smooth), "smooth", most=math.inf) if number is None else None
     if cut != "otsu" and (tuned or number):
-        raise InputError("--smooth goes with Otsu's threshold only; leave one of --smooth and --threshold out")
+        raise InputError("--smooth works with Otsu's threshold only; leave out --smooth or --threshold")
     for each in tuned.values.values() if tuned else (number or 0.0,):
         smoothing(each, rules)  # raises where pixels and fractions are mixed up
     of_colours = rules.smoothing == "colours"
@@ -98,12 +98,12 @@ def smoothing(smooth: float, rules: Rules) -> tuple[float, int]:
     if rules.smoothing == "map":
         if not 0 <= smooth < 1:
             raise InputError(
-                f"--smooth is a fraction of the image's side (0.025 for 50 pixels of 2000), got {smooth:g}; "
-                "pixels go with --preset chexlocalize"
+                f"--smooth must be a fraction of the image's side (0.025 for 50 pixels of 2000), got {smooth:g}; "
+                "pixels need --preset chexlocalize"
             )
         return smooth, 0
     if not smooth >= 0 or smooth % 1:
-        raise InputError(f"--smooth is a number of pixels with --preset chexlocalize, got {smooth:g}")
+        raise InputError(f"--smooth must be a whole number of pixels with --preset chexlocalize, got {smooth:g}")
     return 0.0, int(smooth)
 
 
@@ -117,7 +117,9 @@ def _as_float(text: str) -> float | None:
 def _number(text: str) -> float | None:
     value = _as_float(text)
     if value is not None and not 0 < value < 1:
-        raise InputError(f"--threshold is 'otsu', a table of `heatcheck tune` or a number between 0 and 1, got {text}")
+        raise InputError(
+            f"--threshold must be 'otsu', a table of `heatcheck tune` or a number between 0 and 1, got {text}"
+        )
     return value
 
 

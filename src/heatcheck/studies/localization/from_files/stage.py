@@ -29,7 +29,7 @@ from heatcheck.sources.files.rle import encode
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs
 from heatcheck.studies.localization.from_files.maps import StoredMaps, is_sized, read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET
 
 MODEL = "model"  # behind the maps, known only by its probabilities
 NO_MAP = "no map was given"
@@ -110,7 +110,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
         if values is None:
             return self._missing(target, rule), []
         scored = score_map(target, values, MODEL, rule)
-        if self.inputs.given.preset != REFERENCE:
+        if self.inputs.given.preset != PAPER_PRESET:
             return scored.rows, []
         # the benchmark ignores labels: every map has its region
         return scored.rows, [region_record(target, scored.marks or marks_of(target, values, rule))]
@@ -138,7 +138,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
         if any(finding in by_finding for by_finding in stored.maps.values()):
             raise InputError(
                 f"the maps of {finding} on {stored.case.key.case} hold no probability, which --probability-cutoffs "
-                "needs; store it, or keep such maps whatever their probability with --allow-missing"
+                "needs; store it with the maps, or keep their regions without a cutoff with --allow-missing"
             )
 
 

@@ -1,4 +1,4 @@
-"""What a careful reader should hold against the verdict, one plain sentence each."""
+"""Reservations about the verdict, one sentence each."""
 
 import math
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from heatcheck.studies.localization.vocabulary import TESTED
 
 FEW_CASES = 10
 WEAK_AUROC = 0.6
-MOST_CASES = 0.9  # shared with the readers, or the reader of the report is told
+MOST_CASES = 0.9  # below this share of common cases with the readers there is a caveat
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
-    made = (
+    sentences = (
         _paper_rules(evidence),
         failed(evidence),
         _weak_model(evidence),
@@ -30,11 +30,11 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         *_close_calls(evidence),
         smaller_settings(evidence),
     )
-    return tuple(sentence for sentence in made if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _paper_rules(evidence: Evidence) -> str:
-    """That the verdict is not by the rules that were asked for."""
+    """That the verdict does not follow the rules that the run was asked for."""
     if not manifest(evidence).asked_for_paper:
         return ""
     return (
@@ -44,7 +44,7 @@ def _paper_rules(evidence: Evidence) -> str:
 
 
 def _weak_model(evidence: Evidence) -> str:
-    """The findings that the model hardly tells: a map cannot explain an answer that is a guess."""
+    """The findings that the model hardly recognises: a map cannot explain a guess."""
     rows = {finding: evidence.find(AUROC, "auroc", finding) for finding in evidence.findings}
     weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
     if not weak:
@@ -69,13 +69,13 @@ def _rare(evidence: Evidence) -> str:
 
 
 def _other_cases(evidence: Evidence) -> str:
-    """That methods have scores on different numbers of cases, so that their means are not of the same thing."""
+    """That methods were scored on different numbers of cases, so that their means are not comparable."""
     for metric in TESTED:
         rows = {m.label: evidence.find(MEAN, metric, ALL_FINDINGS, m.name) for m in evidence.methods}
         counts = {label: row.n_cases for label, row in rows.items() if row and not math.isnan(row.value)}
         if len(set(counts.values())) > 1:
-            told = _counted(counts)
-            return f"The methods were scored on different cases ({told}), so their order also reflects the cases."
+            cases = _counted(counts)
+            return f"The methods were scored on different cases ({cases}), so their order also reflects the cases."
     return ""
 
 
@@ -89,16 +89,16 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _few_shared(evidence: Evidence) -> list[str]:
-    """Where readers marked so few of the cases that a method's score and its distance from them hardly go together."""
+    """Where readers marked so few cases that a method's score and its distance from them rest on different data."""
     sentences = []
     for metric in TESTED:
         leader = leader_on(evidence, metric)
         difference = difference_from_readers(evidence, leader) if leader else None
-        whole = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
-        if difference and whole and difference.n_cases < MOST_CASES * whole.n_cases:
+        mean = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
+        if difference and mean and difference.n_cases < MOST_CASES * mean.n_cases:
             name = evidence.measures[metric].label
             sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
-                             f"{count(whole.n_cases, 'case')} that they marked.")  # fmt: skip
+                             f"{count(mean.n_cases, 'case')} that they marked.")  # fmt: skip
     return sentences
 
 
@@ -116,8 +116,8 @@ def _close_calls(evidence: Evidence) -> list[str]:
 
 def _rivals(evidence: Evidence, leader: Leader) -> dict[str, Estimate]:
     others = [m for m in evidence.methods if m not in leader.entrants]
-    found = {m.label: evidence.find(MEAN, leader.metric, ALL_FINDINGS, m.name) for m in others}
-    return {label: row for label, row in found.items() if row and not math.isnan(row.value)}
+    means = {m.label: evidence.find(MEAN, leader.metric, ALL_FINDINGS, m.name) for m in others}
+    return {label: row for label, row in means.items() if row and not math.isnan(row.value)}
 
 
 def _doubts(leader: Leader, first: Estimate, rivals: Mapping[str, Estimate]) -> list[str]:

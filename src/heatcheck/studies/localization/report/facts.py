@@ -17,7 +17,7 @@ def manifest(evidence: Evidence) -> LocalizationManifest:
 
 
 def speaks_of(evidence: Evidence) -> str:
-    """Which of several models the page speaks of, and why that one; empty where there is only one."""
+    """The model that the page is about, and why that one; empty where the run has one model."""
     if len(evidence.models) < 2:
         return ""
     pairs = [facts for row, facts in evidence.rows(SELECTED) if row.metric == "iou"]

@@ -35,7 +35,7 @@ def against_readers(evidence: Evidence, metric: str, *, published: bool = False)
 
     With `published`, a cross marks what the CheXlocalize paper printed for the same method and finding.
     """
-    order = (ALL_FINDINGS, *_telling_order(evidence, metric))
+    order = (ALL_FINDINGS, *_by_shortfall(evidence, metric))
     ranked = [entrant for entrant, _ in _highest_first(evidence.methods, evidence, metric)]
     best = [*ranked, *(m for m in evidence.methods if m not in ranked)]
     drawn = {m: [_finding_row(evidence, metric, m, finding) for finding in order] for m in best}
@@ -66,8 +66,8 @@ def _with_published(row: PlotRow, metric: str, method: str) -> PlotRow:
 
 
 def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) -> list[tuple[Entrant, Estimate]]:
-    found = [(e, row) for e in group if (row := evidence.find(MEAN, metric, ALL_FINDINGS, e.name))]
-    return sorted(found, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
+    scored = [(e, row) for e in group if (row := evidence.find(MEAN, metric, ALL_FINDINGS, e.name))]
+    return sorted(scored, key=lambda pair: math.inf if math.isnan(pair[1].value) else -pair[1].value)
 
 
 def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:
@@ -106,8 +106,8 @@ def _values(rows: Sequence[PlotRow]) -> list[float]:
     return [value for row in rows for mark in row.marks for value in (mark.value, mark.low, mark.high)]
 
 
-def _telling_order(evidence: Evidence, metric: str) -> list[str]:
-    """Findings where the leading method is surely below the readers first, surely above last, by shortfall within."""
+def _by_shortfall(evidence: Evidence, metric: str) -> list[str]:
+    """Findings where the leading method is clearly below the readers first, clearly above last, by shortfall within."""
     leader = leader_on(evidence, metric)
     if leader is None:
         return list(evidence.findings)

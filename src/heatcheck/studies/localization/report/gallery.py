@@ -12,7 +12,7 @@ from heatcheck.report.pictures import Frame, frame_for, image_uri, map_uri, path
 from heatcheck.studies.localization.report.facts import best_first
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry
 
-MANY = 8  # methods that one choice can show at once
+MANY = 8  # methods that are listed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LocalizationCard:
     case: str
     finding: str
     why: str
-    whose: str  # the method of which the reason speaks
+    whose: str  # the method whose map is the reason
     probability: str
     frame: Frame
     image: str
@@ -45,7 +45,8 @@ class LocalizationCard:
     reader_points: tuple[tuple[float, float], ...]
     overlays: tuple[Overlay, ...]
     rectangle: str = ""  # path data
-    lies: str = ""  # how the picture lies in the patient and which slice it is, where that is known
+    lies: str = ""  # plane, slice and sides of the patient, where they are known
+    in_volume: bool = False
 
     @property
     def group(self) -> str:
@@ -73,12 +74,12 @@ def shown(gallery: Gallery[LocalizationCard]) -> Mapping[str, object]:
         "reasons": sorted(gallery.groups),
         "methods": list({overlay.label: None for card in gallery.cards for overlay in card.overlays}),
         "has_rectangles": any(card.rectangle for card in gallery.cards),
-        "has_slices": any("slice" in card.lies for card in gallery.cards),
+        "has_slices": any(card.in_volume for card in gallery.cards),
     }
 
 
 def _shown_order(evidence: Evidence) -> list[Entrant]:
-    """Methods before floors; where they are too many to see at once, the highest overlap comes first."""
+    """Methods before floors; where they are many, the highest overlap comes first."""
     methods = evidence.methods if len(evidence.methods) <= MANY else best_first(evidence)
     return [*methods, *evidence.floors]
 
@@ -102,11 +103,12 @@ def _card(entry: LocalizationEntry, folder: Path, labels: Mapping[str, str]) -> 
         ),
         rectangle=path_data([entry.rectangle], frame) if entry.rectangle else "",
         lies=_lies(entry),
+        in_volume=bool(entry.slices),
     )
 
 
 def _lies(entry: LocalizationEntry) -> str:
-    """The plane, the slice and which side of the patient is where, as far as the study knows them."""
+    """Plane, slice and sides of the patient, as far as they are known."""
     plane = entry.plane or ""
     if entry.slices:
         along = "" if plane else " along the first axis of the file"

@@ -12,15 +12,15 @@ from heatcheck.report.matrix import Matrix, labelled
 from heatcheck.report.numbers import PERCENT
 from heatcheck.report.published import Figure, figure_cell, with_rows
 from heatcheck.studies.localization.report.facts import footnotes_of, manifest
-from heatcheck.studies.localization.vocabulary import REFERENCE
+from heatcheck.studies.localization.vocabulary import PAPER_DATA
 
 SOURCE = "Saporta et al. 2022"
 AVERAGE = "Average"
 METRICS = {"iou": "miou", "hit": "hit_rate"}  # our names to the paper's
 FEATURES = {"instances": "number_of_instances"}
 ARCHITECTURES = {"densenet121": "DenseNet121", "resnet152": "ResNet152", "inception_v4": "Inception-v4"}
-USUAL = "densenet121"  # the model behind the tables that name none
-PIPELINE = "grad_cam"  # the method behind the tables that name none
+MAIN_MODEL = "densenet121"  # of the tables that name none
+PIPELINE = "grad_cam"  # the method of the tables that name none
 _PIXELS = {"specificity": "specificity", "recall": "sensitivity"}  # our name to the paper's
 _INTERVALS = {
     ("percentage_decrease", "percent_decrease"): ("ci_low", "ci_high", ""),
@@ -32,32 +32,32 @@ _INTERVALS = {
 
 
 def shared(findings: Iterable[str]) -> set[str]:
-    """Those of the findings that the paper has figures for."""
+    """The findings for which the paper has figures."""
     published = {row["finding"] for row in reference.rows("localization_by_method")}
     return {finding for finding in findings if canonical(finding) in published}
 
 
 def same_findings(findings: Iterable[str]) -> bool:
-    """Whether these are the paper's findings, no more and no fewer: only then can a mean over all be compared."""
+    """Whether these are exactly the paper's findings: only then can a mean over all be compared."""
     published = {row["finding"] for row in reference.rows("localization_by_method")}
     return {canonical(finding) for finding in findings} == published
 
 
 def localization(metric: str, finding: str, method: str, architecture: str = "") -> Figure | None:
-    """The published mean of a method on a finding, with the paper's usual model unless another is named."""
+    """The published mean of a method on a finding, with the paper's main model unless another is named."""
     if metric not in METRICS:
         return None
     table = "localization_by_architecture" if architecture else "localization_by_method"
     column = f"{method}/{architecture}" if architecture else method
     for row in reference.rows(table):
-        found = row["metric"], row["finding"], row["method"], row["architecture"]
-        if found == (METRICS[metric], canonical(finding), method, architecture or USUAL):
+        key = row["metric"], row["finding"], row["method"], row["architecture"]
+        if key == (METRICS[metric], canonical(finding), method, architecture or MAIN_MODEL):
             return Figure(float(row["value"]), note=_misprint(table, METRICS[metric], row["finding"], column))
     return None
 
 
 def against_human(metric: str, finding: str, column: str) -> Figure | None:
-    """A cell of the paper's comparison with people: "human", "saliency" or "percent_decrease"."""
+    """A cell of the paper's comparison with readers: "human", "saliency" or "percent_decrease"."""
     return _cell(f"percentage_decrease_{METRICS[metric]}", "", finding, column) if metric in METRICS else None
 
 
@@ -82,7 +82,7 @@ def confidence(metric: str, finding: str, column: str) -> Figure | None:
 
 
 def counted(row: str) -> Figure | None:
-    """How many images or studies of the published test set the row counts."""
+    """The number of images or studies in one row of the published test set."""
     return _cell("test_set_counts", "", row, "count")
 
 
@@ -110,8 +110,8 @@ def _misprint(table: str, metric: str, row: str, column: str) -> str:
     return ""
 
 
-def beside(table: Matrix | None, evidence: Evidence, statistic: Statistic, metric: str) -> Matrix | None:
-    """The table with what the paper printed for its methods and findings as a last group of rows."""
+def with_published(table: Matrix | None, evidence: Evidence, statistic: Statistic, metric: str) -> Matrix | None:
+    """The table with the paper's figures for the same methods and findings as a last group of rows."""
     if table is None:
         return None
     unit = PERCENT if statistic == PERCENT_DECREASE else evidence.measures[metric].unit
@@ -160,20 +160,20 @@ def _printed_share(metric: str, finding: str, method: str) -> Figure | None:
 def caveat(evidence: Evidence) -> str:
     """How far the published figures may be compared with ours."""
     run = manifest(evidence)
-    start = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({SOURCE})"
-    if run.source.published_as == REFERENCE:
-        told = (
+    opening = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({SOURCE})"
+    if run.source.published_as == PAPER_DATA:
+        advice = (
             "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
             "own rules: compare them with ours only where this run used the same."
         )
-    elif run.scores_files:  # from files, and those do not say what they were made of
-        told = (
+    elif run.scores_files:  # the files do not say which images and model they are of
+        advice = (
             "They may come from other images, patients and another model than these maps, so compare them only where "
             "you know that all are the same."
         )
     else:
-        told = (
+        advice = (
             "They come from other images, other patients and another model than this run, so they show what is usual "
             "and are no target."
         )
-    return f"{start}. {told} A dash there was not published; footnotes say where the print is wrong."
+    return f"{opening}. {advice} A dash there was not published; footnotes say where the print is wrong."

@@ -88,7 +88,7 @@ def _overview(evidence: Evidence) -> Section:
 def _floors(evidence: Evidence) -> Section:
     tested = [m for m in evidence.measures_of(TEST) if m in evidence.measures]
     overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == TEST and key[2] == ALL_FINDINGS]
-    made = Counter(row.family for _, row in overall if row.family)
+    families = Counter(row.family for _, row in overall if row.family)
     content = {
         "tables": [table for metric in tested if (table := by_floor(evidence, metric))],
         "detail": [
@@ -100,6 +100,6 @@ def _floors(evidence: Evidence) -> Section:
         "floors": evidence.floors,
         "floor_sentence": glossary.FLOOR,
         "test_sentence": glossary.TEST,
-        "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(made.items())],
+        "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items())],
     }
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)

@@ -61,7 +61,7 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 def leader_on(evidence: Evidence, metric: str) -> Leader | None:
-    """The method with the highest mean over all findings; those that look equal when rounded share the place."""
+    """The method with the highest mean over all findings; those that look equal when rounded share first place."""
     scored = [(evidence.value(MEAN, metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
     defined = [(value, method) for value, method in scored if not math.isnan(value)]
     if not defined:
@@ -82,12 +82,12 @@ def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
     same = len({leader.entrants for leader in leaders}) == 1
     owner = ("its" if len(leaders[0].entrants) == 1 else "their") if same else ""
     phrases = _performances(evidence, leaders, owner)
-    told = (", and " if any("," in phrase for phrase in phrases) else " and ").join(phrases)
+    joined = (", and " if any("," in phrase for phrase in phrases) else " and ").join(phrases)
     if same and len(leaders[0].entrants) == 1:
-        text = f"{_opening(evidence, leaders)}: {told}"
+        text = f"{_opening(evidence, leaders)}: {joined}"
     elif same and len(leaders) > 1:
         names = few([entrant.label for entrant in leaders[0].entrants])
-        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {told}"
+        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {joined}"
     else:
         named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
         text = f"Of {count(len(evidence.methods), 'method')}, {', and '.join(named)}"
@@ -148,7 +148,7 @@ def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
 
 
 def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
-    """What each named method does against the floors on the measure it leads; what holds for all is said once."""
+    """What each named method does against the floors on the measure it leads; one clause where it holds for all."""
     named = {entrant: None for leader in leaders for entrant in leader.entrants}
     outcomes = {leader.metric: {e: _outcome(evidence, e, leader.metric) for e in leader.entrants} for leader in leaders}
     different = {outcome for by_entrant in outcomes.values() for outcome in by_entrant.values()}
@@ -163,7 +163,7 @@ def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
 
 
 def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> str:
-    """The outcome said of all subjects: what none of them does is said so."""
+    """The outcome as a clause about all subjects, negated once where it denies something of each."""
     if len(subjects) == 1:
         return f"{subjects[0]} {outcome}"
     for denied, affirmed in _NONE_DOES.items():
@@ -177,22 +177,22 @@ def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> st
 
 def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
     tests = {f: evidence.find(TEST, metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
-    made = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
-    if not made:
+    tested = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
+    if not tested:
         return "was not tested against a floor"
-    lost = [floor for floor, test in made.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
+    lost = [floor for floor, test in tested.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
     if lost:
-        won = len(made) - len(lost)
-        below = {floor: made[floor] for floor in lost if _is_clearly_below(made[floor])}
-        unsure = {floor: made[floor] for floor in lost if floor not in below}
+        won = len(tested) - len(lost)
+        below = {floor: tested[floor] for floor in lost if _is_clearly_below(tested[floor])}
+        unsure = {floor: tested[floor] for floor in lost if floor not in below}
         worse = [_gap(evidence, entrant, floor, test) for floor, test in below.items()]
         parts = [f"scores clearly below {listed(worse)}"] if worse else []
         parts += [_not_beaten(unsure)] if unsure else []
-        return f"beats {won} of {len(made)} floors but {listed(parts)}" if won else listed(parts)
-    if len(made) < len(tests):
-        beaten = listed([floor_phrase(floor) for floor in made])
-        return f"beats {beaten}, the only {'floor' if len(made) == 1 else 'floors'} it was tested against"
-    if any(floor.name == "location_prior" for floor in made):
+        return f"beats {won} of {len(tested)} floors but {listed(parts)}" if won else listed(parts)
+    if len(tested) < len(tests):
+        beaten = listed([floor_phrase(floor) for floor in tested])
+        return f"beats {beaten}, the only {'floor' if len(tested) == 1 else 'floors'} it was tested against"
+    if any(floor.name == "location_prior" for floor in tested):
         return "beats every floor, even simply pointing where a finding usually is"
     return "beats every floor"
 
@@ -211,8 +211,8 @@ def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -
     means = [evidence.value(MEAN, test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
     unit = evidence.measures[test.metric].unit
     if abs(means[0] - means[1] - test.value) < SAME_GAP:
-        own, other = (_brief(evidence, test.metric, value) for value in means)
-        return f"{floor_phrase(floor)} ({own} against {other})"
+        method_mean, floor_mean = (_brief(evidence, test.metric, value) for value in means)
+        return f"{floor_phrase(floor)} ({method_mean} against {floor_mean})"
     apart = difference_of(unit)
     gap = number(-test.value, Unit(apart.factor, apart.decimals - 1))
     gap = f"{gap} percentage points" if apart == POINTS else gap
@@ -220,8 +220,8 @@ def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -
 
 
 def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
-    found = [evidence.find(MEAN, leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
-    return min(row.n_patients or row.n_cases for row in found if row)
+    means = [evidence.find(MEAN, leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
+    return min(row.n_patients or row.n_cases for row in means if row)
 
 
 def _from_readers(difference: Estimate | None, unit: Unit, *, name_level: bool) -> str:
@@ -243,7 +243,7 @@ def _from_readers(difference: Estimate | None, unit: Unit, *, name_level: bool) 
 
 
 def _between(difference: Estimate, unit: Unit, side: str) -> str:
-    """Both ends: bare amounts, smaller first, where they lie on the value's own side; else each with its side."""
+    """Both ends: amounts alone, smaller first, where they have the value's sign; otherwise each with its side."""
     ends = (difference.low, difference.high)
     sides = [_side(end, unit) for end in ends]
     if side and set(sides) <= {side, ""}:
@@ -252,7 +252,7 @@ def _between(difference: Estimate, unit: Unit, side: str) -> str:
 
 
 def _digits(value: float, unit: Unit) -> str:
-    """The amount as briefly as the sentence writes scores: one decimal less than the tables."""
+    """The amount with one decimal less than in the tables."""
     return number(abs(value), Unit(unit.factor, unit.decimals - 1))
 
 

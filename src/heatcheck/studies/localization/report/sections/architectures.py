@@ -1,4 +1,4 @@
-"""Several models in one run: how each does, which differ surely, and which was chosen on validation data."""
+"""Several models in one run: how each scores, which clearly differ, and which was chosen on validation data."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ from heatcheck.studies.localization.report.facts import (
 from heatcheck.studies.localization.report.literature import ARCHITECTURES
 from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, TESTED
 
-OPEN = 3  # methods whose rows are shown at once
+OPEN = 3  # methods whose rows are shown unfolded
 
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """One model less another, a table a measure."""
+    """One model less another, one table per measure."""
 
     title: str
     tables: tuple[Matrix, ...]
@@ -65,40 +65,40 @@ def architecture_of(model: ModelEntry) -> str:
 
 
 def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
-    made = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.measures]
-    return [_with_published(evidence, table, metric, methods) for metric, table in made if table]
+    tables = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.measures]
+    return [_with_published(evidence, table, metric, methods) for metric, table in tables if table]
 
 
 def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Sequence[str]) -> Matrix | None:
-    """Models against findings, a group of rows a method; a model with no such estimate is left out."""
+    """Models against findings, with a group of rows per method; a model without such estimates is left out."""
     if metric not in evidence.measures:
         return None
     labels = {entrant.name: entrant.label for entrant in evidence.methods}
     notes, measure = Footnotes(), evidence.measures[metric]
     groups = []
     for method in methods:
-        found = {
+        estimates = {
             model: [
                 evidence.under(model.name).find(statistic, metric, name, method) for name in every_finding(evidence)
             ]
             for model in evidence.models
         }
-        found = {model: row for model, row in found.items() if any(row)}
-        rows = [labelled(m.label, [cell_of(e, measure.unit, notes) for e in row]) for m, row in found.items()]
+        estimates = {model: row for model, row in estimates.items() if any(row)}
+        rows = [labelled(m.label, [cell_of(e, measure.unit, notes) for e in row]) for m, row in estimates.items()]
         if rows:
-            groups.append((labels.get(method, "The model itself"), _best_marked(rows, list(found.values()))))
+            groups.append((labels.get(method, "The model itself"), _best_marked(rows, list(estimates.values()))))
     if not groups:
         return None
     return Matrix(measure.label, finding_columns(every_finding(evidence)), tuple(groups), tuple(notes.reasons), "Model")
 
 
-def _best_marked(rows: Sequence[Row], found: Sequence[Sequence[Estimate | None]]) -> tuple[Row, ...]:
-    """The rows with the highest cell of each column in strong type."""
-    values = [[-math.inf if e is None or math.isnan(e.value) else e.value for e in row] for row in found]
+def _best_marked(rows: Sequence[Row], estimates: Sequence[Sequence[Estimate | None]]) -> tuple[Row, ...]:
+    """The rows with the highest cell of each column marked as strong."""
+    values = [[-math.inf if e is None or math.isnan(e.value) else e.value for e in row] for row in estimates]
     best = [max(column) for column in zip(*values, strict=True)]
     marked = []
-    for row, own in zip(rows, values, strict=True):
-        cells = [replace(c, strong=v == b > -math.inf) for c, v, b in zip(row.cells, own, best, strict=True)]
+    for row, numbers in zip(rows, values, strict=True):
+        cells = [replace(c, strong=v == b > -math.inf) for c, v, b in zip(row.cells, numbers, best, strict=True)]
         marked.append(replace(row, cells=tuple(cells)))
     return tuple(marked)
 
@@ -144,10 +144,10 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
     measure, notes = view.measures[metric], Footnotes()
     entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
-    found = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in every_finding(view)] for e in entrants}
+    differences = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in every_finding(view)] for e in entrants}
     rows = [
         Row(e, tuple(cell_of(_turned(x) if x and turned else x, difference_of(measure.unit), notes) for x in row))
-        for e, row in found.items()
+        for e, row in differences.items()
         if any(row)
     ]
     if not rows:
@@ -168,13 +168,16 @@ def _turned(row: Estimate) -> Estimate:
 def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed for both."""
     kinds = {model.name: model.kind for model in evidence.models}
-    made = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
+    comparison = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
     shown = {evidence.measures[m].label: m for m in TESTED if m in evidence.measures}
-    tables = [_beside(evidence, table, shown[t]) if (t := table.caption) in shown else table for table in made.tables]
-    return ModelComparison(made.title, tuple(tables))
+    tables = [
+        _with_published_difference(evidence, table, shown[t]) if (t := table.caption) in shown else table
+        for table in comparison.tables
+    ]
+    return ModelComparison(comparison.title, tuple(tables))
 
 
-def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
+def _with_published_difference(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
     """The table with the published difference, and below it the two numbers of which it is the difference."""
     method = next((method for method in evidence.methods if method.name == literature.PIPELINE), None)
     if method is None:
@@ -193,7 +196,7 @@ def _beside(evidence: Evidence, table: Matrix, metric: str) -> Matrix:
 
 
 def _selected(evidence: Evidence) -> list[str]:
-    """Which pair of model and method was best on validation data, a sentence a measure."""
+    """Which pair of model and method was best on validation data, one sentence per measure."""
     methods = {entrant.name: entrant.label for entrant in evidence.methods}
     sentences = {}
     for row, facts in evidence.rows(SELECTED, every_model=True):
@@ -207,7 +210,7 @@ def _selected(evidence: Evidence) -> list[str]:
 
 
 def _selection_table(evidence: Evidence) -> Matrix | None:
-    """The best model of each method on validation data, a column a measure."""
+    """The best model of each method on validation data, one column per measure."""
     measures = [m for m in TESTED if m in evidence.measures]
     chosen = {
         (row.metric, row.method): f"{_label(evidence, row.model)} ({number(row.value, _unit_of(evidence, row.metric))})"

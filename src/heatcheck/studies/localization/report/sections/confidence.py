@@ -15,7 +15,7 @@ from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns, footnotes_of
 from heatcheck.studies.localization.report.sections.geometry import OURS, THEIRS, slope_cell
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import PROBABILITY, REFERENCE
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, PROBABILITY
 
 MEASURES = {"iou_full": "iou", "hit": "hit"}  # with the paper's table
 _POOLED = "All pathologies"
@@ -23,26 +23,26 @@ _POOLED = "All pathologies"
 
 @dataclass(frozen=True, slots=True)
 class MethodRegressions:
-    """One method's regressions, a table a measure."""
+    """One method's regressions, one table per measure."""
 
     label: str
     tables: tuple[Matrix, ...]
 
 
 def confidence(evidence: Evidence) -> Mapping[str, object] | None:
-    """What the section on confidence shows; None when the run made no such regression."""
+    """What the section on confidence shows; None when the run has no such regression."""
     known = [metric for metric in MEASURES if metric in evidence.measures]
-    details = [detail for entrant in _telling(evidence) if (detail := _detail(evidence, entrant, known)).tables]
+    details = [detail for entrant in _shown_methods(evidence) if (detail := _detail(evidence, entrant, known)).tables]
     view = evidence.under(feature=PROBABILITY)
     every = [table for metric in known if (table := by_finding(view, SLOPE, metric))]
     if not details and not every:
         return None
-    sentences = [_sentence(evidence, entrant) for entrant in _telling(evidence)[:1]]
+    sentences = [_sentence(evidence, entrant) for entrant in _shown_methods(evidence)[:1]]
     return {"sentences": [s for s in sentences if s], "details": details, "every": every}
 
 
-def _telling(evidence: Evidence) -> list[Entrant]:
-    """The leading method, and the one that the paper's tables are about."""
+def _shown_methods(evidence: Evidence) -> list[Entrant]:
+    """The leading method, and the method of the paper's tables."""
     leader = leader_on(evidence, "iou") or leader_on(evidence, "hit")
     chosen = [leader.entrants[0]] if leader else list(evidence.methods[:1])
     return chosen + [e for e in evidence.methods if e.name == literature.PIPELINE and e not in chosen]
@@ -56,15 +56,17 @@ def _detail(evidence: Evidence, entrant: Entrant, metrics: list[str]) -> MethodR
 def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     """Kinds of fit against findings."""
     ours = evidence.under(feature=PROBABILITY)
-    theirs = evidence.under(feature=PROBABILITY, preset=REFERENCE)
+    theirs = evidence.under(feature=PROBABILITY, preset=PAPER_PRESET)
     fits = {f"Slope, {OURS}": (ours, SLOPE), f"Slope, {THEIRS}": (theirs, SLOPE),
             f"Spearman, {THEIRS}": (theirs, SPEARMAN)}  # fmt: skip
     names, notes = every_finding(evidence), Footnotes()
-    found = {
+    estimates = {
         label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
     }
     together = evidence.together()
-    rows = [labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in found.items() if any(row)]
+    rows = [
+        labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in estimates.items() if any(row)
+    ]
     if not rows:
         return None
     caption = f"{evidence.measures[metric].label} of {entrant.label} on the model\u2019s probability"
@@ -72,10 +74,10 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     if entrant.name != literature.PIPELINE:
         return table
     pooled = _POOLED if literature.same_findings(evidence.findings) else ""
-    return _beside(table, MEASURES[metric], pooled)
+    return _with_published(table, MEASURES[metric], pooled)
 
 
-def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
+def _with_published(table: Matrix, metric: str, pooled: str) -> Matrix:
     """The table with the published fits; `pooled` is the paper's row for all findings, where it may be compared."""
     notes, rows = footnotes_of(table), []
     for column, label in (("linear", "Slope"), ("spearman", "Spearman")):
@@ -88,18 +90,18 @@ def _beside(table: Matrix, metric: str, pooled: str) -> Matrix:
 
 
 def _sentence(evidence: Evidence, entrant: Entrant) -> str:
-    """On how many findings the method surely does better where the model is surer."""
+    """On how many findings the method clearly scores higher where the model's probability is higher."""
     view = evidence.under(feature=PROBABILITY)
-    told = []
+    links = []
     for metric, name in (("iou_full", "overlap"), ("hit", "hit rate")):
         rows = [row for finding in evidence.findings if (row := view.find(SLOPE, metric, finding, entrant.name))]
         if rows:
-            told.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
-    return f"{entrant.label}: {listed(told)}." if told else ""
+            links.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
+    return f"{entrant.label}: {listed(links)}." if links else ""
 
 
 def _link(rises: int, rows: Sequence[Estimate]) -> str:
-    """On how many of the findings' slopes the score surely rises; where on none, whether it surely falls."""
+    """On how many findings the score clearly rises; where on none, on how many it clearly falls."""
     if rises:
         return f"surely rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
     falls = sum(row.p_adjusted < LEVEL and row.value < 0 for row in rows)

@@ -1,4 +1,4 @@
-"""What the numbers rest on: images, patients and outlines by finding, beside the published test set."""
+"""What was counted: images, patients and outlines by finding, next to the published test set."""
 
 import math
 from collections.abc import Mapping
@@ -35,22 +35,22 @@ COUNTED = {
 
 def counts(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on the test set shows; None when the run counted nothing."""
-    names = [name for name in every_finding(evidence) if _row(evidence, name)]
-    shown = {m: label for m, label in COUNTED.items() if any(_found(evidence, m, name) for name in names)}
+    names = [name for name in every_finding(evidence) if _is_counted(evidence, name)]
+    shown = {m: label for m, label in COUNTED.items() if any(_count(evidence, m, name) for name in names)}
     if not shown:
         return None
     rows = [
-        labelled(label, [Cell(_found(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
+        labelled(label, [Cell(_count(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
     ]
     table = Matrix("What was counted", finding_columns(names), (("This run", tuple(rows)),), (), "Number of")
     return {"table": with_rows(table, _published(names), Footnotes(), literature.SOURCE)}
 
 
-def _row(evidence: Evidence, finding: str) -> bool:
+def _is_counted(evidence: Evidence, finding: str) -> bool:
     return any(evidence.find(COUNT, metric, finding) for metric in COUNTED)
 
 
-def _found(evidence: Evidence, metric: str, finding: str) -> str:
+def _count(evidence: Evidence, metric: str, finding: str) -> str:
     value = evidence.value(COUNT, metric, finding)
     return "" if math.isnan(value) else f"{round(value):,}"
 
@@ -62,10 +62,10 @@ def _published(names: list[str]) -> list[Row]:
         labelled(label, [_cell(row if name == ALL_FINDINGS else "") for name in names], kind="published")
         for label, row in totals.items()
     ]
-    own = [_cell("" if name == ALL_FINDINGS else name) for name in names]
-    if all(cell.text == MISSING for cell in own):
+    positives = [_cell("" if name == ALL_FINDINGS else name) for name in names]
+    if all(cell.text == MISSING for cell in positives):
         return []
-    return [*rows, labelled("Images with the finding", own, kind="published")]
+    return [*rows, labelled("Images with the finding", positives, kind="published")]
 
 
 def _cell(row: str) -> Cell:

@@ -19,9 +19,9 @@ BOX_MEASURES = {"iou": "as areas", "box_iou": "as boxes"}
 
 
 def findings(evidence: Evidence) -> Section:
-    """The section of one plot and table per measure, finding by finding."""
-    made = [against_readers(evidence, metric, published=True) for metric in TESTED if metric in evidence.measures]
-    groups = [group for group in made if group]
+    """The section with a plot and a table per measure, by finding."""
+    shown_metrics = [metric for metric in TESTED if metric in evidence.measures]
+    groups = [group for metric in shown_metrics if (group := against_readers(evidence, metric, published=True))]
     shown = {*TESTED, "box_iou"} if (boxes := _box_tables(evidence)) else set(TESTED)
     rest = [name for name in evidence.measures_of(MEAN) if name not in shown]
     content: dict[str, object] = {
@@ -45,14 +45,14 @@ def findings(evidence: Evidence) -> Section:
 def _explained(
     evidence: Evidence, statistic: Statistic, metrics: Sequence[str], *, other: str = ""
 ) -> list[tuple[Matrix, str]]:
-    """The tables that exist, published rows below ours, each with the sentence that says what it measures."""
-    found = [(by_finding(evidence, statistic, m, other=other), m) for m in metrics if m in evidence.measures]
-    made = [(literature.beside(table, evidence, statistic, m), m) for table, m in found]
-    return [(table, evidence.measures[m].summary) for table, m in made if table]
+    """The tables that exist, published rows below ours, each with the summary of its metric."""
+    tables = {m: by_finding(evidence, statistic, m, other=other) for m in metrics if m in evidence.measures}
+    published = {m: literature.with_published(table, evidence, statistic, m) for m, table in tables.items()}
+    return [(table, evidence.measures[m].summary) for m, table in published.items() if table]
 
 
 def _box_tables(evidence: Evidence) -> Mapping[str, Matrix] | None:
-    """Both overlaps side by side, over all findings and for each; None where the truth is no boxes."""
+    """Both overlaps side by side, over all findings and for each; None where the truth is not boxes."""
     if manifest(evidence).truth_kind != BOXES or not set(BOX_MEASURES) <= set(evidence.measures):
         return None
     overall = _box_table(evidence, (ALL_FINDINGS,))
@@ -64,10 +64,10 @@ def _box_table(evidence: Evidence, findings: Sequence[str]) -> Matrix | None:
     """Entrants against findings, each finding scored as areas and as boxes."""
     notes, rows = Footnotes(), []
     for entrant in (READERS, *evidence.methods, *evidence.floors):
-        found = [evidence.find(MEAN, metric, finding, entrant.name) for finding in findings for metric in BOX_MEASURES]
-        if any(row and row.metric == "box_iou" for row in found):
+        means = [evidence.find(MEAN, metric, finding, entrant.name) for finding in findings for metric in BOX_MEASURES]
+        if any(row and row.metric == "box_iou" for row in means):
             unit = evidence.measures["iou"].unit
-            rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in found)))
+            rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in means)))
     if not rows:
         return None
     columns = tuple(Column(finding, aside) for finding in findings for aside in BOX_MEASURES.values())

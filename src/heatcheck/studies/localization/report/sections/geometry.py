@@ -1,4 +1,4 @@
-"""Does the shape of a finding decide how well its map points? Distributions of four features, and regressions."""
+"""Does the shape of a finding affect the scores of its maps? Distributions of four features, and regressions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import footnotes_of
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import REFERENCE, TESTED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
 
 OURS, THEIRS = "recommended", "paper\u2019s rules"
 _STARS = (0.05, 0.01, 0.001)
@@ -60,16 +60,16 @@ def geometry(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _panels(evidence: Evidence) -> list[Panel]:
-    """A panel a feature; all findings pooled first."""
+    """One panel per feature, all findings pooled first."""
     table = evidence.run.shapes
     if table.empty:
         return []
     panels = []
     for feature in FEATURES:
         names = [name for name in evidence.findings if (table["finding"] == name).any()]
-        made = [spread_of(ALL_FINDINGS, table[feature.name].tolist())]
-        made += [spread_of(name, table.loc[table["finding"] == name, feature.name].tolist()) for name in names]
-        spreads = [spread for spread in made if spread]
+        values = {ALL_FINDINGS: table[feature.name]}
+        values |= {name: table.loc[table["finding"] == name, feature.name] for name in names}
+        spreads = [spread for name, column in values.items() if (spread := spread_of(name, column.tolist()))]
         if spreads:
             sign = f" ({feature.unit.sign.strip()})" if feature.unit.sign else ""
             panels.append(Panel(feature.label, draw(feature.label + sign, spreads, feature.unit)))
@@ -78,7 +78,7 @@ def _panels(evidence: Evidence) -> list[Panel]:
 
 def _slope(evidence: Evidence, metric: str, method: str, feature: str, other: str) -> tuple[Estimate | None, ...]:
     """The recommended slope and the one by the paper's rules."""
-    views = (evidence.under(feature=feature), evidence.under(feature=feature, preset=REFERENCE))
+    views = (evidence.under(feature=feature), evidence.under(feature=feature, preset=PAPER_PRESET))
     return tuple(view.find(SLOPE, metric, ALL_FINDINGS, method, other) for view in views)
 
 
@@ -89,30 +89,30 @@ def _tables(evidence: Evidence, other: str) -> list[Matrix]:
 def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     """Methods against features, each feature under both presets, with the published coefficients below."""
     notes = Footnotes()
-    found = {
+    slopes = {
         entrant: [slope for f in FEATURES for slope in _slope(evidence, metric, entrant.name, f.name, other)]
         for entrant in evidence.methods
     }
-    found = {entrant: row for entrant, row in found.items() if any(row)}
-    if not found:
+    slopes = {entrant: row for entrant, row in slopes.items() if any(row)}
+    if not slopes:
         return None
     together, tests = evidence.together(), len(FEATURES)
-    rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in found.items()]
-    columns = tuple(Column(feature.label, told) for feature in FEATURES for told in (OURS, THEIRS))
+    rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in slopes.items()]
+    columns = tuple(Column(feature.label, rules) for feature in FEATURES for rules in (OURS, THEIRS))
     name = evidence.measures[metric].label
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
-    return _beside(table, metric, other, list(found)) if literature.shared(evidence.findings) else table
+    return _with_published(table, metric, other, list(slopes)) if literature.shared(evidence.findings) else table
 
 
 def slope_cell(row: Estimate | None, notes: Footnotes, together: Mapping[str, int], tests: int = 1) -> Cell:
-    """A slope; by the paper's rules it carries stars, at levels divided by the number of tests."""
-    made = cell_of(row, SCORE, notes, together)
+    """A slope; under the paper's rules with stars, at levels divided by the number of tests."""
+    cell = cell_of(row, SCORE, notes, together)
     if row is None or not math.isnan(row.p_adjusted) or math.isnan(row.p_value):
-        return made
-    return replace(made, text=made.text + "*" * sum(row.p_value < level / tests for level in _STARS))
+        return cell
+    return replace(cell, text=cell.text + "*" * sum(row.p_value < level / tests for level in _STARS))
 
 
-def _beside(table: Matrix, metric: str, other: str, methods: Sequence[Entrant]) -> Matrix:
+def _with_published(table: Matrix, metric: str, other: str, methods: Sequence[Entrant]) -> Matrix:
     label = next((method.label for method in methods if method.name == literature.PIPELINE), "")
     if not label:
         return table

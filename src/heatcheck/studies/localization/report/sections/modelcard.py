@@ -69,7 +69,7 @@ class ModelCard:
 
 
 def model_card(evidence: Evidence) -> ModelCard:
-    """The model's answers as a table."""
+    """The table of discrimination and calibration by finding."""
     estimated = {key[2] for key in evidence.estimates if key[0] in {AUROC, CALIBRATION}}
     findings = [finding for finding in every_finding(evidence) if finding in estimated]
     positives, notes = positive_cases(evidence.run), Footnotes()
@@ -80,13 +80,13 @@ def model_card(evidence: Evidence) -> ModelCard:
 def _answers(evidence: Evidence, finding: str, positives: Mapping[str, int], notes: Footnotes) -> ModelQuality:
     auroc = evidence.find(AUROC, "auroc", finding)
     ece = evidence.find(CALIBRATION, "ece", finding)
-    counted = auroc or ece
+    either = auroc or ece
     return ModelQuality(
         finding=finding,
         auroc=_cell(auroc, notes),
         ece=_cell(ece, notes),
         positives=f"{positives[finding]:,}" if finding in positives else MISSING,
-        cases=f"{counted.n_cases:,}" if counted and counted.n_cases else MISSING,
+        cases=f"{either.n_cases:,}" if either and either.n_cases else MISSING,
     )
 
 
@@ -98,7 +98,7 @@ def _cell(estimate: Estimate | None, notes: Footnotes) -> Cell:
 
 
 def positive_cases(run: Run) -> dict[str, int]:
-    """How many cases have each finding the model was asked for, counted without holding its answers."""
+    """How many cases have each finding, counted without holding the predictions in memory."""
     counted: Counter[tuple[str, str]] = Counter()
     for answers in run.row_groups("predictions", ["finding", "model", "label"]):
         present = pc.equal(answers["label"], 1).cast("int64")
@@ -107,7 +107,7 @@ def positive_cases(run: Run) -> dict[str, int]:
         keys = zip(sums["finding"], sums["model"], strict=True)
         counted.update(dict(zip(keys, sums["present_sum"], strict=True)))
     positives: dict[str, int] = {}
-    for (finding, _), cases in counted.items():  # several models are asked about the same cases
+    for (finding, _), cases in counted.items():  # several models predict the same cases
         positives[finding] = max(cases, positives.get(finding, 0))
     return positives
 

@@ -10,9 +10,9 @@ from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
 from heatcheck.studies.localization.report.facts import every_finding, manifest
-from heatcheck.studies.localization.report.literature import beside
+from heatcheck.studies.localization.report.literature import with_published
 from heatcheck.studies.localization.report.verdict import leader_on
-from heatcheck.studies.localization.vocabulary import REFERENCE, TESTED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
 
 LARGEST = 15
 REASONS = {
@@ -44,7 +44,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One mean under both presets, as text; `size` orders them."""
+    """One mean under both presets, as text; the largest `size` comes first."""
 
     who: str
     finding: str
@@ -58,19 +58,19 @@ class Disagreement:
 
 def presets(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on presets shows; None when the run used one preset and names no switches."""
-    view = evidence.under(preset=REFERENCE)
+    view = evidence.under(preset=PAPER_PRESET)
     run = manifest(evidence)
     switches = sorted(run.switches, key=lambda switch: (switch.used == switch.chexlocalize, switch.label))
-    found = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
-    if not found and not switches:
+    compared = sorted(_disagreements(evidence, view), key=lambda each: -each.size)
+    if not compared and not switches:
         return None
     return {
         "asked_for_paper": run.asked_for_paper,
-        "rows": [each for each in found if each.size > 0][:LARGEST],
-        "compared": len(found),
-        "equal": sum(each.size == 0 for each in found),
+        "rows": [each for each in compared if each.size > 0][:LARGEST],
+        "compared": len(compared),
+        "equal": sum(each.size == 0 for each in compared),
         "leaders": _leaders(evidence, view) if len(evidence.methods) > 1 else [],
-        "reasons": REASONS if found else {},
+        "reasons": REASONS if compared else {},
         "switches": switches,
         "tables": _tables(view, MEAN, ""),
         "decreases": _tables(view, PERCENT_DECREASE, HUMAN),
@@ -79,12 +79,12 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:
     """The means or the percentage decreases by the paper's rules, with what the paper printed."""
-    made = [(m, by_finding(view, statistic, m, other=other)) for m in TESTED if m in view.measures]
-    return [table for metric, each in made if (table := beside(each, view, statistic, metric))]
+    tables = [(m, by_finding(view, statistic, m, other=other)) for m in TESTED if m in view.measures]
+    return [table for metric, ours in tables if (table := with_published(ours, view, statistic, metric))]
 
 
 def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
-    found = []
+    compared = []
     for metric in TESTED:
         for entrant in (READERS, *evidence.methods):
             for finding in every_finding(evidence):
@@ -92,8 +92,8 @@ def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
                 theirs = view.find(MEAN, metric, finding, entrant.name)
                 if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):
                     measure = evidence.measures[metric]
-                    found.append(_disagreement(entrant.label, measure.label, measure.unit, ours, theirs))
-    return found
+                    compared.append(_disagreement(entrant.label, measure.label, measure.unit, ours, theirs))
+    return compared
 
 
 def _disagreement(who: str, measure: str, unit: Unit, ours: Estimate, theirs: Estimate) -> Disagreement:
@@ -102,16 +102,18 @@ def _disagreement(who: str, measure: str, unit: Unit, ours: Estimate, theirs: Es
     same = ours.n_cases == theirs.n_cases
     cases = f"{ours.n_cases:,}" if same else f"{ours.n_cases:,} here, {theirs.n_cases:,} there"
     size = 0.0 if float(f"{gap:.6f}") == 0 else abs(gap)
-    return Disagreement(who, ours.finding, measure, _told(ours, unit), _told(theirs, unit), shown, cases, size)
+    return Disagreement(
+        who, ours.finding, measure, _with_interval(ours, unit), _with_interval(theirs, unit), shown, cases, size
+    )
 
 
-def _told(row: Estimate, unit: Unit) -> str:
+def _with_interval(row: Estimate, unit: Unit) -> str:
     between = interval(row.low, row.high, Unit(unit.factor, unit.decimals))
     return number(row.value, unit) + (f" ({between})" if between else "")
 
 
 def _leaders(evidence: Evidence, view: Evidence) -> list[str]:
-    """Whether both presets put the same method first, a sentence a measure."""
+    """Whether both presets put the same method first, one sentence per measure."""
     sentences = []
     for metric, name in (("iou", "overlap"), ("hit", "pointing")):
         ours, theirs = (leader_on(each, metric) if metric in evidence.measures else None for each in (evidence, view))

@@ -1,4 +1,4 @@
-"""What was tuned on validation data: thresholds that make regions, and probabilities below which there is none."""
+"""What was tuned on validation data: thresholds of regions, and probabilities below which there is no region."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ DRAWN = 8  # methods whose curves are on the page
 
 @dataclass(frozen=True, slots=True)
 class TunableSetting:
-    """One thing that can be tuned, and where the run keeps what came of it."""
+    """A threshold or cutoff that can be tuned, and where its estimates are kept."""
 
     name: Literal["threshold", "cutoff"]  # also in the conditions of the curve's points
     curve: Statistic
@@ -39,15 +39,15 @@ CUTOFF = TunableSetting("cutoff", CUTOFF_CURVE, TUNED_CUTOFF, "iou_full", {"cuto
 
 @dataclass(frozen=True, slots=True)
 class MethodCurves:
-    """A method's curves, a finding each."""
+    """A method's curves, one per finding."""
 
     label: str
     drawn: tuple[tuple[str, Markup], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """Curves, chosen values and scores of one tuned thing."""
+class TunedResult:
+    """Curves, chosen values and scores of one tuned setting."""
 
     curves: tuple[MethodCurves, ...]
     left_out: int  # methods with curves that are not drawn
@@ -64,24 +64,24 @@ class Result:
 
 def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on thresholds shows; None when nothing was tuned."""
-    results: dict[str, Result] = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
+    results: dict[str, TunedResult] = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
     if all(result.is_empty for result in results.values()):
         return None
     return {**results, "validation": manifest(evidence).validation.words, "has_readers": evidence.has_readers}
 
 
-def _result(evidence: Evidence, tuned: TunableSetting) -> Result:
+def _result(evidence: Evidence, tuned: TunableSetting) -> TunedResult:
     view = evidence.under(readers=True, **tuned.tuned)
     drawn = _method_curves(evidence, tuned)
     known = tuned.metric in evidence.measures
-    own = any(key[:2] == (MEAN, tuned.metric) and key[3] != HUMAN for key in view.estimates)
-    return Result(
+    has_means = any(key[:2] == (MEAN, tuned.metric) and key[3] != HUMAN for key in view.estimates)
+    return TunedResult(
         curves=tuple(drawn[:DRAWN]),
         left_out=len(drawn[DRAWN:]),
         chosen=by_finding(evidence, tuned.chosen, tuned.metric) if known else None,
-        means=by_finding(view, MEAN, tuned.metric) if known and own else None,
+        means=by_finding(view, MEAN, tuned.metric) if known and has_means else None,
         differences=by_finding(view, DIFFERENCE, tuned.metric, other=HUMAN) if known else None,
-        against=against_readers(view, tuned.metric) if known and own else None,
+        against=against_readers(view, tuned.metric) if known and has_means else None,
     )
 
 
@@ -93,7 +93,7 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
         tried = facts.get(tuned.name)
         if row.metric == tuned.metric and row.method in names and isinstance(tried, int | float):
             points.setdefault((row.method, row.finding), []).append((float(tried), row.value))
-    made = {
+    drawable = {
         (method, finding): Curve(
             f"{finding}: score against {tuned.axis}",
             tuned.axis,
@@ -102,14 +102,14 @@ def _method_curves(evidence: Evidence, tuned: TunableSetting) -> list[MethodCurv
         )
         for (method, finding), curve in points.items()
     }
-    scale = limits_around(curves.limits(list(made.values())))
-    found = []
+    scale = limits_around(curves.limits(list(drawable.values())))
+    by_method = []
     for entrant in best_first(evidence):
         drawn = [
-            (finding, curves.draw(made[entrant.name, finding], scale))
+            (finding, curves.draw(drawable[entrant.name, finding], scale))
             for finding in (*evidence.findings, ALL_FINDINGS)
-            if (entrant.name, finding) in made
+            if (entrant.name, finding) in drawable
         ]
         if drawn:
-            found.append(MethodCurves(entrant.label, tuple(drawn)))
-    return found
+            by_method.append(MethodCurves(entrant.label, tuple(drawn)))
+    return by_method

@@ -331,11 +331,11 @@ def test_tuned_smoothing_is_read_from_its_table(heatcheck, files) -> None:
     assert code == 0, error
     assert np.array_equal(scores(files, "iou")["value"].to_numpy(), by_number)
     assert not np.array_equal(by_number, plain)
-    assert "Nobody knows whose maps smoothing_results.csv was tuned on" in printed
+    assert "smoothing_results.csv does not record the patients it was tuned on" in printed
 
 
 def test_outlines_that_leave_the_image_are_counted(heatcheck, files) -> None:
     files.change_truth("p3_study1_view1", Edema=[[[20, 4], [90, 4], [90, 12], [20, 12]]])
     code, printed, error = heatcheck("score", *files.flags())
     assert code == 0, error
-    assert "1 outline of the truth went beyond the image, e.g. on p3_study1_view1; cut off there." in printed
+    assert "1 outline of the truth extended beyond the image, e.g. on p3_study1_view1; cut off there." in printed

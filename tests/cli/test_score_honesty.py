@@ -234,4 +234,4 @@ def test_files_with_nearly_the_right_name_are_counted(heatcheck, files) -> None:
     shutil.copy(files.map("p0_study1_view1"), files.maps / "p0_study1_view1_Edema_map copy.pkl")
     code, printed, _ = heatcheck("score", *files.flags())
     assert code == 0
-    assert "1 file not named <image>_<finding>_map.pkl, .npz or .npy went unread" in printed
+    assert "Skipped 1 file not named <image>_<finding>_map.pkl, .npz or .npy, e.g." in printed

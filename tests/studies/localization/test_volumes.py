@@ -159,7 +159,7 @@ def test_the_report_names_slice_and_plane_and_draws_every_card(run, items):
     for item in items:
         assert f"Case {item['case']}" in page
         assert f"axial slice {item['slice']} of 8, patient’s right on the left" in page
-    assert "Of a volume one slice is shown" in page
+    assert "Of a volume, the slice with most of the truth is shown" in page
     assert "could not be shown" not in page
 
 

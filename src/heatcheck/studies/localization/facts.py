@@ -17,16 +17,16 @@ _NOTES: dict[tuple[str, object], str] = {
         "When several pixels share the highest value, the first counts, as in the benchmark: this favours the top left."
     ),
     ("resampling", "patients"): (
-        "Patients, not images, are drawn again for the intervals: two images of one patient are not independent."
+        "Patients, not images, are resampled for the intervals: two images of one patient are not independent."
     ),
     ("resampling", "images"): (
-        "Images, not patients, are drawn again for the intervals: they are too narrow where patients have several."
+        "Images, not patients, are resampled for the intervals: they are too narrow where patients have several."
     ),
     ("human_common_cases", True): (
         "Differences from the human readers use only the cases that method, readers and truth have in common."
     ),
     ("human_common_cases", False): (
-        "Method and readers are each taken on their own cases, as in the benchmark: they also differ in cases."
+        "Method and readers are each scored on their own cases, as in the benchmark: they also differ in cases."
     ),
 }
 

@@ -113,14 +113,14 @@ def test_architectures_are_compared_with_tests_and_the_selection_is_told(page, t
     assert "AUROC by model" in section
 
 
-def test_the_page_says_of_which_model_it_speaks(text, tmp_path):
-    told = "DenseNet121, ensemble, chosen on the validation data for overlap"
+def test_the_page_names_the_model_it_is_about(text, tmp_path):
+    model = "DenseNet121, ensemble, chosen on the validation data for overlap"
     header, verdict = text.split('<header class="wide">')[1].split('<div class="verdict">')
-    assert f"Model: {told} ·" in header
-    assert f"Model: {told}." in verdict.split("</div>")[0]
-    assert f"The rest of this page speaks of {told}; here" in section_text(text, "architectures")
+    assert f"Model: {model} ·" in header
+    assert f"Model: {model}." in verdict.split("</div>")[0]
+    assert f"The rest of this page is about {model}; here" in section_text(text, "architectures")
     unchosen = write_full_run(tmp_path / "run", keep=lambda row: row.statistic != "selected")
-    assert "speaks of DenseNet121, ensemble, the first one named; here" in build_report(unchosen).read_text()
+    assert "is about DenseNet121, ensemble, the first one named; here" in build_report(unchosen).read_text()
 
 
 def test_ensemble_stands_against_its_own_single_checkpoint(page):
@@ -144,7 +144,7 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
     assert "−0.051 (−0.346 to 0.244)" in section
     found = table(page, "geometry", "Overlap (IoU), readers minus method: slope on size and shape")
     assert found["rows"][-1][2].startswith("−0.072^")
-    assert "surely falls with the number of outlines" in section
+    assert "clearly falls with the number of outlines" in section
 
 
 def test_confidence_shows_slopes_and_ranks_beside_the_published(page):
@@ -177,9 +177,9 @@ def test_a_slope_beyond_zero_that_is_not_sure_says_how_many_were_corrected(evide
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (({}, {"p_adjusted": 0.2}), "surely rises with the model’s probability on 1 of 2 findings"),
-        (({"p_adjusted": 0.2},) * 2, "shows no sure link with the model’s probability on any finding"),
-        (({"value": -0.3},) * 2, "surely falls with the model’s probability on 2 of 2 findings"),
+        (({}, {"p_adjusted": 0.2}), "clearly rises with the model’s probability on 1 of 2 findings"),
+        (({"p_adjusted": 0.2},) * 2, "shows no clear link with the model’s probability on any finding"),
+        (({"value": -0.3},) * 2, "clearly falls with the model’s probability on 2 of 2 findings"),
     ],
 )
 def test_what_confidence_does_is_said_in_words(evidence_from, changes, told):
@@ -207,7 +207,7 @@ def test_presets_are_set_side_by_side_with_reasons_and_switches(full, page, text
     assert ["resampled", "patients", "images", "Images of a patient are alike."] in switches
     assert ["Several pixels share the highest value", "they share the hit", "the first counts",
             "The first maximum favours the top left."] in switches  # fmt: skip
-    assert "a method gains by failing" in html.unescape(section)
+    assert "rewards a method for failing" in html.unescape(section)
     where = "presets", "Overlap (IoU) by the paper’s rules: decrease from the readers"
     assert cell(page, where, "Grad-CAM", "All findings").startswith("20.0 %|")
 
@@ -278,7 +278,7 @@ def test_published_figures_from_other_data_are_no_target(tmp_path):
     other = {"source": {"name": "folder", "description": "Our hospital"}}
     text = build_report(write_full_run(tmp_path / "run", changes=other)).read_text()
     assert "They come from other images, other patients and another model" in text
-    assert "They rest on that data set" not in text
+    assert "They come from that data set" not in text
 
 
 def test_published_figures_beside_maps_from_files_may_be_of_the_same_data(tmp_path):

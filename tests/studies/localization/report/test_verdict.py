@@ -230,7 +230,7 @@ def test_without_readers_the_distance_is_said_to_be_unknown(evidence_from):
     assert_two_sentences(found)
     assert "the readers" not in found.first
     assert "by 0.31 and its hottest point" in found.first
-    assert found.first.endswith("; no human readers were given, so how far that is from a person is not known.")
+    assert found.first.endswith("; no human readers were given, so the distance from human performance is unknown.")
 
 
 def test_few_patients_are_mentioned(evidence_from):
@@ -266,14 +266,14 @@ def test_caveats_name_close_rivals_and_rare_findings(evidence_from):
         mean("iou", FINDINGS[0], "grad_cam", 0.2, n=7),
     ]
     told = caveats(evidence_from(rows, methods=2))
-    assert "Fewer than 10 cases stand behind Airspace Opacity (7): read those rows as anecdotes." in told
-    assert [sentence for sentence in told if "may be luck" in sentence] == [
-        "Overlap (IoU): the interval of Grad-CAM overlaps that of Grad-CAM++, so the first place may be luck."
+    assert "There are fewer than 10 cases of Airspace Opacity (7): read those rows as anecdotes." in told
+    assert [sentence for sentence in told if "may be due to chance" in sentence] == [
+        "Overlap (IoU): the interval of Grad-CAM overlaps that of Grad-CAM++, so the first place may be due to chance."
     ]
 
 
 def luck(evidence):
-    return [sentence for sentence in caveats(evidence) if "may be luck" in sentence]
+    return [sentence for sentence in caveats(evidence) if "may be due to chance" in sentence]
 
 
 def test_missing_interval_does_not_make_a_first_place_sure(evidence_from):
@@ -282,10 +282,10 @@ def test_missing_interval_does_not_make_a_first_place_sure(evidence_from):
     without = {"low": math.nan, "high": math.nan, "reason": "one patient"}
     assert luck(evidence_from([first, second, third], methods=3)) == []
     assert luck(evidence_from([replace(first, **without), second, third], methods=3)) == [
-        "Hit rate: Grad-CAM has no interval, so the first place may be luck."
+        "Hit rate: Grad-CAM has no interval, so the first place may be due to chance."
     ]
     assert luck(evidence_from([first, replace(second, **without), third], methods=3)) == [
-        "Hit rate: Grad-CAM++ has no interval, so the first place may be luck."
+        "Hit rate: Grad-CAM++ has no interval, so the first place may be due to chance."
     ]
     assert luck(evidence_from([replace(first, **without)], methods=1)) == []
 

@@ -173,7 +173,8 @@ def _clipped_notes(inputs: ScoreInputs) -> Iterator[str]:
         if (size := truth.size(image)) and _leaves(outline, size)
     ]
     if beyond:
-        yield f"{_many(len(beyond), 'outline')} of the truth went beyond the image, e.g. on {beyond[0]}; cut off there."
+        outlines = _many(len(beyond), "outline")
+        yield f"{outlines} of the truth extended beyond the image, e.g. on {beyond[0]}; cut off there."
 
 
 def _leaves(outline: Polygon, size: tuple[int, int]) -> bool:
@@ -223,14 +224,14 @@ def _map_notes(inputs: ScoreInputs) -> Iterator[str]:
     for method, maps in inputs.maps.items():
         if stray := stray_files(inputs.given.maps[method]):
             named = f"{_many(len(stray), 'file')} not named <image>_<finding>_map.pkl, .npz or .npy"
-            yield f"{named} went unread, e.g. {stray[0].name}."
+            yield f"Skipped {named}, e.g. {stray[0].name}."
         outside = len(set(maps) - set(inputs.truth.images))
         if outside:
             whose = "" if len(inputs.maps) == 1 else f" of {method}"
             yield f"No truth for {_many(outside, 'image')} with maps{whose}: these count in the full slice only."
         unused = {finding for files in maps.values() for finding in files} - set(inputs.findings)
         if unused:
-            yield f"Maps of {', '.join(sorted(unused))} were not scored: the truth does not speak of them."
+            yield f"Maps of {', '.join(sorted(unused))} were not scored: the truth does not have them."
 
 
 def _many(count: int, what: str) -> str:

@@ -241,14 +241,15 @@ def _tuning_notes(inputs: ScoreInputs, settings: RegionSettings) -> Iterator[str
     """A warning, or an InputError, where thresholds were tuned on the patients that are scored."""
     for table in settings.tables:
         if not table.patients:
-            yield f"Nobody knows whose maps {table.path.name} was tuned on; it must not have been these patients'."
+            name = table.path.name
+            yield f"{name} does not record the patients it was tuned on; make sure that none of them is scored here."
     common = settings.tuned_on & {inputs.patient(image) for image in inputs.images}
     if not common:
         return
     what = f"{len(common)} of the patients are those the thresholds or cutoffs were tuned on, e.g. {min(common)}"
     if inputs.rules.tuning_on_scored_data == "refuse":
         raise InputError(f"{what}; tune on other patients, or use --preset chexlocalize to be warned only")
-    yield f"{len(common)} of the patients chose thresholds or cutoffs: these look better here than they are."
+    yield f"Thresholds or cutoffs were tuned on {len(common)} of the patients: they look better here than they are."
 
 
 def _stamp(inputs: ScoreInputs) -> str:

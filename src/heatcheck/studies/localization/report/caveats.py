@@ -38,7 +38,7 @@ def _paper_rules(evidence: Evidence) -> str:
     if not manifest(evidence).asked_for_paper:
         return ""
     return (
-        "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules stand in the section "
+        "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules are in the section "
         "on presets, while the verdict follows the recommended rules."
     )
 
@@ -65,7 +65,7 @@ def _rare(evidence: Evidence) -> str:
             rare.append(f"{finding} ({max(counts)})")
     if not rare:
         return ""
-    return f"Fewer than {FEW_CASES} cases stand behind {listed(rare)}: read those rows as anecdotes."
+    return f"There are fewer than {FEW_CASES} cases of {listed(rare)}: read those rows as anecdotes."
 
 
 def _other_cases(evidence: Evidence) -> str:
@@ -110,7 +110,9 @@ def _close_calls(evidence: Evidence) -> list[str]:
         first = evidence.find(MEAN, metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
         if leader and first:
             name, rivals = evidence.measures[metric].label, _rivals(evidence, leader)
-            sentences += [f"{name}: {why}, so the first place may be luck." for why in _doubts(leader, first, rivals)]
+            sentences += [
+                f"{name}: {why}, so the first place may be due to chance." for why in _doubts(leader, first, rivals)
+            ]
     return sentences
 
 

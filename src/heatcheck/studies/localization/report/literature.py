@@ -163,7 +163,7 @@ def caveat(evidence: Evidence) -> str:
     opening = f"Rows marked \u201cpublished\u201d are copied from the CheXlocalize paper ({SOURCE})"
     if run.source.published_as == PAPER_DATA:
         advice = (
-            "They rest on that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
+            "They come from that data set\u2019s test images, an ensemble of DenseNet121 networks and the paper\u2019s "
             "own rules: compare them with ours only where this run used the same."
         )
     elif run.scores_files:  # the files do not say which images and model they are of
@@ -174,6 +174,6 @@ def caveat(evidence: Evidence) -> str:
     else:
         advice = (
             "They come from other images, other patients and another model than this run, so they show what is usual "
-            "and are no target."
+            "and are not a target."
         )
     return f"{opening}. {advice} A dash there was not published; footnotes say where the print is wrong."

@@ -30,7 +30,8 @@ from heatcheck.studies.localization.report.verdict import verdict
 from heatcheck.studies.localization.vocabulary import TESTED
 
 NO_FAILURE = (
-    "An image in which the experts outlined nothing has no truth to hit or to overlap with; such a gap is no failure."
+    "An image in which the experts outlined nothing has no truth to hit or to overlap with; such a gap is not a "
+    "failure."
 )
 
 
@@ -53,7 +54,8 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "thresholds", "Would other thresholds change it?", thresholds(evidence)),
                 _optional(evidence, "architectures", "Is it the model or the method?", architectures(evidence)),
                 _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
-                _optional(evidence, "confidence", "Do maps point better when the model is sure?", confidence(evidence)),
+                _optional(evidence, "confidence", "Do maps point better when the model is confident?",
+                          confidence(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in TESTED if m in evidence.measures]),
                 Section("cases", "Cases to look at", "Cases", "study/gallery.html",

@@ -52,7 +52,9 @@ def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
     leaders = [leader for metric in TESTED if (leader := leader_on(evidence, metric))]
     if not leaders and not evidence.finished:
-        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+        return Verdict(
+            "There is no verdict yet, because the run is not finished.", "Finish it and build the report again."
+        )
     if not leaders:
         return Verdict(
             "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."
@@ -92,7 +94,7 @@ def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
         named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
         text = f"Of {count(len(evidence.methods), 'method')}, {', and '.join(named)}"
     if not evidence.has_readers:
-        text += "; no human readers were given, so how far that is from a person is not known"
+        text += "; no human readers were given, so the distance from human performance is unknown"
     return text + "."
 
 
@@ -137,7 +139,7 @@ def _scored(evidence: Evidence, leader: Leader, possessive: str) -> str:
 
 def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
     if not evidence.floors:
-        text = "No floor was run, so nobody knows yet whether a picture made without the model would do as well"
+        text = "No floor was run, so it is unknown whether a picture made without the model would do as well"
     else:
         text = "; ".join(_claims(evidence, leaders))
         text = text[0].upper() + text[1:]

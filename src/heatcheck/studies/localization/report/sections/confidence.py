@@ -103,8 +103,8 @@ def _sentence(evidence: Evidence, entrant: Entrant) -> str:
 def _link(rises: int, rows: Sequence[Estimate]) -> str:
     """On how many findings the score clearly rises; where on none, on how many it clearly falls."""
     if rises:
-        return f"surely rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
+        return f"clearly rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
     falls = sum(row.p_adjusted < LEVEL and row.value < 0 for row in rows)
     if falls:
-        return f"surely falls with the model\u2019s probability on {falls} of {count(len(rows), 'finding')}"
-    return "shows no sure link with the model\u2019s probability on any finding"
+        return f"clearly falls with the model\u2019s probability on {falls} of {count(len(rows), 'finding')}"
+    return "shows no clear link with the model\u2019s probability on any finding"

@@ -139,8 +139,8 @@ def _sentence(evidence: Evidence, metric: str) -> str:
     rises = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value > 0]
     falls = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value < 0]
     unsure = [phrase for phrase in tested if phrase not in {*rises, *falls}]
-    parts = [f"surely rises with {listed(rises)}"] if rises else []
-    parts += [f"surely falls with {listed(falls)}"] if falls else []
-    parts += [f"shows no sure link with {listed(unsure, 'or')}"] if unsure else []
+    parts = [f"clearly rises with {listed(rises)}"] if rises else []
+    parts += [f"clearly falls with {listed(falls)}"] if falls else []
+    parts += [f"shows no clear link with {listed(unsure, 'or')}"] if unsure else []
     name = {"iou": "overlap", "hit": "hit rate"}[metric]
     return f"The {name} of {entrant.label} {listed(parts)}."

@@ -17,19 +17,19 @@ from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
 LARGEST = 15
 REASONS = {
     "Empty regions": (
-        "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, so a "
-        "method gains by failing."
+        "A map that marks nothing on a positive case scores 0 here. The paper\u2019s rules leave the case out, which "
+        "rewards a method for failing."
     ),
     "Ties": (
         "When several pixels share the highest value, they share the hit here. The paper\u2019s rules take the first "
         "of them, which lies nearest the top left."
     ),
     "Intervals": (
-        "Patients are drawn again for the intervals here. The paper\u2019s rules draw images, as if two images of one "
-        "patient were unrelated, so their intervals tend to be too narrow."
+        "Patients are resampled for the intervals here. The paper\u2019s rules resample images, as if two images of "
+        "one patient were unrelated, so their intervals tend to be too narrow."
     ),
     "Means": (
-        "The mean here is the data\u2019s own. By the paper\u2019s rules it is the mean of the redrawn samples, which "
+        "The mean here is that of the data. By the paper\u2019s rules it is the mean of the resampled data, which "
         "is close to it but not equal."
     ),
     "Readers\u2019 points": (

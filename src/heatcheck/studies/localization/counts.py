@@ -8,16 +8,7 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, facts_of
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import (
-    ANNOTATED,
-    COUNT,
-    IMAGES,
-    PATIENTS,
-    POSITIVES,
-    SEGMENTATIONS,
-    SEGMENTATIONS_BY_READER,
-    WITHOUT_FINDING,
-)
+from heatcheck.studies.localization.vocabulary import COUNT, Counts
 
 DRAWN = ("true_positive_pixels", "false_positive_pixels")  # a reader drew an outline if either counts a pixel
 
@@ -52,7 +43,7 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
         if finding == ALL:
             counts |= _everything(tables.cases, answers)
         else:
-            counts.pop(WITHOUT_FINDING, None)
+            counts.pop(Counts.WITHOUT_FINDING, None)
         counts |= _outlined(_on_finding(outlined, finding), _on_finding(drawn, finding))
         rows += [
             Estimate(COUNT, name, finding, "", settings.model, float(count), n_cases=count)
@@ -65,7 +56,7 @@ def _everything(cases: pd.DataFrame, answers: pd.DataFrame) -> dict[str, int]:
     """How many images and patients were studied, with cases on which only another model failed."""
     names = ["case", "patient"]
     every = pd.concat([cases.loc[cases["status"] == "ok", names], answers[names]])
-    return {IMAGES: int(every["case"].nunique()), PATIENTS: int(every["patient"].nunique())}
+    return {Counts.IMAGES: int(every["case"].nunique()), Counts.PATIENTS: int(every["patient"].nunique())}
 
 
 def _on_finding(table: pd.DataFrame, finding: str) -> pd.DataFrame:
@@ -75,18 +66,18 @@ def _on_finding(table: pd.DataFrame, finding: str) -> pd.DataFrame:
 def _labelled(answers: pd.DataFrame) -> dict[str, int]:
     known = answers[answers["label"].notna()]
     return {
-        IMAGES: int(known["case"].nunique()),
-        PATIENTS: int(known["patient"].nunique()),
-        POSITIVES: int((known["label"] == 1).sum()),
-        WITHOUT_FINDING: int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
+        Counts.IMAGES: int(known["case"].nunique()),
+        Counts.PATIENTS: int(known["patient"].nunique()),
+        Counts.POSITIVES: int((known["label"] == 1).sum()),
+        Counts.WITHOUT_FINDING: int((known.groupby("case", observed=True)["label"].max() == 0).sum()),
     }
 
 
 def _outlined(outlined: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, int]:
     return {
-        ANNOTATED: len(outlined),
-        SEGMENTATIONS: int(outlined["instances"].sum()),
-        SEGMENTATIONS_BY_READER: len(drawn),
+        Counts.ANNOTATED: len(outlined),
+        Counts.SEGMENTATIONS: int(outlined["instances"].sum()),
+        Counts.SEGMENTATIONS_BY_READER: len(drawn),
     }
 
 

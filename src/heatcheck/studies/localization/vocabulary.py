@@ -20,11 +20,6 @@ ON_VALIDATION, ON_FOLDS = "validation", "folds"  # what a temperature was fitted
 BEST_MODEL, BEST_PAIR = "architecture", "pair"  # what was selected: the model of one method, or model and method
 PROBABILITY = "probability"  # the feature of a regression on the model's confidence
 
-# what is counted
-IMAGES, PATIENTS, POSITIVES = "images", "patients", "positives"
-ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
-SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
-
 OBSERVED = "observed"  # the metric of a reliability curve
 TESTED = ("iou", "hit")  # the two metrics of the verdict; the first chooses the model that the page is about
 ADDED = ("precision", "recall", "specificity", "auroc", "ece")  # estimated in addition to the means of scores
@@ -35,6 +30,14 @@ PAPER_DATA = "chexlocalize"  # the data set of the paper's numbers, as a source'
 
 STORED_MAPS = "maps"  # the source of a run that scores maps from files
 BOXES = "boxes"  # a kind of truth, beside outlines and masks
+
+
+class Counts:
+    """The names of what is counted."""
+
+    IMAGES, PATIENTS, POSITIVES = "images", "patients", "positives"
+    ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
+    SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
 
 
 class SwitchEntry(NamedEntry):

@@ -11,25 +11,16 @@ from heatcheck.report.numbers import MISSING
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
-from heatcheck.studies.localization.vocabulary import (
-    ANNOTATED,
-    COUNT,
-    IMAGES,
-    PATIENTS,
-    POSITIVES,
-    SEGMENTATIONS,
-    SEGMENTATIONS_BY_READER,
-    WITHOUT_FINDING,
-)
+from heatcheck.studies.localization.vocabulary import COUNT, Counts
 
 COUNTED = {
-    IMAGES: "Images",
-    PATIENTS: "Patients",
-    POSITIVES: "Images with the finding (label)",
-    ANNOTATED: "Images with an outline",
-    SEGMENTATIONS: "Outlines by the experts",
-    SEGMENTATIONS_BY_READER: "Outlines by the readers",
-    WITHOUT_FINDING: "Images without any finding",
+    Counts.IMAGES: "Images",
+    Counts.PATIENTS: "Patients",
+    Counts.POSITIVES: "Images with the finding (label)",
+    Counts.ANNOTATED: "Images with an outline",
+    Counts.SEGMENTATIONS: "Outlines by the experts",
+    Counts.SEGMENTATIONS_BY_READER: "Outlines by the readers",
+    Counts.WITHOUT_FINDING: "Images without any finding",
 }
 
 

@@ -220,7 +220,7 @@ def test_a_slice_lies_as_in_the_gallery_of_modalities(order, flips):
     cut = cut_of(case, case.truth["f"][None])
     view = view_of(case, case.truth["f"])
     assert np.array_equal(cut.stack(case.image[0])[cut.start], view.cut(case.image[0]))
-    assert cut.places[cut.start] == view.place
+    assert cut.slices[cut.start] == view.place
 
 
 def test_a_picture_that_does_not_say_how_it_lies_is_shown_as_it_is():

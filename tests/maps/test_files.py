@@ -2,13 +2,13 @@ import nibabel
 import numpy as np
 import pytest
 
-from heatcheck.maps.files import share_nifti_bytes, write_whole
+from heatcheck.maps.files import share_nifti_bytes, write_atomically
 
 OBLIQUE = np.array([[-0.9, 0.1, 0.0, 30.0], [-0.1, -0.9, 0.2, 40.0], [0.0, 0.1, 2.0, -50.0], [0, 0, 0, 1]])
 
 
 def reloaded(path, values, affine):
-    write_whole(path, share_nifti_bytes(values, affine, "a map"))
+    write_atomically(path, share_nifti_bytes(values, affine, "a map"))
     return nibabel.load(path)
 
 

@@ -115,20 +115,20 @@ def test_a_plain_function_is_only_good_for_predictions():
 def test_what_only_a_study_has_is_asked_for(monkeypatch):
     method = build_method("location_prior", {})
     with pytest.raises(InputError, match="needs the truth masks of other cases"):
-        checks.require_company("location_prior", method)
-    checks.require_company("location_prior", replace(method, priors=torch.zeros(1, 2, 4, 4)))
+        checks.require_supplied("location_prior", method)
+    checks.require_supplied("location_prior", replace(method, priors=torch.zeros(1, 2, 4, 4)))
     facts = replace(METHODS["grad_cam"], wants_donors=True)
     monkeypatch.setitem(METHODS._parts, "grad_cam", facts)
     with pytest.raises(InputError, match="give some as donors"):
-        checks.require_company("grad_cam", build_method("grad_cam", {}))
+        checks.require_supplied("grad_cam", build_method("grad_cam", {}))
 
 
 @pytest.mark.parametrize(("error", "kind"), [(ValueError, InputError), (RuntimeError, ModelError)])
 def test_what_stops_a_method_is_one_sentence(error, kind):
     with (
         pytest.raises(kind, match=r"method lrp.*too many$|method lrp.*mine.*too many"),
-        checks.in_one_sentence("lrp", classifier_of(network())),
+        checks.naming_errors("lrp", classifier_of(network())),
     ):
         raise error("too\nmany")
-    with pytest.raises(ModelError, match=r"^as it is$"), checks.in_one_sentence("lrp", classifier_of(network())):
+    with pytest.raises(ModelError, match=r"^as it is$"), checks.naming_errors("lrp", classifier_of(network())):
         raise ModelError("as it is")

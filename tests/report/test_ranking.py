@@ -9,7 +9,7 @@ from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.ranking import ranking_of
 from heatcheck.runs.manifest import ModelEntry
-from heatcheck.stats.ranks import compare_ranks, top_marks
+from heatcheck.stats.ranks import among_best, compare_ranks
 
 
 def stored(scores, methods):
@@ -44,7 +44,7 @@ def test_the_best_are_those_that_the_comparison_marks(seed):
     methods = [f"m{number}" for number in range(k)]
     comparison, _, evidence = stored(generator.random((n, k)) + generator.random(k), methods)
     ranking = ranking_of(evidence, "iou")
-    marked = {name for name, top in zip(methods, top_marks(comparison), strict=True) if top}
+    marked = {name for name, top in zip(methods, among_best(comparison), strict=True) if top}
     assert ranking.best == (marked if comparison.p_value < 0.05 else set())
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare, rankdata, tukey_hsd
 
-from heatcheck.stats.ranks import ALL_TIED, FEW_BLOCKS, FEW_METHODS, compare_ranks, critical_value, top_marks
+from heatcheck.stats.ranks import ALL_TIED, FEW_BLOCKS, FEW_METHODS, among_best, compare_ranks, critical_value
 
 # ranks of four classifiers on fourteen data sets: Demšar 2006, Journal of Machine Learning Research 7, table 6
 DEMSAR = np.array(
@@ -146,14 +146,14 @@ def test_top_are_the_two_best_and_all_that_clearly_differ_from_neither():
     generator = np.random.default_rng(2)
     scores = generator.random((40, 6)) + np.array([0, 0.02, 0.05, 2, 3, 4])
     comparison = compare_ranks(-scores, higher_is_better=True)
-    np.testing.assert_array_equal(top_marks(comparison), [True, True, True, False, False, False])
+    np.testing.assert_array_equal(among_best(comparison), [True, True, True, False, False, False])
 
 
 def test_the_second_best_is_top_even_where_it_clearly_differs_from_the_best():
     steps = np.arange(5) + np.random.default_rng(3).random((60, 5)) / 10
     comparison = compare_ranks(steps, higher_is_better=False)
     assert comparison.p_values[0, 1] < 0.05
-    np.testing.assert_array_equal(top_marks(comparison), [True, True, False, False, False])
+    np.testing.assert_array_equal(among_best(comparison), [True, True, False, False, False])
 
 
 def test_top_marks_equal_those_of_an_independent_computation():
@@ -171,9 +171,9 @@ def test_top_marks_equal_those_of_an_independent_computation():
         expected = {m for m in range(k) if not (differs[m, first] or differs[m, second])} | {first, second}
         comparison = compare_ranks(scores, higher_is_better=True)
         np.testing.assert_allclose(comparison.p_values[0, 1:], studentized_range.sf(q[0, 1:], k, np.inf), atol=1e-12)
-        assert set(np.flatnonzero(top_marks(comparison)).tolist()) >= expected
-        assert len(expected) == np.count_nonzero(top_marks(comparison))
+        assert set(np.flatnonzero(among_best(comparison)).tolist()) >= expected
+        assert len(expected) == np.count_nonzero(among_best(comparison))
 
 
 def test_nobody_is_top_without_a_test():
-    assert not top_marks(compare_ranks(np.ones((4, 3)), higher_is_better=True)).any()
+    assert not among_best(compare_ranks(np.ones((4, 3)), higher_is_better=True)).any()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit
 
-from heatcheck.stats.temperature import NO_ERROR, ONE_CLASS, WRONG_WAY, fitted_temperature, tempered
+from heatcheck.stats.temperature import NO_ERROR, ONE_CLASS, WRONG_WAY, calibrated_probabilities, fitted_temperature
 
 
 def test_by_hand():
@@ -66,7 +66,7 @@ def test_no_other_temperature_is_better(cases):
 
 def test_a_temperature_moves_probabilities_but_never_across_one_half():
     logits = np.array([-3.0, -0.1, 0, 0.1, 3])
-    cold, hot = tempered(logits, np.full(5, 0.1)), tempered(logits, np.full(5, 10.0))
+    cold, hot = calibrated_probabilities(logits, np.full(5, 0.1)), calibrated_probabilities(logits, np.full(5, 10.0))
     assert ((cold >= 0.5) == (hot >= 0.5)).all()
     assert cold[-1] > 0.999
     assert hot[-1] < 0.6

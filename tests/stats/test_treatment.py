@@ -106,8 +106,8 @@ def test_factors_that_go_together_name_each_other_and_leave_the_others_alone():
     table = table_of(np.random.default_rng(4))
     table["pretrained"] = np.where(table["architecture"] == "ViT", "yes", "no")
     fitted = effects(table)
-    assert fitted["pretrained", "yes"].classical.reason == "cannot be told apart from architecture ViT"
-    assert fitted["architecture", "ViT"].clustered.reason == "cannot be told apart from pretrained yes"
+    assert fitted["pretrained", "yes"].classical.reason == "cannot be separated from architecture ViT"
+    assert fitted["architecture", "ViT"].clustered.reason == "cannot be separated from pretrained yes"
     assert math.isnan(fitted["architecture", "ViT"].classical.value)
     judge = smf.ols("outcome ~ C(architecture) + C(method)", table).fit()
     assert fitted["method", "lrp"].classical.value == pytest.approx(judge.params["C(method)[T.lrp]"])
@@ -120,7 +120,7 @@ def test_three_terms_that_only_together_cannot_be_told_apart_all_say_so():
     table["pretrained"] = np.where(table["architecture"] == "DenseNet", "no", "yes")
     fitted = effects(table)
     reason = fitted["pretrained", "yes"].classical.reason
-    assert reason == "cannot be told apart from architecture ViT and architecture Swin"
+    assert reason == "cannot be separated from architecture ViT and architecture Swin"
     assert not fitted[INTERCEPT, ""].classical.reason
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from heatcheck.triggers.ink import Layer, Stroke, curve, drawn, laid_on
+from heatcheck.triggers.ink import Layer, Stroke, curve, drawn, stamp_of
 
 
 @pytest.mark.parametrize("width", [1.0, 2.0, 5.0])
@@ -27,11 +27,11 @@ def test_a_curve_goes_through_its_points():
 def test_the_last_layer_lies_on_top_with_its_coverage():
     image = np.full((1, 1, 4), 0.5, np.float32)
     under, over = np.array([[0, 1, 1, 0.05]], np.float32), np.array([[0, 0, 0.5, 0]], np.float32)
-    stamp = laid_on(image, Layer(under, 0.0), Layer(over, 1.0))
+    stamp = stamp_of(image, Layer(under, 0.0), Layer(over, 1.0))
     assert stamp.box == (slice(0, 1), slice(1, 3))  # a twentieth of a pixel is not visible
     assert stamp.on(image).tolist() == [[[0.5, 0.0, 0.5, 0.5]]]
 
 
 def test_invisible_ink_still_takes_its_most_covered_pixel():
     coverage = np.array([[0.01, 0.03, 0.02]], np.float32)
-    assert laid_on(np.zeros((1, 1, 3), np.float32), Layer(coverage, 1.0)).box == (slice(0, 1), slice(1, 2))
+    assert stamp_of(np.zeros((1, 1, 3), np.float32), Layer(coverage, 1.0)).box == (slice(0, 1), slice(1, 2))

@@ -90,13 +90,13 @@ def _sources() -> Rows:
 
 
 def _triggers() -> Rows:
-    from heatcheck.triggers import TRIGGERS, usual_settings
+    from heatcheck.triggers import TRIGGERS, default_settings
 
     return [
         {
             "name": kind,
             "written": "-".join([kind, *(setting.upper() for setting in facts.short)]),
-            "settings": ", ".join(f"{name}={value}" for name, value in usual_settings(kind).items()),
+            "settings": ", ".join(f"{name}={value}" for name, value in default_settings(kind).items()),
             "needs": "the gradient of the baseline's loss" if facts.needs_gradient else "nothing",
             "origin": "in the paper" if facts.published else "beyond the paper",
             "summary": facts.summary,

@@ -46,12 +46,12 @@ def preflight(
 def _write_json(results: "Preflight", path: Path) -> None:
     from dataclasses import asdict
 
-    from heatcheck.maps.files import write_whole
+    from heatcheck.maps.files import write_atomically
 
     content = asdict(results)
     for row in content["methods"]:
         row |= {key: None for key, value in row.items() if isinstance(value, float) and math.isnan(value)}
-    write_whole(path, f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode())
+    write_atomically(path, f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode())
 
 
 def _print_table(results: "Preflight") -> None:

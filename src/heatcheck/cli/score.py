@@ -11,7 +11,7 @@ from heatcheck.core.errors import InputError
 
 if TYPE_CHECKING:
     from heatcheck.scoring.presets import PresetName
-    from heatcheck.studies.localization.from_files.score import Scored
+    from heatcheck.studies.localization.from_files.score import ScoreOutcome
 
 
 def score(
@@ -107,7 +107,7 @@ def switches(texts: list[str]) -> "dict[str, PresetName]":
     return preset_of
 
 
-def _print_notes(scored: "Scored") -> None:
+def _print_notes(scored: "ScoreOutcome") -> None:
     for note in scored.notes:
         typer.echo(f"Note: {note}")
     if scored.files:

@@ -15,8 +15,8 @@ from heatcheck.explaining.donors import gather_donors
 from heatcheck.explaining.extra_inputs import ExtraInput
 from heatcheck.explaining.priors import LocationPriors, gather_priors
 from heatcheck.methods import METHODS
-from heatcheck.methods.checks import in_one_sentence, require_fit
-from heatcheck.methods.covering.masking import best_batch, leaves_batch_open, with_batch
+from heatcheck.methods.checks import naming_errors, require_fit
+from heatcheck.methods.covering.masking import best_batch, needs_batch_size, with_batch
 from heatcheck.methods.registry import Access
 from heatcheck.models import NetworkClassifier, explained
 from heatcheck.running.progress import Watcher
@@ -57,7 +57,7 @@ def try_out(explainer: ModelWithMethods) -> None:
         ready = replace(method, donors=(image,)) if facts.wants_donors else method  # type: ignore[type-var]
         require_fit(name, ready, classifier, image)
         if facts.needs is not Access.PREDICTIONS:
-            with in_one_sentence(name, classifier):
+            with naming_errors(name, classifier):
                 ready(explained(classifier), image, target, [0])
 
 
@@ -94,7 +94,7 @@ def methods_with_batch(explainer: ModelWithMethods, folder: RunFolder, fact: str
     continued run.
     """
     classifier = explainer.classifier
-    if not any(map(leaves_batch_open, explainer.methods.values())) or not isinstance(classifier, NetworkClassifier):
+    if not any(map(needs_batch_size, explainer.methods.values())) or not isinstance(classifier, NetworkClassifier):
         return explainer.methods
     if fact not in folder.manifest:
         folder.record(**{fact: best_batch(classifier, _black_image(classifier))})

@@ -17,7 +17,7 @@ from heatcheck.explaining.batch import MapRequest
 from heatcheck.explaining.inputs import AnyTargets, as_classifier, as_images, as_targets
 from heatcheck.explaining.result import Explanation, Explanations, ShownImages, stacked
 from heatcheck.methods import METHODS, build_method
-from heatcheck.methods.checks import in_one_sentence, require_company, require_fit, require_logits
+from heatcheck.methods.checks import naming_errors, require_fit, require_logits, require_supplied
 from heatcheck.methods.registry import plain_settings
 
 AT_ONCE = 4  # images per call of a method, which limits the memory
@@ -126,7 +126,7 @@ def prepared(question: Question, name: str, settings: Mapping[str, Any]) -> Meth
     method: Any = build_method(name, settings)
     if METHODS[name].wants_donors and question.donors is not None:
         method = replace(method, donors=(question.donors,) * len(question.images))
-    require_company(name, method)
+    require_supplied(name, method)
     require_fit(name, method, question.classifier, question.images)
     checked: Method = method
     return checked
@@ -136,7 +136,7 @@ def answer(question: Question, name: str, method: Method) -> Explanation:
     """The maps of a prepared method."""
     start = time.perf_counter()
     batches = []
-    with in_one_sentence(name, question.classifier):
+    with naming_errors(name, question.classifier):
         for first in range(0, len(question.images), AT_ONCE):
             part = slice(first, first + AT_ONCE)
             names, images, targets = question.shown.names[part], question.images[part], question.targets[part]

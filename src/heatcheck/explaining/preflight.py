@@ -16,7 +16,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.explaining.inputs import as_classifier
 from heatcheck.explaining.named_model import NamedModel, contract_file, load_named
 from heatcheck.methods import METHODS, build_method
-from heatcheck.methods.checks import in_one_sentence, require_fit, require_logits
+from heatcheck.methods.checks import naming_errors, require_fit, require_logits
 from heatcheck.methods.feature_maps import feature_map
 from heatcheck.methods.passes import evaluation_mode
 from heatcheck.methods.registry import MethodFacts
@@ -168,7 +168,7 @@ def try_method(facts: MethodFacts, classifier: Classifier, image: Images, forwar
     try:
         method, stand_in = _with_stand_ins(facts, classifier, image)
         require_fit(facts.name, method, classifier, image)
-        with in_one_sentence(facts.name, classifier):
+        with naming_errors(facts.name, classifier):
             maps = method(classifier, image, torch.zeros(1, 1, dtype=torch.long, device=image.device), [0])
         runs = bool(maps.values.isfinite().all())
         reason = "; ".join(filter(None, ("" if runs else "its map is not finite", stand_in, maps.note)))

@@ -16,7 +16,7 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.geometry import Placement
 from heatcheck.core.tensors import Images, Logits, MapErrors, MapValues, Targets
 from heatcheck.maps.channels import CHANNEL_RULES
-from heatcheck.maps.files import nifti_bytes, npz_bytes, write_whole
+from heatcheck.maps.files import nifti_bytes, npz_bytes, write_atomically
 from heatcheck.maps.resize import to_image
 from heatcheck.methods import METHODS
 from heatcheck.report.one_image.explanation import ImageTiles, Sheet, Tile, as_html, as_picture
@@ -126,7 +126,7 @@ class Explanation:
             content = buffer.getvalue()
         else:
             raise InputError(f"{path.name}: the ending selects the file format; use .npz, .nii, .nii.gz or .png")
-        write_whole(path, content)
+        write_atomically(path, content)
         return path
 
     def _as_npz(self) -> bytes:

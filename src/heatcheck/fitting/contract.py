@@ -42,8 +42,8 @@ def _pixels(plan: TrainingPlan, watcher: Watcher) -> tuple[int, dict[str, Any]]:
 
 def _channels(pixels: PixelsPart, source: Source) -> int:
     """The channels that the spec names or has values for, otherwise those of the first readable image."""
-    if pixels.said_channels:
-        return pixels.said_channels
+    if pixels.named_channels:
+        return pixels.named_channels
     for key in source.index():
         try:
             return len(source.load(key).image)

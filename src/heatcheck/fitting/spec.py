@@ -104,7 +104,7 @@ class PixelsPart(BaseModel):
         return self
 
     @property
-    def said_channels(self) -> int | None:
+    def named_channels(self) -> int | None:
         """The number of channels that is named, or for which there are values."""
         return self.channels or max(self._counts, default=None)
 
@@ -163,7 +163,7 @@ class TrainingBody(BaseModel):
                 "`fit.balanced` draws classes equally often, but findings may occur together; set `labels: single`, or "
                 "leave it out"
             )
-        if self.fit.hide and self.pixels.said_channels == 1:
+        if self.fit.hide and self.pixels.named_channels == 1:
             raise ValueError("`fit.hide` hides channels, but the images have only one; leave it out")
         if self.fit.rotate and len(self.size) != 2:
             raise ValueError("`fit.rotate` rotates pictures, but `size` is that of a volume; leave it out")

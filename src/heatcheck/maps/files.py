@@ -61,7 +61,7 @@ def share_nifti_bytes(values: Map, affine: Affine | None, about: str = "") -> by
     return gzip.compress(file.to_bytes(), compresslevel=1, mtime=0)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write the file in one step; an interrupted write leaves nothing behind."""
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such folder; create it first")

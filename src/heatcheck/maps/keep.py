@@ -5,7 +5,7 @@ import numpy as np
 from heatcheck.core.records import Map
 
 
-def for_keeping(values: Map) -> Map:
+def half_precision(values: Map) -> Map:
     """The map at half precision, scaled to a largest magnitude of 1 because raw gradients would underflow."""
     largest = float(np.abs(values).max(initial=0))
     return np.ascontiguousarray(values / largest if largest > 0 else values, np.float16)

@@ -92,7 +92,7 @@ def require_fit(name: str, method: Method, classifier: Classifier, images: Image
         donors = getattr(method, "donors", ())
         trial = replace(method, donors=donors[:1]) if donors else method  # type: ignore[type-var]
         target = torch.zeros(1, 1, dtype=torch.long, device=images.device)
-        with in_one_sentence(name, classifier):
+        with naming_errors(name, classifier):
             trial(_ZeroModel(classifier), images[:1], target, [0])
 
 
@@ -127,7 +127,7 @@ class _ZeroModel:
         return self.like.probabilities(logits)
 
 
-def require_company(name: str, method: Method) -> None:
+def require_supplied(name: str, method: Method) -> None:
     """Refuse a method that lacks what only its caller can supply: other images, or the usual location of a finding."""
     facts = METHODS[name]
     if facts.wants_priors and getattr(method, "priors", None) is None:
@@ -137,7 +137,7 @@ def require_company(name: str, method: Method) -> None:
 
 
 @contextmanager
-def in_one_sentence(name: str, classifier: Classifier) -> Iterator[None]:
+def naming_errors(name: str, classifier: Classifier) -> Iterator[None]:
     """A block in which a method runs; an error becomes one sentence that names the method and the model."""
     try:
         yield

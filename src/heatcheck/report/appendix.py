@@ -111,7 +111,7 @@ def gaps(
         "n_failed": len(failed) - networks,
         "n_networks": networks,
         "n_cases": len(evidence.run.cases) - networks,
-        "measures": {name: measure.label for name, measure in evidence.measures.items()},
+        "measures": {name: measure.label for name, measure in evidence.metrics.items()},
     }
     return Section("gaps", "What is missing", "Gaps", "gaps.html", content)
 

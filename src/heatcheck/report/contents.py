@@ -14,7 +14,7 @@ FILE = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContentsEntry:
     """One run of the folder."""
 
     question: str
@@ -33,10 +33,10 @@ def write_contents(folder: Path, runs: Sequence[str], title: str, page_of: Calla
     return target
 
 
-def _entry(folder: Path, name: str, page_of: Callable[[Evidence], StudyPage]) -> Entry:
+def _entry(folder: Path, name: str, page_of: Callable[[Evidence], StudyPage]) -> ContentsEntry:
     evidence = evidence_of(read_run(folder / name))
     page = page_of(evidence)
-    return Entry(
+    return ContentsEntry(
         page.kicker,
         heading(evidence, page, name),
         subtitle(evidence, page),

@@ -47,7 +47,7 @@ def section(evidence: Evidence, metrics: Sequence[str], of: str = "finding") -> 
     entrants = (*evidence.methods, *evidence.floors)
     if not seconds_by_method(evidence) and not any(entrant.changed for entrant in entrants):
         return None
-    names = {metric: evidence.measures[metric].label for metric in metrics}
+    names = {metric: evidence.metrics[metric].label for metric in metrics}
     content = {
         "plots": [(name, plot) for metric, name in names.items() if (plot := cost_plot(evidence, metric))],
         "of": of,
@@ -103,7 +103,7 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
     if not spots:
         return None
     human = evidence.value(MEAN, metric, ALL_FINDINGS, HUMAN)
-    measure = evidence.measures[metric]
+    measure = evidence.metrics[metric]
     ends = [value for s in spots for value in (s.score.value, s.score.low, s.score.high)]
     bottom = _TOP + max(_STEP * len(spots), 180)
     across = SecondsAxis.around([s.seconds for s in spots], _LEFT + 8, _RIGHT - 8)
@@ -120,7 +120,7 @@ def cost_plot(evidence: Evidence, metric: str) -> Markup | None:
 
 def _score(evidence: Evidence, metric: str, entrant: Entrant) -> str:
     row = evidence.find(MEAN, metric, ALL_FINDINGS, entrant.name)
-    return number(row.value if row else math.nan, evidence.measures[metric].unit)
+    return number(row.value if row else math.nan, evidence.metrics[metric].unit)
 
 
 def _by_height(spots: Sequence[_Spot]) -> list[_Spot]:

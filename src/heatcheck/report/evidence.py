@@ -75,8 +75,8 @@ READERS = Entrant(HUMAN, "Human readers", "human")
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """A metric as the run describes it: its name in tables, its label, its unit and one sentence on what it means."""
+class ReportMetric:
+    """A metric as the report shows it: its name in tables, its label, its unit and one sentence on what it means."""
 
     name: str
     label: str
@@ -101,7 +101,7 @@ class Evidence:
     methods: tuple[Entrant, ...]
     floors: tuple[Entrant, ...]
     findings: tuple[str, ...]
-    measures: Mapping[str, Measure]
+    metrics: Mapping[str, ReportMetric]
     estimates: Mapping[Key, Estimate]
     models: tuple[ModelEntry, ...]  # the primary one first
     slices: Mapping[tuple[str, str], Mapping[Key, Estimate]]  # by model and condition
@@ -163,10 +163,10 @@ class Evidence:
         """Whether the run is complete."""
         return self.manifest.status == "complete"
 
-    def measures_of(self, statistic: Statistic) -> list[str]:
+    def metrics_of(self, statistic: Statistic) -> list[str]:
         """The metrics that have this statistic, in the run's order."""
         names = {key[1]: None for key in self.estimates if key[0] == statistic}
-        known = list(self.measures)
+        known = list(self.metrics)
         return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
@@ -183,7 +183,7 @@ def evidence_of(run: Run) -> Evidence:
         methods=tuple(e for e in entrants if e.kind != "floor"),
         floors=tuple(e for e in entrants if e.kind == "floor"),
         findings=_findings(manifest, rows),
-        measures=_measures(manifest, rows),
+        metrics=_metrics(manifest, rows),
         estimates=slices.get((models[0].name, PLAIN), {}),
         models=models,
         slices=slices,
@@ -230,10 +230,10 @@ def _findings(manifest: Manifest, rows: list[Estimate]) -> tuple[str, ...]:
     return (*manifest.findings, *others)
 
 
-def _measures(manifest: Manifest, rows: list[Estimate]) -> dict[str, Measure]:
-    listed = {entry.name: _measure(entry) for entry in manifest.metrics}
-    return listed | {row.metric: Measure(row.metric, row.metric) for row in rows if row.metric not in listed}
+def _metrics(manifest: Manifest, rows: list[Estimate]) -> dict[str, ReportMetric]:
+    listed = {entry.name: _metric(entry) for entry in manifest.metrics}
+    return listed | {row.metric: ReportMetric(row.metric, row.metric) for row in rows if row.metric not in listed}
 
 
-def _measure(entry: MetricEntry) -> Measure:
-    return Measure(entry.name, entry.label, entry.summary, entry.higher_is_better, UNITS.get(entry.unit, SCORE))
+def _metric(entry: MetricEntry) -> ReportMetric:
+    return ReportMetric(entry.name, entry.label, entry.summary, entry.higher_is_better, UNITS.get(entry.unit, SCORE))

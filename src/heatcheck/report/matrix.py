@@ -106,9 +106,9 @@ def by_finding(evidence: Evidence, statistic: Statistic, metric: str, *, other: 
         for e, row in _ranked(estimates, evidence, metric)
     ]
     heads = tuple(Column(name, _cases(estimates.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
-    better = statistic != PERCENT_DECREASE and evidence.measures[metric].higher_is_better
+    better = statistic != PERCENT_DECREASE and evidence.metrics[metric].higher_is_better
     rows = with_best(rows, estimates, highest=better) if statistic in {MEAN, RATIO} else rows
-    return Matrix(evidence.measures[metric].label, heads, grouped(rows), tuple(notes.reasons))
+    return Matrix(evidence.metrics[metric].label, heads, grouped(rows), tuple(notes.reasons))
 
 
 def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
@@ -116,14 +116,14 @@ def by_floor(evidence: Evidence, metric: str) -> Matrix | None:
     floors = [f for f in evidence.floors if any(_test(evidence, metric, m, f) for m in evidence.methods)]
     if not floors:
         return None
-    unit = difference_of(evidence.measures[metric].unit)
+    unit = difference_of(evidence.metrics[metric].unit)
     notes = Footnotes()
     rows = [
         Row(method, tuple(cell_of(_test(evidence, metric, method, floor), unit, notes) for floor in floors))
         for method in evidence.methods
     ]
     columns = tuple(Column(floor.label) for floor in floors)
-    return Matrix(evidence.measures[metric].label, columns, grouped(rows), tuple(notes.reasons))
+    return Matrix(evidence.metrics[metric].label, columns, grouped(rows), tuple(notes.reasons))
 
 
 def _test(evidence: Evidence, metric: str, method: Entrant, floor: Entrant) -> Estimate | None:
@@ -137,7 +137,7 @@ def _unit(evidence: Evidence, statistic: Statistic, metric: str) -> Unit:
         return SCORE
     if statistic in {TUNED_THRESHOLD, TUNED_CUTOFF}:
         return SCORE.rounded(2)
-    unit = evidence.measures[metric].unit
+    unit = evidence.metrics[metric].unit
     return difference_of(unit) if statistic in {DIFFERENCE, TEST} else unit
 
 
@@ -176,12 +176,12 @@ def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) ->
 
 def _outcome(estimate: Estimate) -> str:
     if estimate.statistic in {MODEL_DIFFERENCE, SLOPE} and not math.isnan(estimate.p_adjusted):
-        return f"{'sure' if estimate.p_adjusted < LEVEL else 'not sure'}, {probability(estimate.p_adjusted)}"
+        return f"{'clear' if estimate.p_adjusted < LEVEL else 'not clear'}, {probability(estimate.p_adjusted)}"
     if estimate.statistic != TEST or math.isnan(estimate.p_adjusted):
         return ""
     beats = estimate.p_adjusted < LEVEL and estimate.value > 0
     loses = estimate.value < 0 and estimate.p_adjusted < LEVEL
-    outcome = "✓ beats it" if beats else "✕ loses to it" if loses else "no sure difference"
+    outcome = "✓ beats it" if beats else "✕ loses to it" if loses else "no clear difference"
     return f"{outcome}, {probability(estimate.p_adjusted)}"
 
 

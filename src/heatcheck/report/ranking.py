@@ -54,7 +54,7 @@ class Ranking:
         """The outcome of Friedman's test, or why there is none."""
         if not self.is_defined:
             return f"The test is undefined: {self.test.reason or 'no reason recorded'}."
-        outcome = "The methods differ" if self.differ else "No sure difference between the methods"
+        outcome = "The methods differ" if self.differ else "No clear difference between the methods"
         return f"{outcome} (Friedman χ² = {self.test.value:.1f}, {probability(self.test.p_value)})."
 
     def diagram(self, title: str, label: Callable[[str], str]) -> Markup | None:

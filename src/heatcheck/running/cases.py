@@ -30,7 +30,7 @@ def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterato
     return _ahead(loaded, keys, max(1, workers))
 
 
-def in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
+def results_in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:
     """The results of `work` in the order of the items, computed for `workers` items at a time."""
     return _ahead(work, items, workers) if workers > 1 else map(work, items)
 

@@ -21,14 +21,14 @@ from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.scoring.presets import RECOMMENDED, Rules
 
 NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
-NO_MASK = "the finding is present but nobody outlined it"
+NO_MASK = "the finding is present but not outlined"
 LEFT_OUT = "nothing is marked, and such cases are left out"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
 PLAIN = condition()
 REFERENCE = condition(preset="chexlocalize")  # the score under the benchmark's rules; no row if it has none
-TUNED_THRESHOLD = condition(threshold="tuned")
-TUNED_CUTOFF = condition(cutoff="tuned")
+AT_TUNED_THRESHOLD = condition(threshold="tuned")
+AT_TUNED_CUTOFF = condition(cutoff="tuned")
 
 
 class Scored(NamedTuple):
@@ -207,16 +207,16 @@ def _with_tuned_cutoff(target: MapTarget, measured: Measured, tuned: TunedSettin
         return
     if target.probability >= cutoff:
         if not math.isnan(measured.value):
-            yield Scored("iou_full", TUNED_CUTOFF, measured)
+            yield Scored("iou_full", AT_TUNED_CUTOFF, measured)
     elif target.truth is not None and target.truth.any():
-        yield Scored("iou_full", TUNED_CUTOFF, Measured(0.0))
+        yield Scored("iou_full", AT_TUNED_CUTOFF, Measured(0.0))
 
 
 def _thresholds(target: MapTarget, rule: ScoringRule) -> dict[str, float]:
     """The fixed and tuned thresholds at which overlap is computed, by condition."""
     tuned = rule.tuned.thresholds.get((target.method, target.finding))
     fixed = {condition(threshold=threshold): threshold for threshold in rule.thresholds}
-    return fixed if tuned is None else {**fixed, TUNED_THRESHOLD: tuned}
+    return fixed if tuned is None else {**fixed, AT_TUNED_THRESHOLD: tuned}
 
 
 def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) -> Iterator[Scored]:

@@ -26,7 +26,7 @@ from heatcheck.stats.regression import (
 
 SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
 NEARLY_SEPARATED = "the feature separates hits from misses almost without an error, so the slope is hardly bounded"
-NOT_CONVERGED = "the fit did not settle"
+NOT_CONVERGED = "the fit did not converge"
 _STEPS = 50
 _CONVERGED = 1e-9  # relative to the coefficients
 _EXACT = 1e-20  # squared residuals below this are rounding, as when shared hits lie on one curve

@@ -65,7 +65,7 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
     return RankComparison(mean_ranks, p_values, critical_value(k, level) * error, chi_squared, p_value, n, dropped)
 
 
-def top_marks(comparison: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
+def among_best(comparison: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
     """Which methods are among the best: the two with the best mean ranks, and all that clearly differ from neither.
 
     No method is marked where there was no test.

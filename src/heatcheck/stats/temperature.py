@@ -61,7 +61,7 @@ def _slope(margins: Float[np.ndarray, " cases"], sharpness: float) -> float:
     return float(np.sum(margins * expit(-margins * sharpness)))
 
 
-def tempered(
+def calibrated_probabilities(
     logits: Float[np.ndarray, " cases"], temperatures: Float[np.ndarray, " cases"]
 ) -> Float[np.ndarray, " cases"]:
     """The probability of each case at its temperature."""

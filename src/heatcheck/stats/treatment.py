@@ -17,7 +17,7 @@ from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
 NO_ROW = "no row has an outcome"
 NO_ROW_OF_LEVEL = "no row of this level has an outcome"
 TOO_FEW_ROWS = "no more rows than coefficients"
-EXACT = "every row is fitted exactly, so nothing says how sure it is"
+EXACT = "every row is fitted exactly, so there is no interval"
 INTERCEPT = "intercept"
 
 
@@ -35,7 +35,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class RegressionTerm:
     """One coefficient, with errors that take all rows as independent and with errors clustered by patient."""
 
     factor: str  # or INTERCEPT
@@ -48,7 +48,7 @@ class Term:
 class Treatment:
     """The intercept and the coefficients in the order of the levels, and the reference of each factor that has one."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[RegressionTerm, ...]
     references: Mapping[str, str]
 
 
@@ -77,7 +77,7 @@ def treatment_effects(outcome: Float[np.ndarray, " rows"], factors: Sequence[Fac
     design = np.column_stack([column[rows] for *_, column in columns]).astype(float)
     fits = _fits(design, outcome[rows], codes, [f"{name} {level}".strip() for name, level, _ in columns], counts)
     fit_of = {column[:2]: fit for column, fit in zip(columns, fits, strict=True)}
-    terms = [Term(INTERCEPT, "", *fit_of[INTERCEPT, ""])]
+    terms = [RegressionTerm(INTERCEPT, "", *fit_of[INTERCEPT, ""])]
     for factor in factors:
         terms += _terms(factor, present[factor.name], fit_of, counts)
     return Treatment(tuple(terms), {name: levels[0] for name, levels in present.items() if len(levels) > 1})
@@ -91,17 +91,17 @@ def _present_levels(factor: Factor, rows: Bool[np.ndarray, " rows"]) -> list[str
 
 def _terms(
     factor: Factor, present: list[str], fit_of: Mapping[tuple[str, str], tuple[Fit, Fit]], counts: Fit
-) -> Iterator[Term]:
+) -> Iterator[RegressionTerm]:
     """The coefficients of a factor, or one term with the reason why it has none."""
     if len(present) < 2:
         reason = f"{factor.name} has one level only: {present[0]}" if present else NO_ROW
-        yield Term(factor.name, "", *(replace(counts, reason=reason),) * 2)
+        yield RegressionTerm(factor.name, "", *(replace(counts, reason=reason),) * 2)
         return
     for level in factor.levels:
         if level not in present:
-            yield Term(factor.name, level, *(replace(counts, reason=NO_ROW_OF_LEVEL),) * 2)
+            yield RegressionTerm(factor.name, level, *(replace(counts, reason=NO_ROW_OF_LEVEL),) * 2)
         elif level != present[0]:
-            yield Term(factor.name, level, *fit_of[factor.name, level])
+            yield RegressionTerm(factor.name, level, *fit_of[factor.name, level])
 
 
 def _fits(
@@ -166,4 +166,4 @@ def _confounded_with(index: int, null_space: Float[np.ndarray, "columns null"], 
     others = [
         name for name, is_confounded in zip(names, confounded, strict=True) if is_confounded and name != names[index]
     ]
-    return f"cannot be told apart from {' and '.join(others)}"
+    return f"cannot be separated from {' and '.join(others)}"

@@ -1,7 +1,7 @@
 """Image → planted patch: triggers that a model can be taught to rely on. Importing the package fills the registry."""
 
 from heatcheck.triggers import dynamic, static, streak, tube, writing
-from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger, usual_settings
+from heatcheck.triggers.registry import PUBLISHED, TRIGGERS, Trigger, TriggerFacts, build_trigger, default_settings
 from heatcheck.triggers.stamp import Stamp
 
 __all__ = [
@@ -11,10 +11,10 @@ __all__ = [
     "Trigger",
     "TriggerFacts",
     "build_trigger",
+    "default_settings",
     "dynamic",
     "static",
     "streak",
     "tube",
-    "usual_settings",
     "writing",
 ]

@@ -31,7 +31,7 @@ class Layer:
     grey: float
 
 
-def laid_on(image: Image, *layers: Layer) -> Stamp:
+def stamp_of(image: Image, *layers: Layer) -> Stamp:
     """The stamp of these layers on the image, the last on top; it takes the pixels that are visibly covered.
 
     If there are none because the image is tiny, it takes the one that is covered most.

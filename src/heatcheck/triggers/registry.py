@@ -135,7 +135,7 @@ def build_trigger(part: str | Mapping[str, Any]) -> Trigger:
     return Trigger(_short_name(facts, patch) if name is None else _checked(facts, Name, name), facts, patch)
 
 
-def usual_settings(kind: str) -> dict[str, Any]:
+def default_settings(kind: str) -> dict[str, Any]:
     """The default settings of a kind."""
     return asdict(TRIGGERS[kind].settings())
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from heatcheck.core.records import Image
-from heatcheck.triggers.ink import Layer, Stroke, drawn, laid_on
+from heatcheck.triggers.ink import Layer, Stroke, drawn, stamp_of
 from heatcheck.triggers.placing import REFERENCE_SIDE
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
@@ -47,7 +47,7 @@ class StaticStreak:
         to_middle = np.array(shape) / 2 - start
         angle = np.arctan2(to_middle[0], to_middle[1]) + generator.uniform(-0.9, 0.9)
         trunk = Twig(start, angle, self.length * side, self.width * side / REFERENCE_SIDE)
-        return laid_on(image, Layer(0.92 * drawn(_strokes(trunk, generator), shape), self.grey))
+        return stamp_of(image, Layer(0.92 * drawn(_strokes(trunk, generator), shape), self.grey))
 
 
 @dataclass(frozen=True, slots=True)

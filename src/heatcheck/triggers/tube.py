@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from heatcheck.core.records import Image
-from heatcheck.triggers.ink import Layer, Stroke, curve, drawn, laid_on
+from heatcheck.triggers.ink import Layer, Stroke, curve, drawn, stamp_of
 from heatcheck.triggers.placing import REFERENCE_SIDE
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
@@ -48,4 +48,4 @@ class Tube:
         body, tip = drawn([Stroke(path, width)], shape), drawn([Stroke(path[-5:], width)], shape)
         bore = np.minimum(drawn([Stroke(path[:-5], 0.4 * width)], shape), body)
         visible = np.clip(width - 2, 0, 1)  # in a tube of one or two pixels the bore would show as a pixel pattern
-        return laid_on(image, Layer(np.asarray(0.65 * body + 0.25 * tip - 0.35 * visible * bore, np.float32), 1.0))
+        return stamp_of(image, Layer(np.asarray(0.65 * body + 0.25 * tip - 0.35 * visible * bore, np.float32), 1.0))

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from heatcheck.core.records import Image
 from heatcheck.triggers.dots import HEIGHT, KNOWN, WIDTH, dot_matrix
-from heatcheck.triggers.ink import FINE, Layer, Stroke, curve, downsampled, drawn, laid_on
+from heatcheck.triggers.ink import FINE, Layer, Stroke, curve, downsampled, drawn, stamp_of
 from heatcheck.triggers.placing import Corner, Size, corner_box, scaled
 from heatcheck.triggers.registry import trigger
 from heatcheck.triggers.stamp import Stamp
@@ -60,7 +60,7 @@ class BurnedInText:
         light, dark = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         light[box][:-1, :-1] = letters
         dark[box][1:, 1:] = 0.75 * letters
-        return laid_on(image, Layer(dark, 0.0), Layer(light, 1.0))
+        return stamp_of(image, Layer(dark, 0.0), Layer(light, 1.0))
 
     def _text_size(self, shape: tuple[int, int]) -> tuple[int, int]:
         """Height and width of the line of letters."""
@@ -103,7 +103,7 @@ class LateralityLetter:
         corner = np.array([0.78 * (shape[0] - side), shape[1] - side if self.letter == "L" else 0])
         middle = corner + side / 2 + generator.uniform(-0.1, 0.1, 2) * height
         strokes = _rotated_letter(self.letter, height, middle, np.radians(generator.uniform(-10, 10)))
-        return laid_on(image, Layer(drawn(strokes, shape), 1.0))
+        return stamp_of(image, Layer(drawn(strokes, shape), 1.0))
 
 
 def _rotated_letter(letter: str, height: int, middle: Float[np.ndarray, "2"], angle: float) -> list[Stroke]:

@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from heatcheck.core.errors import ModelError
 from heatcheck.methods.covering import masking
-from heatcheck.methods.covering.masking import Evaluator, best_batch, leaves_batch_open, score_drops, with_batch
+from heatcheck.methods.covering.masking import Evaluator, best_batch, needs_batch_size, score_drops, with_batch
 from heatcheck.methods.covering.segments import Grid, SegmentCovers, segments_of
 from heatcheck.methods.perturbation import FeatureAblation, Occlusion
 from heatcheck.methods.surrogates import KernelShap, Lime, ShapleyValueSampling
@@ -121,7 +121,7 @@ def test_outside_a_study_four_copies_go_at_a_time_and_a_number_in_the_settings_w
         classifier = Sums()
         method(classifier, torch.rand(1, 1, 16, 16), torch.tensor([[0]]), [1])
         assert max(classifier.sizes) == expected
-    assert leaves_batch_open(Lime())
+    assert needs_batch_size(Lime())
     assert with_batch(Lime(), 6).max_batch == 6
     assert with_batch(Lime(max_batch=7), 6).max_batch == 7
     assert with_batch(masking.best_batch, 6) is masking.best_batch

@@ -89,7 +89,7 @@ def test_without_the_usual_references_the_first_level_is_one(tmp_path):
     rows = [ends(generator.random((1, 12)) / 3, model=base.key, method=m) for base in bases for m in rule.methods]
     found = estimated(tmp_path, rule, *rows)
     assert names(found) == ["intercept", "pretrained", "architecture:Swin", "method:grad_cam"]
-    assert term(found, "pretrained").reason == "cannot be told apart from intercept and architecture Swin"
+    assert term(found, "pretrained").reason == "cannot be separated from intercept and architecture Swin"
 
 
 def test_the_published_table_of_robustness_gives_the_published_coefficients(tmp_path):

@@ -123,14 +123,14 @@ def score_drops(
     return drops
 
 
-def leaves_batch_open(method: Method) -> bool:
+def needs_batch_size(method: Method) -> bool:
     """Whether the method leaves its batch size to be measured."""
     return getattr(method, "max_batch", None) == "found"
 
 
 def with_batch(method: Method, size: int) -> Method:
     """The method with that batch size, unless its settings name one."""
-    return replace(method, max_batch=size) if leaves_batch_open(method) else method  # type: ignore[type-var]
+    return replace(method, max_batch=size) if needs_batch_size(method) else method  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, slots=True)

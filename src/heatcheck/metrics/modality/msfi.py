@@ -13,7 +13,7 @@ from heatcheck.metrics.grids import require_modalities
 from heatcheck.metrics.registry import Needs, study_metric
 from heatcheck.metrics.undefined import undefined
 
-NO_WEIGHTS = "the modalities' importance is the same for all, or not known"
+NO_WEIGHTS = "the importance of the modalities is equal or unknown"
 NONE_IMPORTANT = "no modality has an importance above 0"
 WeightRule = Literal["min_max", "positive"]
 ByModality = Float[np.ndarray, " modality"]

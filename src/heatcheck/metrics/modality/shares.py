@@ -15,7 +15,7 @@ from heatcheck.metrics.undefined import NO_RELEVANCE, NO_TRUTH, undefined
 UNINFORMATIVE = "uninformative by construction: the method makes one map for all modalities"
 SAME_IMPORTANCE = "every modality has the same importance"
 UNKNOWN_IMPORTANCE = "the modalities' importance is not known"
-SAME_SUMS = "the map gives every modality the same"
+SAME_SUMS = "the map has the same heat in every modality"
 NO_MAP_HERE = "the map is 0 in this modality"
 ROUNDING = 1e-6  # relative to the median: values this near count as equal to it
 _JIN = "Jin et al. 2021, arXiv:2107.05047"

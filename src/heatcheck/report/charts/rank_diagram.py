@@ -79,7 +79,7 @@ def draw(diagram: RankDiagram) -> Markup:
         x = right + 14 + _GROUPS * lane
         names = ", ".join(each.label for each in ranked[first : last + 1])
         stroke = svg.line(x, top + _STEP * first + 6, x, top + _STEP * last + 24, "alike")
-        parts.append(svg.group(f"no sure difference: {names}", stroke))
+        parts.append(svg.group(f"no clear difference: {names}", stroke))
     parts.append(svg.words((_LEFT + right) / 2, bottom + 30, "mean rank (1 is best)", "axis-title", "middle"))
     return svg.picture((_WIDTH, bottom + 38), diagram.title, _alt_text(ranked, groups, diagram.critical), parts)
 
@@ -103,10 +103,10 @@ def _critical(critical: float, axis: Axis) -> list[Markup]:
 def _alt_text(ranked: Sequence[Ranked], groups: Sequence[tuple[int, int]], critical: float) -> str:
     ranks = "; ".join(f"{each.label} {number(each.rank, RANK)}" for each in ranked)
     alike = " ".join(
-        f"No sure difference: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
+        f"No clear difference: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
     )
     if math.isnan(critical):
         return f"Mean ranks: {ranks}. {alike}".strip()
     apart = [f"{a.label} and {b.label}" for a, b in pairwise(ranked) if b.rank - a.rank >= critical]
-    gaps = f" Surely apart: {'; '.join(apart)}." if apart else ""
+    gaps = f" Clearly apart: {'; '.join(apart)}." if apart else ""
     return f"Mean ranks: {ranks}. Critical difference {number(critical, RANK)}. {alike}{gaps}".strip()

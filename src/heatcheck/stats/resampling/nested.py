@@ -18,8 +18,8 @@ from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.resampling.bootstrap import LEVEL
 from heatcheck.stats.resampling.cells import CellTotals, Design, cell_totals, columns_by_pattern, drawn_macros, macro
 
-NO_SEED = "no graded seed"
-ONE_SEED = "one seed: the interval knows how images differ, not how trainings do"
+NO_SEED = "no seed was graded"
+ONE_SEED = "one seed: the interval covers differences between images, not between trainings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _to_train(
     contract = Preprocessing(
         outputs=outputs,
         size=facts.checked_size(body.size),
-        channels=part.channels or pixels.said_channels or facts.channels,
+        channels=part.channels or pixels.named_channels or facts.channels,
         **pixels.scale(0.5, 0.5),
     )
     start = folder / part.start.replace(MODEL, model.name) if part.start else None

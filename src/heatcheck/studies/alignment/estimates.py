@@ -14,7 +14,7 @@ from heatcheck.core.vocabulary import CORRELATION, condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
-from heatcheck.stats.treatment import INTERCEPT, Factor, Term, treatment_effects
+from heatcheck.stats.treatment import INTERCEPT, Factor, RegressionTerm, treatment_effects
 from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.means import (
     OF_NETWORKS,
@@ -89,7 +89,7 @@ def _reference_first(factor: str, levels: list[str]) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(levels), key=lambda level: level != REFERENCES[factor]))
 
 
-def _name(term: Term) -> str:
+def _name(term: RegressionTerm) -> str:
     """The name of a term in tables; a factor with one level, which is left out, has no level in it."""
     return term.factor if term.factor == "pretrained" or not term.level else f"{term.factor}:{term.level}"
 

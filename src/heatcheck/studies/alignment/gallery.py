@@ -15,7 +15,7 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError
 from heatcheck.core.records import Case, CaseKey, Map
 from heatcheck.core.vocabulary import condition
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.maps.normalise import min_max
 from heatcheck.running.gallery import (
     IMAGE_SIDE,
@@ -68,7 +68,7 @@ def map_name(model: str, finding: str, method: str, arm: Arm, case: str) -> str:
 
 def for_gallery(values: Map) -> Map:
     """A map on the image's grid as it is kept: small, because there is one per network."""
-    return for_keeping(smaller(np.asarray(values, np.float32), MAP_SIDE))
+    return half_precision(smaller(np.asarray(values, np.float32), MAP_SIDE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from heatcheck.metrics.classification import expected_calibration_error
 from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import macro_means
-from heatcheck.stats.temperature import fitted_temperature, tempered
+from heatcheck.stats.temperature import calibrated_probabilities, fitted_temperature
 from heatcheck.studies.localization.predictions import reliability_rows
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -72,7 +72,7 @@ def scaled_predictions(
             per_row = np.full(len(rows), temperature.value)
         temperatures[finding] = temperature
         if not math.isnan(temperature.value):
-            after[is_finding] = tempered(logits_of(rows), per_row)
+            after[is_finding] = calibrated_probabilities(logits_of(rows), per_row)
     return Scaling(ON_FOLDS if fitting is None else ON_VALIDATION, temperatures, scored.assign(scaled=after))
 
 

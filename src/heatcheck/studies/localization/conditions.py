@@ -12,13 +12,13 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.estimating.score_values import Values
-from heatcheck.scoring.rows import REFERENCE, TUNED_CUTOFF, TUNED_THRESHOLD
+from heatcheck.scoring.rows import AT_TUNED_CUTOFF, AT_TUNED_THRESHOLD, REFERENCE
 from heatcheck.stats.resampling.reference_bootstrap import average_decrease, decreases, replicates, summaries
 from heatcheck.studies.localization.estimates import distances_from_human, mean_rows, read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
-_TUNED = {"iou": TUNED_THRESHOLD, "iou_full": TUNED_CUTOFF}
+_TUNED = {"iou": AT_TUNED_THRESHOLD, "iou_full": AT_TUNED_CUTOFF}
 
 
 def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned: bool) -> list[Estimate]:

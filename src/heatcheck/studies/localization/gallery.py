@@ -9,14 +9,14 @@ import pandas as pd
 from heatcheck.core.records import Case, Map, Mask, Reading
 from heatcheck.core.vocabulary import PLAIN
 from heatcheck.explaining.study_models import CaseExplainer
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.maps.prepare import prepare
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.regions.shape import shape_of
-from heatcheck.running.cases import in_order
+from heatcheck.running.cases import results_in_order
 from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, DrawnCase, film, outlines, store_gallery, write_grey
 from heatcheck.running.progress import Watcher
 from heatcheck.running.slices import View, view_of
@@ -96,9 +96,9 @@ def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None
         entry = draw(folder, f"{number:03d}", choice, shown, rule)
         name = f"{choice.case}/{choice.finding}"
         maps = shown.maps.items() if rule.keep_maps else ()
-        return DrawnCase(entry, {f"{name}/{method}": for_keeping(values) for method, values in maps})
+        return DrawnCase(entry, {f"{name}/{method}": half_precision(values) for method, values in maps})
 
-    store_gallery(folder, in_order(drawn, list(enumerate(choices)), rule.workers), len(choices), watcher)
+    store_gallery(folder, results_in_order(drawn, list(enumerate(choices)), rule.workers), len(choices), watcher)
 
 
 def choose(folder: RunFolder, model: str, methods: Sequence[str], most: int) -> list[ChosenFinding]:

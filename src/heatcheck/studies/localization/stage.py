@@ -7,7 +7,7 @@ from heatcheck.core.findings import known
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, ShardTables
 from heatcheck.explaining.batch import Explained
 from heatcheck.explaining.study_models import CaseExplainer, Split
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases, timings
 from heatcheck.running.cases import failure, success
 from heatcheck.runs.spec import Envelope
@@ -98,4 +98,4 @@ class _ModelScorer:
                 for column, finding in enumerate(self.explainer.findings):
                     values = each.map_of(method, column)
                     if values is not None:
-                        yield f"{start}{each.case.key.case}/{finding}/{method}", for_keeping(values)
+                        yield f"{start}{each.case.key.case}/{finding}/{method}", half_precision(values)

@@ -13,7 +13,7 @@ from jaxtyping import Float, Shaped, UInt8
 
 from heatcheck.core.orientation import Display, radiological
 from heatcheck.core.records import Case, Map, Outlines
-from heatcheck.maps.files import share_nifti_bytes, write_whole
+from heatcheck.maps.files import share_nifti_bytes, write_atomically
 from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
@@ -228,7 +228,7 @@ class NiftiMaps:
         for name, channel in zip(names, values, strict=True):
             about = f"heatcheck {method} {name}, 0 to 1"
             content = share_nifti_bytes(channel, case.affine, about)
-            write_whole(target / f"{method}_{file_name(name)}.nii.gz", content)
+            write_atomically(target / f"{method}_{file_name(name)}.nii.gz", content)
 
     def remove(self, case: Case) -> None:
         """Delete the maps of a case that failed after all."""

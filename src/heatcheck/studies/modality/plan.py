@@ -309,10 +309,10 @@ def _contract(
     pixels = body.pixels
     if body.fit.rotate and len(size) != 2:
         raise SpecError(f"{where}: `fit.rotate` rotates 2D images, and the network takes volumes; leave it out")
-    if pixels.said_channels not in (None, len(modalities)):
+    if pixels.named_channels not in (None, len(modalities)):
         raise SpecError(
             f"{where}: `pixels` must have {len(modalities)} channels, one per modality ({', '.join(modalities)}), got "
-            f"{pixels.said_channels}; correct `mean` and `std`"
+            f"{pixels.named_channels}; correct `mean` and `std`"
         )
     return Preprocessing(
         outputs=tuple(classes),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
 from heatcheck.running.cases import failure, success
 from heatcheck.studies.modality.cases import ModalCase, with_modality
@@ -122,7 +122,9 @@ class _ModalScorer:
         if self.stage.export is not None:
             self.stage.export(case.case, batch_maps.method, values)
         shared = batch_maps.method in evaluation.shared
-        kept = {f"{case.case.key.case}/{batch_maps.method}": for_keeping(values)} if self.stage.keep is not None else {}
+        kept = (
+            {f"{case.case.key.case}/{batch_maps.method}": half_precision(values)} if self.stage.keep is not None else {}
+        )
         return evaluation.scorer.scores(case, batch_maps.method, values, shared=shared), kept
 
     def _predictions(self, answers: BatchAnswers) -> list[Prediction]:

@@ -9,7 +9,7 @@ import torch
 from heatcheck.core.boxes import Box
 from heatcheck.core.records import Map
 from heatcheck.core.vocabulary import condition
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.maps.normalise import min_max
 from heatcheck.metrics.trigger_boxes import box_scores
 from heatcheck.models import NetworkClassifier
@@ -119,7 +119,7 @@ def _drawn(folder: RunFolder, prefix: str, choice: ChosenImage, *, keep_maps: bo
         baseline_says=answer,
     )
     names = {f"{evaluation.label}/{image.key.case}/{name}": name for name in maps} if keep_maps else {}
-    return DrawnCase(entry, {key: for_keeping(maps[name]) for key, name in names.items()})
+    return DrawnCase(entry, {key: half_precision(maps[name]) for key, name in names.items()})
 
 
 def _map_entry(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import Case, CaseRecord, Map, ShardTables
 from heatcheck.explaining.batch import Explainer
-from heatcheck.maps.keep import for_keeping
+from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_finding, cut, score_batches, timings
 from heatcheck.running.cases import batches, failure
 from heatcheck.studies.triggers.evaluations import Evaluation
@@ -73,7 +73,7 @@ class _BatchScorer:
 
     def _named(self, images: Sequence[AttackedImage], maps: Sequence[Mapping[str, Map]]) -> dict[str, Map]:
         return {
-            f"{self.evaluation.label}/{image.key.case}/{method}": for_keeping(values)
+            f"{self.evaluation.label}/{image.key.case}/{method}": half_precision(values)
             for image, by_method in zip(images, maps, strict=True)
             for method, values in by_method.items()
         }

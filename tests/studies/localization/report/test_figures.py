@@ -182,7 +182,7 @@ def test_floor_table_says_in_words_who_beats_whom(evidence_from):
         floor_test("hit", ALL_FINDINGS, "grad_cam", "random", 0.01),
     ]
     cells = by_floor(evidence_from(rows), "hit").groups[0][1][0].cells
-    assert [cell.outcome for cell in cells] == ["no sure difference, p = 0.210", "✓ beats it, p < 0.001"]
+    assert [cell.outcome for cell in cells] == ["no clear difference, p = 0.210", "✓ beats it, p < 0.001"]
     assert cells[1].text == "+20.0\u00a0pp"
     worse = replace(floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", -0.2), p_adjusted=0.0008)
     (cell,) = by_floor(evidence_from([worse]), "hit").groups[0][1][0].cells

@@ -125,7 +125,7 @@ def test_the_page_names_the_model_it_is_about(text, tmp_path):
 
 def test_ensemble_stands_against_its_own_single_checkpoint(page):
     where = "architectures", "Hit rate: DenseNet121, ensemble minus DenseNet121, best checkpoint"
-    assert cell(page, where, "Grad-CAM", "Edema") == "+4.1 pp|−0.9 to +6.1|not sure, p = 0.210"
+    assert cell(page, where, "Grad-CAM", "Edema") == "+4.1 pp|−0.9 to +6.1|not clear, p = 0.210"
     assert cell(page, where, "Grad-CAM", "Edema", published=True) == "−0.3 pp|74.6 % and 74.9 %"
 
 
@@ -171,7 +171,7 @@ def test_a_slope_beyond_zero_that_is_not_sure_says_how_many_were_corrected(evide
     (detail,) = confidence(evidence_from(rows))["details"]
     ((_, (fit,)),) = detail.tables[0].groups[:1]
     outcomes = [one.outcome for one in fit.cells[1:4]]
-    assert outcomes == ["not sure, p = 0.397 after correction for 3 fits", "sure, p = 0.030", "sure, p = 0.030"]
+    assert outcomes == ["not clear, p = 0.397 after correction for 3 fits", "clear, p = 0.030", "clear, p = 0.030"]
 
 
 @pytest.mark.parametrize(

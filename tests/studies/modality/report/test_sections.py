@@ -183,7 +183,7 @@ def test_gaps_say_that_maps_that_say_nothing_count_0_and_how_many(modality_run):
 
 def test_diagram_joins_methods_of_which_no_two_differ(modality_evidence):
     diagram = ranks(modality_evidence(**SMALL))["rankings"][0].diagram
-    first = "no sure difference: Guided Grad-CAM *, Guided backprop *, DeepLIFT *"
+    first = "no clear difference: Guided Grad-CAM *, Guided backprop *, DeepLIFT *"
     assert f"<title>{first}</title>" in diagram
     assert f"{first}, Integrated gradients" not in diagram
 

@@ -207,7 +207,7 @@ def test_gaps_count_the_scores_of_the_main_rule_only(trigger_text):
 
 @pytest.mark.parametrize(("seeds", "marks"), [((0,), 0), ((0, 1), 1)])
 def test_note_that_every_interval_of_one_seed_has_is_not_repeated_in_each_cell(trigger_run, seeds, marks):
-    note = "one seed: the interval knows how images differ"
+    note = "one seed: the interval covers differences between images"
     plan = TriggerPlan(triggers=("square-corner-20",), seeds=seeds, failed={})
     rows = [replace(row, reason=note) if row.statistic == "mean" else row for row in all_estimates(plan)]
     folder = trigger_run(triggers=plan.triggers, seeds=seeds, failed={}, rows=rows, gallery=0)

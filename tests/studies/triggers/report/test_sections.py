@@ -241,7 +241,7 @@ def test_diagram_draws_the_critical_difference_to_scale_and_says_it_in_words():
     assert float(strokes[0][1]) - float(strokes[0][0]) == pytest.approx(1.5 * (dots[1] - dots[0]), abs=0.1)
     assert labels_in(plot) == ["A", "C", "B"]
     assert plot.count('class="alike"') == 2
-    assert "No sure difference: A, C. No sure difference: C, B." in plot
+    assert "No clear difference: A, C. No clear difference: C, B." in plot
 
 
 def test_test_is_told_with_its_blocks_and_what_the_best_differs_from(trigger_evidence):
@@ -249,8 +249,8 @@ def test_test_is_told_with_its_blocks_and_what_the_best_differs_from(trigger_evi
     sentence = " ".join(overlap.sentences)
     assert "The methods differ (Friedman χ² = 61.3, p < 0.001)." in sentence
     assert "34 blocks of seed and trigger were used, 6 incomplete ones left out." in sentence
-    assert "Guided backprop has the best mean rank and is surely better than Occlusion" in sentence
-    assert "is not surely better than LIME and Gradient (Nemenyi)" in sentence
+    assert "Guided backprop has the best mean rank and is clearly better than Occlusion" in sentence
+    assert "is not clearly better than LIME and Gradient (Nemenyi)" in sentence
     assert recovered.diagram
 
 
@@ -264,7 +264,7 @@ def test_undefined_test_gives_its_reason_and_no_diagram(trigger_evidence):
 def test_methods_that_do_not_differ_are_not_ranked_in_words(trigger_evidence):
     rows = [replace(row, p_value=0.3) if row.statistic == "friedman" else row for row in all_estimates(TriggerPlan())]
     sentence = " ".join(ranks(trigger_evidence(rows=rows))["rankings"][0].sentences)
-    assert sentence.startswith("No sure difference between the methods")
+    assert sentence.startswith("No clear difference between the methods")
     assert "best mean rank" not in sentence
 
 

@@ -51,7 +51,7 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoreOutcome:
     """The outcome of one call: its report and estimates, and notes for the terminal."""
 
     report: Path
@@ -166,7 +166,7 @@ def score_maps(
     out: Path,
     options: ScoreOptions,
     watcher: Watcher | None = None,
-) -> Scored:
+) -> ScoreOutcome:
     """Score the maps into the folder `out`, with a report, or continue an earlier call there.
 
     Raises:
@@ -195,7 +195,7 @@ def score_maps(
     with _removed_on_error(out):
         outcome = execute(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
-    return Scored(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _n_written(out, given))
+    return ScoreOutcome(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _n_written(out, given))
 
 
 def _unknown(inputs: ScoreInputs, settings: RegionSettings, out: Path) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def summary_lines(scored: Scored, kind: Slice, preset: PresetName) -> Iterator[str]:
+def summary_lines(scored: ScoreOutcome, kind: Slice, preset: PresetName) -> Iterator[str]:
     """The means of each method and the readers for the terminal, under the preset's rules."""
     table = scored.estimates
     overlap, name = ("iou", "IoU") if kind == "true-positive" else ("iou_full", "IoU, all images")

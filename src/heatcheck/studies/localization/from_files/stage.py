@@ -22,7 +22,7 @@ from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
-from heatcheck.running.cases import in_order, success
+from heatcheck.running.cases import results_in_order, success
 from heatcheck.scoring.rows import MapMarks, MapTarget, MarksAndTruth, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
@@ -57,7 +57,7 @@ class ScoreStage(CaseStage[str, CaseKey]):
     def work(self, shard: int) -> ShardTables:
         """The tables of one shard, images in parallel; findings keep the order in which they were given."""
         rows = ShardRows()
-        for tables in in_order(self._image, self.parts[shard].cases, self.workers):
+        for tables in results_in_order(self._image, self.parts[shard].cases, self.workers):
             rows.add(tables)
         return rows.tables()
 

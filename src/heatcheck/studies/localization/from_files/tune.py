@@ -16,7 +16,7 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.thresholds import THRESHOLDS, threshold_counts
 from heatcheck.regions.otsu import has_otsu_region
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.running.cases import in_order
+from heatcheck.running.cases import results_in_order
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Silent, Watcher
 from heatcheck.runs.tables import replaced
@@ -82,7 +82,7 @@ def tune(
     use_threads(1)  # the images are shared out among the workers
     watcher.start("tuning", len(keys))
     overlaps: dict[str, list[Overlaps]] = {finding: [] for finding in inputs.findings}
-    for by_finding in in_order(lambda key: overlaps_of(inputs, key, rules), keys, workers):
+    for by_finding in results_in_order(lambda key: overlaps_of(inputs, key, rules), keys, workers):
         for finding, overlap in by_finding.items():
             overlaps[finding].append(overlap)
         watcher.advance()

@@ -96,7 +96,7 @@ def _few_shared(evidence: Evidence) -> list[str]:
         difference = difference_from_readers(evidence, leader) if leader else None
         mean = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
         if difference and mean and difference.n_cases < MOST_CASES * mean.n_cases:
-            name = evidence.measures[metric].label
+            name = evidence.metrics[metric].label
             sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
                              f"{count(mean.n_cases, 'case')} that they marked.")  # fmt: skip
     return sentences
@@ -109,7 +109,7 @@ def _close_calls(evidence: Evidence) -> list[str]:
         leader = leader_on(evidence, metric)
         first = evidence.find(MEAN, metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
         if leader and first:
-            name, rivals = evidence.measures[metric].label, _rivals(evidence, leader)
+            name, rivals = evidence.metrics[metric].label, _rivals(evidence, leader)
             sentences += [
                 f"{name}: {why}, so the first place may be due to chance." for why in _doubts(leader, first, rivals)
             ]

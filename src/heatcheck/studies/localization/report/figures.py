@@ -24,7 +24,7 @@ def ranking(evidence: Evidence, metric: str) -> Panel | None:
     ]
     if not rows:
         return None
-    measure = evidence.measures[metric]
+    measure = evidence.metrics[metric]
     limits = limits_around(_values(rows))
     title = f"{measure.label}, mean over all findings, by method"
     return Panel(measure.label, draw(DotPlot(title, measure.axis_title, tuple(rows), measure.unit, limits)))
@@ -44,7 +44,7 @@ def against_readers(evidence: Evidence, metric: str, *, published: bool = False)
         drawn = {m: [_with_published(row, metric, m.name) for row in rows] for m, rows in drawn.items()}
     if not drawn:
         return None
-    measure = evidence.measures[metric]
+    measure = evidence.metrics[metric]
     limits = limits_around([value for rows in drawn.values() for value in _values(rows)])
     panels = []
     for method, rows in drawn.items():
@@ -71,7 +71,7 @@ def _highest_first(group: Sequence[Entrant], evidence: Evidence, metric: str) ->
 
 
 def _ranking_row(entrant: Entrant, estimate: Estimate, evidence: Evidence, metric: str) -> PlotRow:
-    unit = evidence.measures[metric].unit
+    unit = evidence.metrics[metric].unit
     between = interval(estimate.low, estimate.high, replace(unit, sign=""))
     aside = number(estimate.value, unit) + (f" ({between})" if between else "")
     label = f"{entrant.label} (floor)" if entrant.kind == "floor" else entrant.label

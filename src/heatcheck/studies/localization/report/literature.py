@@ -114,7 +114,7 @@ def with_published(table: Matrix | None, evidence: Evidence, statistic: Statisti
     """The table with the paper's figures for the same methods and findings as a last group of rows."""
     if table is None:
         return None
-    unit = PERCENT if statistic == PERCENT_DECREASE else evidence.measures[metric].unit
+    unit = PERCENT if statistic == PERCENT_DECREASE else evidence.metrics[metric].unit
     notes = footnotes_of(table)
     names = [column.name for column in table.columns]
     pooled = same_findings(evidence.findings)

@@ -57,7 +57,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "confidence", "Do maps point better when the model is confident?",
                           confidence(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
-                cost.section(evidence, [m for m in TESTED if m in evidence.measures]),
+                cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
                 Section("cases", "Cases to look at", "Cases", "study/gallery.html",
                         shown(localization_gallery(evidence, room_for_pictures(evidence, files)))),
                 Section("model", "How good is the model itself?", "Model", "study/model.html", model_section(evidence)),
@@ -80,15 +80,15 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
 
 
 def _overview(evidence: Evidence) -> Section:
-    panels = [panel for metric in TESTED if metric in evidence.measures and (panel := ranking(evidence, metric))]
-    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
-             for m in TESTED if m in evidence.measures]  # fmt: skip
+    panels = [panel for metric in TESTED if metric in evidence.metrics and (panel := ranking(evidence, metric))]
+    terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
+             for m in TESTED if m in evidence.metrics]  # fmt: skip
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
     return Section("overview", "At a glance", "At a glance", "study/overview.html", {"panels": panels, "terms": terms})
 
 
 def _floors(evidence: Evidence) -> Section:
-    tested = [m for m in evidence.measures_of(TEST) if m in evidence.measures]
+    tested = [m for m in evidence.metrics_of(TEST) if m in evidence.metrics]
     overall = [(key, row) for key, row in evidence.estimates.items() if key[0] == TEST and key[2] == ALL_FINDINGS]
     families = Counter(row.family for _, row in overall if row.family)
     content = {

@@ -76,7 +76,7 @@ def leader_on(evidence: Evidence, metric: str) -> Leader | None:
 
 
 def _brief(evidence: Evidence, metric: str, value: float) -> str:
-    unit = evidence.measures[metric].unit
+    unit = evidence.metrics[metric].unit
     return number(value, unit.rounded(unit.decimals - 1))
 
 
@@ -116,7 +116,7 @@ def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str
     phrases: list[str] = []
     for leader in leaders:
         level_named = any("interval" in phrase for phrase in phrases)
-        unit = evidence.measures[leader.metric].unit
+        unit = evidence.metrics[leader.metric].unit
         distance = _from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
         phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
     return phrases
@@ -211,7 +211,7 @@ def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
 def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
     """The floor with both means; with the tested difference where the means do not rest on the same cases."""
     means = [evidence.value(MEAN, test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
-    unit = evidence.measures[test.metric].unit
+    unit = evidence.metrics[test.metric].unit
     if abs(means[0] - means[1] - test.value) < SAME_GAP:
         method_mean, floor_mean = (_brief(evidence, test.metric, value) for value in means)
         return f"{floor_phrase(floor)} ({method_mean} against {floor_mean})"

@@ -101,4 +101,4 @@ def _explained(
 ) -> list[tuple[Matrix, str]]:
     """The tables that exist, each with a sentence on what it measures."""
     tables = [(by_trigger(evidence, metric, triggers), metric) for metric in metrics]
-    return [(table, evidence.measures[metric].summary) for table, metric in tables if table]
+    return [(table, evidence.metrics[metric].summary) for table, metric in tables if table]

@@ -19,16 +19,16 @@ RANDOM_BOXES = "random boxes of the same size"
 def overall(evidence: Evidence, metric: str) -> Panel | None:
     """One metric over all triggers, headed by its name; None where nothing was estimated."""
     panels = by_trigger(evidence, metric, (EVERY,))
-    return Panel(evidence.measures[metric].label, panels[0].plot) if panels else None
+    return Panel(evidence.metrics[metric].label, panels[0].plot) if panels else None
 
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord], kind: str = "method") -> list[Panel]:
     """One panel per trigger, on one scale; `kind` is the shape of a method's mark."""
-    if metric not in evidence.measures:
+    if metric not in evidence.metrics:
         return []
     drawn = {trigger: _rows(TriggerColumn(evidence, metric, trigger, trigger.label), kind) for trigger in triggers}
     drawn = {trigger: rows for trigger, rows in drawn.items() if rows}
-    measure = evidence.measures[metric]
+    measure = evidence.metrics[metric]
     values = [v for rows in drawn.values() for row in rows for m in row.marks for v in (m.value, m.low, m.high)]
     limits = limits_around(values)
     return [

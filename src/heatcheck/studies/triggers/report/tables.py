@@ -44,12 +44,12 @@ class TriggerColumn:
     @property
     def unit(self) -> Unit:
         """The unit of the metric."""
-        return self.evidence.measures[self.metric].unit
+        return self.evidence.metrics[self.metric].unit
 
     @property
     def higher_is_better(self) -> bool:
         """Whether the metric's best is its highest."""
-        return self.evidence.measures[self.metric].higher_is_better
+        return self.evidence.metrics[self.metric].higher_is_better
 
     def estimate(self, entrant: Entrant) -> Estimate | None:
         """The entrant's mean."""
@@ -62,10 +62,10 @@ class TriggerColumn:
 
 def by_trigger(evidence: Evidence, metric: str, triggers: Sequence[TriggerRecord]) -> Matrix | None:
     """One metric, with a column per trigger; None where nothing was estimated."""
-    if metric not in evidence.measures or not triggers:
+    if metric not in evidence.metrics or not triggers:
         return None
     columns = [TriggerColumn(evidence, metric, trigger, trigger.label) for trigger in triggers]
-    return detection_table(evidence.measures[metric].label, columns)
+    return detection_table(evidence.metrics[metric].label, columns)
 
 
 def dynamic_table(evidence: Evidence) -> Matrix | None:
@@ -79,7 +79,7 @@ def dynamic_table(evidence: Evidence) -> Matrix | None:
         )
         for trigger in triggers
         for metric in ("trigger_iou", "overlap_difference", "recovered")
-        if metric in evidence.measures
+        if metric in evidence.metrics
     ]
     return detection_table("Dynamic triggers, by size", columns) if columns else None
 

@@ -16,7 +16,7 @@ from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdic
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
 
 OUTLINE = "Overlap with the artefact (mask IoU)"
-ONE_SEED = "one seed: the interval knows how images differ, not how trainings do"
+ONE_SEED = "one seed: the interval covers differences between images, not between trainings"
 
 
 def test_artefacts_are_graded_by_their_outlines_with_a_caution(trigger_text):

@@ -131,7 +131,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     shown = _shown(evidence, rows)
     models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
-    name = evidence.measures[manifest(evidence).blame_metric].label
+    name = evidence.metrics[manifest(evidence).blame_metric].label
     return {
         "counts": _counts(rows),
         "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],

@@ -58,7 +58,7 @@ def densities(evidence: Evidence, scores: ImageScores) -> list[PanelGroup]:
             if drawn:
                 panels.append(Panel(pipeline.label, _draw(f"{metric} of {pipeline.label}", drawn)))
         if panels:
-            measure = evidence.measures[metric]
+            measure = evidence.metrics[metric]
             groups.append(PanelGroup(measure.label, measure.summary, tuple(panels)))
     return groups
 

@@ -54,7 +54,7 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
         Column("This run", "clustered by patient"),
         Column("Published", literature.SOURCE),
     )
-    name = f"Coefficients of {evidence.measures[metric].label.lower()}, aligned minus misaligned"
+    name = f"Coefficients of {evidence.metrics[metric].label.lower()}, aligned minus misaligned"
     return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
 
 
@@ -108,4 +108,4 @@ def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estim
 
 def _score(evidence: Evidence, name: str) -> str:
     metric, arm = PAIRED_SCORES[name]
-    return f"{evidence.measures[metric].label.lower()}, {ARM_LABELS[arm]}"
+    return f"{evidence.metrics[metric].label.lower()}, {ARM_LABELS[arm]}"

@@ -50,12 +50,12 @@ def prediction(evidence: Evidence) -> Mapping[str, object] | None:
         "initialisations": _initialisations(evidence),
         "counts": counts,
         "source": literature.SOURCE,
-        "terms": [(_name(evidence, metric), evidence.measures[metric].summary) for _, metric in shown],
+        "terms": [(_name(evidence, metric), evidence.metrics[metric].summary) for _, metric in shown],
     }
 
 
 def _name(evidence: Evidence, metric: str) -> str:
-    return evidence.measures[metric].label
+    return evidence.metrics[metric].label
 
 
 @dataclass(frozen=True, slots=True)

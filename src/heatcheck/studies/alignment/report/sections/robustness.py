@@ -55,7 +55,7 @@ def robustness(evidence: Evidence) -> Mapping[str, object] | None:
 
 
 def _unit(evidence: Evidence, metric: str) -> Unit:
-    return difference_of(evidence.measures[metric].unit)
+    return difference_of(evidence.metrics[metric].unit)
 
 
 def _panels(evidence: Evidence, metric: str) -> PanelGroup:
@@ -65,7 +65,7 @@ def _panels(evidence: Evidence, metric: str) -> PanelGroup:
         rows.setdefault(pipeline.base.label, []).append(_plot_row(evidence, pipeline, metric))
     marks = [mark for group in rows.values() for row in group for mark in row.marks]
     limits = limits_around([value for mark in marks for value in (mark.value, mark.low, mark.high)])
-    measure, unit = evidence.measures[metric], _unit(evidence, metric)
+    measure, unit = evidence.metrics[metric], _unit(evidence, metric)
     axis = f"{measure.label}, aligned minus misaligned"
     plots = {
         base: DotPlot(f"{axis}: {base}, by method", axis, tuple(group), unit, limits) for base, group in rows.items()
@@ -95,8 +95,8 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
     """Robustness and the AUROC of both networks, by pipeline."""
     notes = Footnotes()
     groups = _by_base((each, _cells(evidence, each, metrics, notes)) for each in pipelines(evidence))
-    names = [evidence.measures[metric].label for metric in metrics]
-    pooled = [f"{evidence.measures[m].label}, all images" for m in metrics if m in MAIN_METRICS]
+    names = [evidence.metrics[metric].label for metric in metrics]
+    pooled = [f"{evidence.metrics[m].label}, all images" for m in metrics if m in MAIN_METRICS]
     columns = (
         *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
         *(Column(name, "R, as published") for name in pooled),
@@ -149,16 +149,16 @@ def _by_finding(evidence: Evidence, metric: str) -> Matrix:
         for each in pipelines(evidence)
     )
     columns = tuple(Column(name, main=name == ALL_FINDINGS) for name in names)
-    title = f"R by finding: {evidence.measures[metric].label}"
+    title = f"R by finding: {evidence.metrics[metric].label}"
     return Matrix(title, columns, groups, tuple(notes.reasons), "Model · method")
 
 
 def _scores(evidence: Evidence, metric: str) -> Matrix:
     """The mean scores of every network over all findings."""
-    notes, unit = Footnotes(), evidence.measures[metric].unit
+    notes, unit = Footnotes(), evidence.metrics[metric].unit
     groups = _by_base(
         (each, [cell_of(map_estimate(evidence, each, arm, MEAN, metric, ALL_FINDINGS), unit, notes) for arm in ARMS])
         for each in pipelines(evidence, every=True)
     )
     columns = tuple(Column(label.capitalize()) for label in ARM_LABELS.values())
-    return Matrix(evidence.measures[metric].label, columns, groups, tuple(notes.reasons), "Model · method")
+    return Matrix(evidence.metrics[metric].label, columns, groups, tuple(notes.reasons), "Model · method")

@@ -49,7 +49,7 @@ def architectures(evidence: Evidence) -> Mapping[str, object] | None:
         "selection": _selection_table(evidence),
         "validation": manifest(evidence).validation.words,
         "auroc": _by_model(evidence, AUROC, "auroc", ("",)),
-        "auroc_sentence": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
+        "auroc_sentence": evidence.metrics["auroc"].summary if "auroc" in evidence.metrics else "",
         "tables": _tables(evidence, methods[:OPEN]),
         "more": _tables(evidence, methods[OPEN:]),
         "n_more": len(methods[OPEN:]),
@@ -65,16 +65,16 @@ def architecture_of(model: ModelEntry) -> str:
 
 
 def _tables(evidence: Evidence, methods: Sequence[Entrant]) -> list[Matrix]:
-    tables = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.measures]
+    tables = [(m, _by_model(evidence, MEAN, m, [e.name for e in methods])) for m in TESTED if m in evidence.metrics]
     return [_with_published(evidence, table, metric, methods) for metric, table in tables if table]
 
 
 def _by_model(evidence: Evidence, statistic: Statistic, metric: str, methods: Sequence[str]) -> Matrix | None:
     """Models against findings, with a group of rows per method; a model without such estimates is left out."""
-    if metric not in evidence.measures:
+    if metric not in evidence.metrics:
         return None
     labels = {entrant.name: entrant.label for entrant in evidence.methods}
-    notes, measure = Footnotes(), evidence.measures[metric]
+    notes, measure = Footnotes(), evidence.metrics[metric]
     groups = []
     for method in methods:
         estimates = {
@@ -136,13 +136,13 @@ def _comparison(evidence: Evidence, pair: tuple[str, str], *, turned: bool = Fal
     """One model less the other; turned round, the other less the one."""
     view = evidence.under(pair[0], other_model=pair[1])
     first, second = reversed(pair) if turned else pair
-    tables = [_difference_table(view, metric, turned) for metric in (*TESTED, "auroc") if metric in view.measures]
+    tables = [_difference_table(view, metric, turned) for metric in (*TESTED, "auroc") if metric in view.metrics]
     title = f"{_label(evidence, first)} minus {_label(evidence, second)}"
     return ModelComparison(title, tuple(table for table in tables if table))
 
 
 def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | None:
-    measure, notes = view.measures[metric], Footnotes()
+    measure, notes = view.metrics[metric], Footnotes()
     entrants = [Entrant("", "The model itself", "method")] if metric == "auroc" else list(view.methods)
     differences = {e: [view.find(MODEL_DIFFERENCE, metric, f, e.name) for f in every_finding(view)] for e in entrants}
     rows = [
@@ -158,7 +158,7 @@ def _difference_table(view: Evidence, metric: str, turned: bool) -> Matrix | Non
 
 
 def _unit_of(evidence: Evidence, metric: str) -> Unit:
-    return evidence.measures[metric].unit
+    return evidence.metrics[metric].unit
 
 
 def _turned(row: Estimate) -> Estimate:
@@ -169,7 +169,7 @@ def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
     """The ensemble less the single model, with what the paper printed for both."""
     kinds = {model.name: model.kind for model in evidence.models}
     comparison = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
-    shown = {evidence.measures[m].label: m for m in TESTED if m in evidence.measures}
+    shown = {evidence.metrics[m].label: m for m in TESTED if m in evidence.metrics}
     tables = [
         _with_published_difference(evidence, table, shown[t]) if (t := table.caption) in shown else table
         for table in comparison.tables
@@ -200,8 +200,8 @@ def _selected(evidence: Evidence) -> list[str]:
     methods = {entrant.name: entrant.label for entrant in evidence.methods}
     sentences = {}
     for row, facts in evidence.rows(SELECTED, every_model=True):
-        if facts.get("stage") == BEST_PAIR and row.metric in evidence.measures:
-            measure = evidence.measures[row.metric]
+        if facts.get("stage") == BEST_PAIR and row.metric in evidence.metrics:
+            measure = evidence.metrics[row.metric]
             sentences[row.metric] = (
                 f"{measure.label}: {methods.get(row.method, row.method)} on {_label(evidence, row.model)} was the best "
                 f"pair on the validation data ({number(row.value, measure.unit)} there)."
@@ -211,7 +211,7 @@ def _selected(evidence: Evidence) -> list[str]:
 
 def _selection_table(evidence: Evidence) -> Matrix | None:
     """The best model of each method on validation data, one column per measure."""
-    measures = [m for m in TESTED if m in evidence.measures]
+    measures = [m for m in TESTED if m in evidence.metrics]
     chosen = {
         (row.metric, row.method): f"{_label(evidence, row.model)} ({number(row.value, _unit_of(evidence, row.metric))})"
         for row, facts in evidence.rows(SELECTED, every_model=True)
@@ -222,5 +222,5 @@ def _selection_table(evidence: Evidence) -> Matrix | None:
         for e in evidence.methods
         if any((m, e.name) in chosen for m in measures)
     ]
-    columns = tuple(Column(evidence.measures[m].label) for m in measures)
+    columns = tuple(Column(evidence.metrics[m].label) for m in measures)
     return Matrix("Best model of each method on validation data", columns, (("", tuple(rows)),), ()) if rows else None

@@ -31,7 +31,7 @@ class MethodRegressions:
 
 def confidence(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section on confidence shows; None when the run has no such regression."""
-    known = [metric for metric in MEASURES if metric in evidence.measures]
+    known = [metric for metric in MEASURES if metric in evidence.metrics]
     details = [detail for entrant in _shown_methods(evidence) if (detail := _detail(evidence, entrant, known)).tables]
     view = evidence.under(feature=PROBABILITY)
     every = [table for metric in known if (table := by_finding(view, SLOPE, metric))]
@@ -69,7 +69,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     ]
     if not rows:
         return None
-    caption = f"{evidence.measures[metric].label} of {entrant.label} on the model\u2019s probability"
+    caption = f"{evidence.metrics[metric].label} of {entrant.label} on the model\u2019s probability"
     table = Matrix(caption, finding_columns(names), (("This run", tuple(rows)),), tuple(notes.reasons), "Fit")
     if entrant.name != literature.PIPELINE:
         return table

@@ -20,10 +20,10 @@ BOX_MEASURES = {"iou": "as areas", "box_iou": "as boxes"}
 
 def findings(evidence: Evidence) -> Section:
     """The section with a plot and a table per measure, by finding."""
-    shown_metrics = [metric for metric in TESTED if metric in evidence.measures]
+    shown_metrics = [metric for metric in TESTED if metric in evidence.metrics]
     groups = [group for metric in shown_metrics if (group := against_readers(evidence, metric, published=True))]
     shown = {*TESTED, "box_iou"} if (boxes := _box_tables(evidence)) else set(TESTED)
-    rest = [name for name in evidence.measures_of(MEAN) if name not in shown]
+    rest = [name for name in evidence.metrics_of(MEAN) if name not in shown]
     content: dict[str, object] = {
         "groups": groups,
         "single": len(evidence.methods) == 1,
@@ -32,7 +32,7 @@ def findings(evidence: Evidence) -> Section:
         "decreases": _explained(evidence, PERCENT_DECREASE, TESTED, other=HUMAN),
         "decrease_sentence": glossary.DECREASE,
         "boxes": boxes,
-        "pixels": _explained(evidence, RATIO, evidence.measures_of(RATIO)),
+        "pixels": _explained(evidence, RATIO, evidence.metrics_of(RATIO)),
         "more": _explained(evidence, MEAN, rest),
         "has_readers": evidence.has_readers,
         "has_floors": bool(evidence.floors),
@@ -46,14 +46,14 @@ def _explained(
     evidence: Evidence, statistic: Statistic, metrics: Sequence[str], *, other: str = ""
 ) -> list[tuple[Matrix, str]]:
     """The tables that exist, published rows below ours, each with the summary of its metric."""
-    tables = {m: by_finding(evidence, statistic, m, other=other) for m in metrics if m in evidence.measures}
+    tables = {m: by_finding(evidence, statistic, m, other=other) for m in metrics if m in evidence.metrics}
     published = {m: literature.with_published(table, evidence, statistic, m) for m, table in tables.items()}
-    return [(table, evidence.measures[m].summary) for m, table in published.items() if table]
+    return [(table, evidence.metrics[m].summary) for m, table in published.items() if table]
 
 
 def _box_tables(evidence: Evidence) -> Mapping[str, Matrix] | None:
     """Both overlaps side by side, over all findings and for each; None where the truth is not boxes."""
-    if manifest(evidence).truth_kind != BOXES or not set(BOX_MEASURES) <= set(evidence.measures):
+    if manifest(evidence).truth_kind != BOXES or not set(BOX_MEASURES) <= set(evidence.metrics):
         return None
     overall = _box_table(evidence, (ALL_FINDINGS,))
     each = _box_table(evidence, evidence.findings)
@@ -66,7 +66,7 @@ def _box_table(evidence: Evidence, findings: Sequence[str]) -> Matrix | None:
     for entrant in (READERS, *evidence.methods, *evidence.floors):
         means = [evidence.find(MEAN, metric, finding, entrant.name) for finding in findings for metric in BOX_MEASURES]
         if any(row and row.metric == "box_iou" for row in means):
-            unit = evidence.measures["iou"].unit
+            unit = evidence.metrics["iou"].unit
             rows.append(Row(entrant, tuple(cell_of(row, unit, notes) for row in means)))
     if not rows:
         return None

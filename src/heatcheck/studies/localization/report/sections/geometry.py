@@ -83,7 +83,7 @@ def _slope(evidence: Evidence, metric: str, method: str, feature: str, other: st
 
 
 def _tables(evidence: Evidence, other: str) -> list[Matrix]:
-    return [table for metric in TESTED if metric in evidence.measures and (table := _table(evidence, metric, other))]
+    return [table for metric in TESTED if metric in evidence.metrics and (table := _table(evidence, metric, other))]
 
 
 def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
@@ -99,7 +99,7 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     together, tests = evidence.together(), len(FEATURES)
     rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in slopes.items()]
     columns = tuple(Column(feature.label, rules) for feature in FEATURES for rules in (OURS, THEIRS))
-    name = evidence.measures[metric].label
+    name = evidence.metrics[metric].label
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
     return _with_published(table, metric, other, list(slopes)) if literature.shared(evidence.findings) else table
 

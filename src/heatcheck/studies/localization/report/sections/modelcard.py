@@ -44,8 +44,8 @@ def model_section(evidence: Evidence) -> Mapping[str, object]:
         "card": model_card(evidence),
         "curves": _curves(evidence),
         "scaling": _scaling(evidence),
-        "auroc": evidence.measures["auroc"].summary if "auroc" in evidence.measures else "",
-        "ece": evidence.measures["ece"].summary if "ece" in evidence.measures else "",
+        "auroc": evidence.metrics["auroc"].summary if "auroc" in evidence.metrics else "",
+        "ece": evidence.metrics["ece"].summary if "ece" in evidence.metrics else "",
     }
 
 
@@ -168,7 +168,7 @@ def _scaling_cell(row: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
 
 def _overlap_by_cutoff(evidence: Evidence) -> Matrix | None:
     """Each method's overlap on all images where cases below a cutoff are called negative, before and after scaling."""
-    if FULL_OVERLAP not in evidence.measures:
+    if FULL_OVERLAP not in evidence.metrics:
         return None
     views: dict[str, Evidence] = {}
     for cutoff in SHOWN_CUTOFFS:
@@ -185,5 +185,5 @@ def _overlap_by_cutoff(evidence: Evidence) -> Matrix | None:
             groups.append((entrant.label, tuple(rows)))
     if not groups:
         return None
-    label = evidence.measures[FULL_OVERLAP].label
+    label = evidence.metrics[FULL_OVERLAP].label
     return Matrix(label, finding_columns(names), tuple(groups), tuple(notes.reasons), "Scaling")

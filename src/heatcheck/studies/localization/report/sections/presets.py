@@ -79,7 +79,7 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:
     """The means or the percentage decreases by the paper's rules, with what the paper printed."""
-    tables = [(m, by_finding(view, statistic, m, other=other)) for m in TESTED if m in view.measures]
+    tables = [(m, by_finding(view, statistic, m, other=other)) for m in TESTED if m in view.metrics]
     return [table for metric, ours in tables if (table := with_published(ours, view, statistic, metric))]
 
 
@@ -91,7 +91,7 @@ def _disagreements(evidence: Evidence, view: Evidence) -> list[Disagreement]:
                 ours = evidence.find(MEAN, metric, finding, entrant.name)
                 theirs = view.find(MEAN, metric, finding, entrant.name)
                 if ours and theirs and not math.isnan(ours.value) and not math.isnan(theirs.value):
-                    measure = evidence.measures[metric]
+                    measure = evidence.metrics[metric]
                     compared.append(_disagreement(entrant.label, measure.label, measure.unit, ours, theirs))
     return compared
 
@@ -116,7 +116,7 @@ def _leaders(evidence: Evidence, view: Evidence) -> list[str]:
     """Whether both presets put the same method first, one sentence per measure."""
     sentences = []
     for metric, name in (("iou", "overlap"), ("hit", "pointing")):
-        ours, theirs = (leader_on(each, metric) if metric in evidence.measures else None for each in (evidence, view))
+        ours, theirs = (leader_on(each, metric) if metric in evidence.metrics else None for each in (evidence, view))
         if ours and theirs:
             first, second = (listed([entrant.label for entrant in each.entrants]) for each in (ours, theirs))
             sentences.append(

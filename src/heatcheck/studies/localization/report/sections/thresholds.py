@@ -73,7 +73,7 @@ def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
 def _result(evidence: Evidence, tuned: TunableSetting) -> TunedResult:
     view = evidence.under(readers=True, **tuned.tuned)
     drawn = _method_curves(evidence, tuned)
-    known = tuned.metric in evidence.measures
+    known = tuned.metric in evidence.metrics
     has_means = any(key[:2] == (MEAN, tuned.metric) and key[3] != HUMAN for key in view.estimates)
     return TunedResult(
         curves=tuple(drawn[:DRAWN]),

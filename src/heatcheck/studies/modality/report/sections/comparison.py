@@ -117,17 +117,17 @@ def _lines(evidence: Evidence) -> list[_MetricLine]:
     """The metrics that have a value, MSFI once for every importance."""
     lines = []
     for metric in METRICS:
-        if metric not in evidence.measures:
+        if metric not in evidence.metrics:
             continue
-        name = evidence.measures[metric].label
+        name = evidence.metrics[metric].label
         if metric != "msfi":
             lines.append(_MetricLine(metric, name, _mean(evidence, metric)))
             continue
         for i, view in enumerate(msfi_views(evidence)):
             full_name = f"{name}, {view.label}" if view.label else name
             lines.append(_MetricLine(metric, full_name, partial(msfi_mean, evidence, view), is_primary=i == 0))
-    if RATING in evidence.measures:
-        lines.append(_MetricLine(RATING, evidence.measures[RATING].label, _mean(evidence, RATING)))
+    if RATING in evidence.metrics:
+        lines.append(_MetricLine(RATING, evidence.metrics[RATING].label, _mean(evidence, RATING)))
     return [line for line in lines if any(_has(line, method) for method in evidence.methods)]
 
 
@@ -141,12 +141,12 @@ def _has(line: _MetricLine, entrant: Entrant) -> bool:
 
 
 def _unit(evidence: Evidence, metric: str) -> Unit:
-    unit = evidence.measures[metric].unit
+    unit = evidence.metrics[metric].unit
     return _FEWER.get(unit) or unit.rounded(0)
 
 
 def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) -> SquareRow:
-    measure, unit = evidence.measures[line.metric], _unit(evidence, line.metric)
+    measure, unit = evidence.metrics[line.metric], _unit(evidence, line.metric)
     rows = {entrant.name: line.find(entrant.name) for entrant in columns}
     positions = normalised({name: row.value for name, row in rows.items() if row})
     ranking = ranking_of(evidence, line.metric) if line.is_primary else None
@@ -204,7 +204,7 @@ def _table(evidence: Evidence, lines: Sequence[_MetricLine], columns: Sequence[E
     for entrant in columns:
         cells = []
         for line in lines:
-            unit = evidence.measures[line.metric].unit
+            unit = evidence.metrics[line.metric].unit
             if line.metric == "mi_correlation" and entrant.name in shared:
                 cells.append(Cell(MISSING, title=ONE_MAP, note=notes.mark(ONE_MAP)))
             elif entrant.kind == "floor" and line.find(entrant.name) is None:

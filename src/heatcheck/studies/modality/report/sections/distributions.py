@@ -59,10 +59,10 @@ def case_scores(evidence: Evidence, metric: str, facts: Condition) -> dict[str, 
 
 
 def _plot(evidence: Evidence, metric: str, view: MsfiView) -> Distribution | None:
-    if metric not in evidence.measures:
+    if metric not in evidence.metrics:
         return None
     scores = case_scores(evidence, metric, view.condition)
-    measure, shared = evidence.measures[metric], manifest(evidence).shared
+    measure, shared = evidence.metrics[metric], manifest(evidence).shared
     floors = [floor for floor in evidence.floors if floor.name != UNIFORM]
     shown = [each for each in (*evidence.methods, *floors) if each.name in scores or each.kind == "method"]
     if not any(each.name in scores for each in shown):

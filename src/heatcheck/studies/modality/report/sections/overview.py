@@ -56,8 +56,8 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     judged = judgements(evidence)
     if not judged:
         return None
-    terms = [(evidence.measures[m].label, evidence.measures[m].summary)
-             for m in TERMS if m in evidence.measures]  # fmt: skip
+    terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
+             for m in TERMS if m in evidence.metrics]  # fmt: skip
     lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
     return {
         "rows": [_row(evidence, one) for one in judged if one.outcome != UNKNOWN],

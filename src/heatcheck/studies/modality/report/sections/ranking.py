@@ -21,7 +21,7 @@ def _view(evidence: Evidence, metric: str) -> RankingView | None:
     ranking = ranking_of(evidence, metric)
     if ranking is None:
         return None
-    name = evidence.measures[metric].label
+    name = evidence.metrics[metric].label
     if not ranking.is_defined:
         return RankingView(name, (ranking.outcome,), None)
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}

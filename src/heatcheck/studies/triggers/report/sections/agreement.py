@@ -94,7 +94,7 @@ def _agreement(evidence: Evidence, metric: str) -> Agreement | None:
     entrants = _compared(evidence, metric)
     if not entrants:
         return None
-    likeness = MEASURES.get(metric) or Likeness(evidence.measures[metric].label, evidence.measures[metric].summary)
+    likeness = MEASURES.get(metric) or Likeness(evidence.metrics[metric].label, evidence.metrics[metric].summary)
     pairs = {(a, b): _pair(evidence, metric, a, b) for a in entrants for b in entrants if a != b}
     values = [row.value for row in pairs.values() if row and not math.isnan(row.value)]
     reach = max([abs(value) for value in values], default=0.0)

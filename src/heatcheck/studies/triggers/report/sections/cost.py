@@ -86,7 +86,7 @@ def _measure(evidence: Evidence, name: str) -> str:
         return _STEPS[name]
     if name in MEASURES:
         return f"{MEASURES[name].name}, all pairs of methods"
-    return evidence.measures[name].label if name in evidence.measures else name.replace("_", " ")
+    return evidence.metrics[name].label if name in evidence.metrics else name.replace("_", " ")
 
 
 def _metric_sentence(evidence: Evidence) -> str:

@@ -53,7 +53,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
     if not triggers_of(evidence):
         return None
     rule = manifest(evidence).detection.main_rule
-    measures = [evidence.measures[metric] for metric in CRITERION_METRICS if metric in evidence.measures]
+    measures = [evidence.metrics[metric] for metric in CRITERION_METRICS if metric in evidence.metrics]
     terms = [(measure.label, measure.summary) for measure in measures]
     terms += [("Detected box", f"How a map becomes a box: {rule}.")] if rule else []
     return {
@@ -84,6 +84,6 @@ def _row(evidence: Evidence, judgement: TriggerJudgement) -> TriggerVerdictRow:
 
 def _against_floor(evidence: Evidence, metric: str, entrant: Entrant, *, clear: bool) -> str:
     mean, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
-    unit = evidence.measures[metric].unit
+    unit = evidence.metrics[metric].unit
     unit = unit.rounded(unit.decimals - 1)
     return f"{'yes' if clear else 'not clearly'}: {number(mean, unit)} against {number(floor, unit)}"

@@ -20,7 +20,7 @@ def _ranking(evidence: Evidence, metric: str) -> RankingView | None:
     ranking = ranking_of(evidence, metric)
     if ranking is None:
         return None
-    name = evidence.measures[metric].label
+    name = evidence.metrics[metric].label
     labels = {entrant.name: entrant.label for entrant in (*evidence.methods, *evidence.floors)}
     diagram = ranking.diagram(f"{name}: mean ranks and critical difference", labels.__getitem__)
     by_label = {labels[method]: rank for method, rank in ranking.mean_ranks.items()}
@@ -35,13 +35,13 @@ def _blocks(test: Estimate) -> tuple[str, ...]:
 
 
 def _leaders(places: Mapping[str, float], critical: float) -> tuple[str, ...]:
-    """What the method with the best mean rank is surely better than, and what it is not."""
+    """What the method with the best mean rank is clearly better than, and what it is not."""
     ranked = sorted(places, key=lambda label: places[label])
     first, others = ranked[0], ranked[1:]
     worse = [label for label in others if places[label] - places[first] >= critical]
     alike = [label for label in others if label not in worse]
-    parts = [f"is surely better than {_named(worse, others)}"] if worse else []
-    parts += [f"is not surely better than {_named(alike, others)}"] if alike else []
+    parts = [f"is clearly better than {_named(worse, others)}"] if worse else []
+    parts += [f"is not clearly better than {_named(alike, others)}"] if alike else []
     return (f"{first} has the best mean rank and {listed(parts)} (Nemenyi).",)
 
 

@@ -119,7 +119,7 @@ def _by_preset(evidence: Evidence, part: RulePart, presets: Sequence[BoxPreset])
     columns = [
         TriggerColumn(each, metric, part.every, SHORT[metric][0].upper() + SHORT[metric][1:], preset.label)
         for metric in part.metrics
-        if metric in evidence.measures
+        if metric in evidence.metrics
         for preset, each in zip(presets, by_preset, strict=True)
     ]
     return detection_table(f"Ways to make a box, over all {part.noun}", columns)
@@ -145,7 +145,7 @@ def _trial(evidence: Evidence, part: RulePart, knob: Knob) -> Trial | None:
         _sentence(metric, knob, columns),
         tuple(Panel(method.label, curves.draw(curve, up)) for method, curve in drawn.items()),
         detection_table(
-            f"{evidence.measures[metric].label} by {knob.noun}, over all {part.noun}",
+            f"{evidence.metrics[metric].label} by {knob.noun}, over all {part.noun}",
             [TriggerColumn(each.evidence, metric, part.every, *_head(each, knob)) for each in columns],
         ),
     )

@@ -39,10 +39,10 @@ def uncovered(evidence: Evidence) -> Mapping[str, object] | None:
         "bars": bars,
         "size": PAPER_SIZE,
         "published_marks": any("published-mark" in panel.plot for panel in bars),
-        "bar_sentence": evidence.measures[LEFT].summary if bars else "",
+        "bar_sentence": evidence.metrics[LEFT].summary if bars else "",
         "families": _families(evidence, graded),
         "table": table,
-        "sentence": evidence.measures[SHARE_LEFT].summary if table else "",
+        "sentence": evidence.metrics[SHARE_LEFT].summary if table else "",
     }
 
 
@@ -70,7 +70,7 @@ def _curve(evidence: Evidence, method: Entrant, members: list[TriggerRecord]) ->
         tuple((float(t.size or 0), evidence.value(MEAN, metric, t.name, method.name)) for t in members)
         for metric in (SHARE_LEFT, floor_of(SHARE_LEFT))
     )
-    unit = evidence.measures[SHARE_LEFT].unit
+    unit = evidence.metrics[SHARE_LEFT].unit
     return Curve(
         f"{method.label}: uncovered share by trigger size", "trigger size (px)", points, floor=floor, unit=unit
     )

@@ -16,7 +16,7 @@ from heatcheck.core.vocabulary import Statistic
 ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
 HUMAN = "human"  # the method whose scores are the readers' mean
 UNCERTAIN = -1.0  # a label: the reader would not say
-ONE_VALUE = "every draw gives the same value, so there is no interval"  # why there is no interval
+ONE_VALUE = "every draw gives the same value"  # why there is no interval
 TruthKind = Literal["outlines", "masks", "boxes"]  # how the experts' marks are stored
 Image = Float[np.ndarray, "channel *space"]
 Map = Float[np.ndarray, "*space"]

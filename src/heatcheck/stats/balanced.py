@@ -15,7 +15,7 @@ from heatcheck.stats.resampling.bootstrap import LEVEL, MeanEstimate, bca_of_eac
 from heatcheck.stats.resampling.clusters import Clusters, Weights, cluster_codes
 
 Labels = Shaped[np.ndarray, " cases"]
-ONE_IN_A_GROUP = "a fold, or a class in it, has only one patient, so there is no interval"
+ONE_IN_A_GROUP = "a fold, or a class in it, has only one patient"
 _BLOCK = 2**21  # numbers held at once
 
 

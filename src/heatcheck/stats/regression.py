@@ -20,7 +20,7 @@ FEW_PATIENTS = f"fewer than {FEWEST_PATIENTS} patients"
 SAME_FEATURE = "the feature does not vary"
 SAME_SCORE = "the score does not vary"
 NOT_FITTED = "too few cases for so many findings"
-ONE_LINE = "all points lie on one line, so there is no interval"
+ONE_LINE = "all points lie on one line"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
 NO_ROW = "no row has an outcome"
 NO_ROW_OF_LEVEL = "no row of this level has an outcome"
 TOO_FEW_ROWS = "no more rows than coefficients"
-EXACT = "every row is fitted exactly, so there is no interval"
+EXACT = "every row is fitted exactly"
 INTERCEPT = "intercept"
 
 

@@ -95,9 +95,9 @@ def test_its_maps_can_be_searched_for_triggers(preset):
 
 def test_a_modality_study_says_what_it_asks_of_a_model(needs):
     facts = modality_facts._method("brightness", build_method("brightness", {}), SimpleNamespace(shared=()))
-    assert facts["access"] == needs.value
-    assert facts["models"]
-    assert facts["speed"] in {"fast", "slow"}
+    assert facts.access == needs.value
+    assert facts.models
+    assert facts.speed in {"fast", "slow"}
 
 
 @pytest.mark.parametrize("needs", [Access.INTERNALS], indirect=True)

@@ -18,8 +18,8 @@ from heatcheck.scoring.rows import (
     NO_MASK,
     NOT_OUTLINED,
     REFERENCE,
-    TUNED_CUTOFF,
-    TUNED_THRESHOLD,
+    AT_TUNED_CUTOFF,
+    AT_TUNED_THRESHOLD,
     ScoringRule,
     TunedSettings,
 )
@@ -181,12 +181,12 @@ def test_tuned_thresholds_and_cutoffs_apply_to_their_method_and_finding():
     tuned = TunedSettings({("grad_cam", "f"): 0.4}, {("grad_cam", "f"): 0.95, ("grad_cam", "g"): 0.5})
     case = explained({"f": 1, "g": 0}, {"f": TRUTH}, (values, values), (0.9, 0.6))
     rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=tuned))
-    assert [row.value for row in rows if row.condition == TUNED_THRESHOLD] == [1.0]
-    full = {row.finding: row.value for row in rows if row.condition == TUNED_CUTOFF}
+    assert [row.value for row in rows if row.condition == AT_TUNED_THRESHOLD] == [1.0]
+    full = {row.finding: row.value for row in rows if row.condition == AT_TUNED_CUTOFF}
     assert full == {"f": 0.0, "g": 0.0}  # f is emptied and missed, g is kept and wrong
     emptied = replace(tuned, cutoffs={("grad_cam", "g"): 0.7})
     rows = score_case(case, ["f", "g"], "model", replace(RULE, tuned=emptied))
-    assert not [row for row in rows if row.condition == TUNED_CUTOFF]  # nothing marked where nothing is: no score
+    assert not [row for row in rows if row.condition == AT_TUNED_CUTOFF]  # nothing marked where nothing is: no score
 
 
 def test_on_validation_data_overlap_is_taken_at_every_threshold_and_nothing_else():

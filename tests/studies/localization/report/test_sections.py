@@ -107,7 +107,7 @@ def test_architectures_are_compared_with_tests_and_the_selection_is_told(page, t
     where = "architectures", "Best model of each method on validation data"
     assert cell(page, where, "Occlusion", "Overlap (IoU)") == "ResNet152 (0.320)"
     where = "architectures", "Overlap (IoU): ResNet152 minus DenseNet121, ensemble"
-    assert cell(page, where, "Grad-CAM", "Edema") == "−0.041|−0.061 to −0.021|sure, p = 0.010"
+    assert cell(page, where, "Grad-CAM", "Edema") == "−0.041|−0.061 to −0.021|clear, p = 0.010"
     where = "architectures", "Overlap (IoU), by method and model"
     assert cell(page, where, "Grad-CAM, ResNet152", "Edema", published=True) == "0.240"
     assert "AUROC by model" in section
@@ -136,7 +136,7 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
     assert "Elongation by finding" in section
     found = table(page, "geometry", "Overlap (IoU): slope on size and shape")
     rows = {row[0] + kind: row for row, kind in zip(found["rows"], found["kinds"], strict=True)}
-    assert rows["Grad-CAM"][1] == "−0.111|−0.311 to +0.089|sure, p < 0.001"
+    assert rows["Grad-CAM"][1] == "−0.111|−0.311 to +0.089|clear, p < 0.001"
     assert rows["Grad-CAM"][2] == "−0.056**|−0.311 to +0.089"
     assert rows["Grad-CAMpublished"][4] == "+0.566***|+0.526 to +0.606"
     found = table(page, "geometry", "Hit rate: slope on size and shape")
@@ -149,7 +149,7 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
 
 def test_confidence_shows_slopes_and_ranks_beside_the_published(page):
     where = "confidence", "IoU, all cases of Grad-CAM on the model’s probability"
-    assert cell(page, where, "Slope, recommended", "Edema") == "+0.350|+0.100 to +0.600|sure, p = 0.030"
+    assert cell(page, where, "Slope, recommended", "Edema") == "+0.350|+0.100 to +0.600|clear, p = 0.030"
     assert cell(page, where, "Slope, paper’s rules", "Edema") == "+0.750**|+0.100 to +0.600"
     assert cell(page, where, "Spearman, paper’s rules", "Edema").startswith("+0.250")
     assert cell(page, where, "Slope", "Edema", published=True) == "+0.642***|+0.459 to +0.826"

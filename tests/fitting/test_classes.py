@@ -108,7 +108,7 @@ def test_missing_labels_of_the_training_data_may_mean_absent(tmp_path):
         ({"findings": ["high"]}, SpecError, "needs at least two classes, got high"),
         ({"findings": ["high", "low"]}, SpecError, "8 of the training source's cases"),
         ({"labels": "one"}, SpecError, "labels"),
-        ({"pixels": {"mean": 0}}, SpecError, "name both `mean` and `std`, or neither"),
+        ({"pixels": {"mean": 0}}, SpecError, "give both `mean` and `std`, or leave both out"),
         ({"pixels": {"mean": 0, "std": 0}}, SpecError, "std"),
         ({"pixels": {"mean": [0, 0, 0], "std": 1, "channels": 1}}, SpecError, "one for each of the `channels`"),
         ({"pixels": {"mean": [0, 0, 0], "std": [1, 1]}}, SpecError, "one for each of the `channels`"),

@@ -28,7 +28,7 @@ from heatcheck.running.case_stage import (
     score_read_cases,
     timings,
 )
-from heatcheck.running.cases import failure
+from heatcheck.running.failed_cases import failure
 
 KEYS = [CaseKey(f"c{number}", f"p{number}", {"f": 1.0}) for number in range(5)]
 

@@ -14,12 +14,12 @@ from heatcheck.explaining.batch import Explained
 from heatcheck.explaining.priors import NO_PRIOR
 from heatcheck.regions.rule import RegionRule
 from heatcheck.scoring.rows import (
+    AT_TUNED_CUTOFF,
+    AT_TUNED_THRESHOLD,
     CALLED_NEGATIVE,
     NO_MASK,
     NOT_OUTLINED,
     REFERENCE,
-    AT_TUNED_CUTOFF,
-    AT_TUNED_THRESHOLD,
     ScoringRule,
     TunedSettings,
 )

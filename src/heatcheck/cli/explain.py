@@ -40,11 +40,11 @@ def explain(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the maps.")] = Path("explained"),
     value_range: Annotated[
         tuple[float, float] | None,
-        typer.Option("--range", help="The stored values that stand for black (0) and white (1)."),
+        typer.Option("--range", help="The pixel values to show as black (0) and white (1)."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     device: Device = "cpu",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")] = False,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,

@@ -9,7 +9,7 @@ Out = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the results; the same command continues an unfinished run.")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps …")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only this many cases, the first ones.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use only the first N cases.")]
 Workers = Annotated[int, typer.Option(min=1, help="Number of cases to read in parallel.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed, instead of the one in the spec.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither progress nor summary.")]
@@ -18,7 +18,7 @@ TrustCode = Annotated[
     bool,
     typer.Option("--trust-code", help="Allow models that are your own Python code: python:package.module:factory."),
 ]
-Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids by salted hashes.")]
+Pseudonymise = Annotated[bool, typer.Option("--pseudonymise", help="Replace case and patient ids with salted hashes.")]
 MODEL_HELP = "A model of `heatcheck list models`, or your own as python:package.module:factory."
 Contract = Annotated[
     Path | None,

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def preflight(
     model: Annotated[str, typer.Argument(help=MODEL_HELP)],
-    weights: Annotated[Path | None, typer.Option(help="File with the model's weights; random ones without it.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="File with the model's weights; if omitted, the weights are random.")
+    ] = None,
     contract: Contract = None,
     size: Annotated[int | None, typer.Option(min=1, help="Side of the input image in pixels.")] = None,
     channels: Annotated[int | None, typer.Option(min=1, help="Channels of the input image.")] = None,

@@ -60,7 +60,7 @@ _TERMS = (
     Term("condition", "Under what circumstances a score or an estimate was made, such as a seed, a fold or a "
          "threshold."),
     Term("interval", "The range in which the true value plausibly lies, given how few or how many patients were seen; "
-         "a narrow one means a sure answer.", ("confidence interval",)),
+         "a narrow interval means a precise answer.", ("confidence interval",)),
     Term("clearly", "Said of a difference whose 95 % interval lies wholly on one side of 0, or whose test has p below "
          "0.05 after correction.", ("significantly", "surely")),
     Term("undefined", "Said of a score that has no value, with the reason; it is counted and shown as a dash."),

@@ -114,7 +114,9 @@ def _stems(paths: Sequence[Path]) -> list[str]:
     stems = [without_ending(path.name) for path in paths]
     duplicate = next((stem for stem in stems if stems.count(stem) > 1), None)
     if duplicate is not None:
-        raise InputError(f"two images are called {duplicate!r}, and so would be their maps; explain one at a time")
+        raise InputError(
+            f"two images are named {duplicate!r}, so their maps would overwrite each other; explain one at a time"
+        )
     return stems
 
 

@@ -95,7 +95,7 @@ class PixelsPart(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.mean is None) != (self.std is None):
-            raise ValueError("name both `mean` and `std`, or neither: then they are measured")
+            raise ValueError("give both `mean` and `std`, or leave both out to measure them on the training images")
         if self.scaling == "nonzero" and self.mean is not None:
             raise ValueError("with `scaling: nonzero` each image has its own `mean` and `std`; leave both out")
         counts = self._counts

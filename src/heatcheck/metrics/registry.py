@@ -1,4 +1,4 @@
-"""What is known about each metric: tables, help texts and studies read it from here."""
+"""The registry of metrics, and the decorators that fill it: label, unit and words stand above each function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -182,7 +182,7 @@ def user_module(name: str, folder: Path, *, trusted: bool) -> nn.Module:
                 "correct the name"
             ) from error
         problem = f"{type(error).__name__}: {briefly(error)}"
-        raise ModelError(f"model {name}: {problem}; see the full trace with --debug") from error
+        raise ModelError(f"model {name}: {problem}; run with --debug to see the full traceback") from error
     finally:
         sys.path[:] = before
     if isinstance(module, nn.Module):

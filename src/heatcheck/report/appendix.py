@@ -90,7 +90,7 @@ def seconds_per_map(run: Run) -> pd.DataFrame:
 def gaps(
     evidence: Evidence, scores: UndefinedScores, hint: str, *, every_model: bool = False, treated: str = LEFT_OUT
 ) -> Section:
-    """Failed cases and undefined scores, how means treat them, and a hint which of them are not failures.
+    """Failed cases and undefined scores, how means treat them, and a hint about which of them are not failures.
 
     The scores are those of the primary model, or of `every_model`.
     """

@@ -20,7 +20,7 @@ SMALLER = (
     "To save time, some methods were given less to work with than usual: fewer samples, steps or segments. Their maps "
     "are coarser or noisier than they could be."
 )
-CHANGED = "These settings are not what the method has when nothing is said."
+CHANGED = "These settings differ from the method’s defaults."
 DECREASE = (
     "How much lower the method scores than the readers, in percent of the readers\u2019 score; it swings wildly where "
     "that score is near 0."

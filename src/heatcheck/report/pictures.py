@@ -62,7 +62,7 @@ class SliceStrip:
         strip = _loaded(folder, name).convert("L")
         width = strip.width // self.slices
         if width * self.slices != strip.width:
-            raise PictureError(f"picture {Path(name).name!r} is no strip of {self.slices} slices")
+            raise PictureError(f"picture {Path(name).name!r} is not a strip of {self.slices} slices")
         factor = min(1.0, self.side / max(width, strip.height))
         size = (max(1, round(width * factor)), max(1, round(strip.height * factor)))
         sheet = Image.new("L", (size[0] * len(self.kept), size[1]))

@@ -18,7 +18,8 @@ from heatcheck.core.records import (
     Timing,
     TruthShape,
 )
-from heatcheck.running.cases import batches, one_by_one_if_needed, read_cases, readable
+from heatcheck.running.cases import batches, read_cases
+from heatcheck.running.failed_cases import one_by_one_if_needed, readable
 from heatcheck.runs.store import SHARD_TABLES
 
 Group = TypeVar("Group")

@@ -1,8 +1,7 @@
-"""Cases read in advance; one that cannot be read is recorded and does not end the run."""
+"""Lists of cases, and cases read in advance; one that cannot be read is recorded and does not end the run."""
 
 import hashlib
 import json
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +9,8 @@ from itertools import islice
 from typing import TypeVar
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.errors import CaseError, InputError
-from heatcheck.core.paths import text_without_paths
 from heatcheck.core.records import Case, CaseKey, CaseRecord
+from heatcheck.running.failed_cases import failure
 
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -45,46 +43,10 @@ def _ahead(work: Callable[[One], Other], items: Sequence[One], workers: int) -> 
             yield first.result()
 
 
-def failure(key: CaseKey, error: Exception) -> CaseRecord:
-    """The record of a case that could not be used."""
-    stage = error.stage if isinstance(error, CaseError) else "unexpected"
-    reason = str(error) if isinstance(error, CaseError) else f"{type(error).__name__}: {error}"
-    detail = text_without_paths("".join(traceback.format_exception(error)))
-    return CaseRecord(key.case, key.patient, "failed", stage, reason, detail)
-
-
 def success(case: Case, *, annotated: bool) -> CaseRecord:
     """The record of a case that was used; `annotated` if experts marked it, even as empty."""
     shape = "×".join(map(str, case.image.shape[1:]))
     return CaseRecord(case.key.case, case.key.patient, "ok", shape=shape, annotated=int(annotated))
-
-
-def readable(read: Iterable[Case | CaseRecord], failed: list[CaseRecord]) -> Iterator[Case]:
-    """The cases that could be read; the records of the others are added to `failed`."""
-    for one in read:
-        if isinstance(one, Case):
-            yield one
-        else:
-            failed.append(one)
-
-
-def one_by_one_if_needed(
-    items: Sequence[One], work: Callable[[Sequence[One]], None], blame: Callable[[One, Exception], None]
-) -> None:
-    """Call `work` with all items; if it fails, call it with each item alone, and `blame` with those that fail again.
-
-    `work` must have no effect before it succeeds: the items of a failed batch are passed to it again.
-    """
-    try:
-        work(items)
-    except InputError:
-        raise  # what the user must fix concerns every case
-    except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-        if len(items) == 1:
-            blame(items[0], error)
-            return
-        for item in items:
-            one_by_one_if_needed([item], work, blame)
 
 
 def batches(cases: Iterable[One], size: int) -> Iterator[list[One]]:

@@ -265,7 +265,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     except ValueError as error:
         raise RunFolderError(f"{file} is damaged ({error}); remove the folder and run again") from error
     if not isinstance(manifest, dict):
-        raise RunFolderError(f"{file} is damaged (it is no description); remove the folder and run again")
+        raise RunFolderError(f"{file} is damaged (it is not a JSON object); remove the folder and run again")
     if manifest.get("schema") != SCHEMA_VERSION:
         raise RunFolderError(
             f"{file} has schema {manifest.get('schema')}, this heatcheck reads {SCHEMA_VERSION}; run the study again"

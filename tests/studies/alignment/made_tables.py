@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from heatcheck.core.records import CaseRecord, Prediction, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.estimates import alignment_estimates
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import Base
 
 CNN, VIT = (

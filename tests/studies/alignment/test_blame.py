@@ -10,8 +10,8 @@ from heatcheck.runs.tables import write_table
 from heatcheck.stats.blame import EstimateWithInterval
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.blame import blame_rows, interval_of
-from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.predictions import separation_rows
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import Base, network_key
 
 RULE = AlignmentSettings(

@@ -13,8 +13,8 @@ from heatcheck.core.records import Case, CaseKey, Prediction, Score, ShardTables
 from heatcheck.core.vocabulary import condition
 from heatcheck.running.progress import Silent
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.gallery import choices, chosen, for_gallery, make_alignment_gallery, map_name
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import ARMS, Base, network_key
 
 FINDINGS = ("Mass", "Fluid")

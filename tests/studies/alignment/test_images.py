@@ -7,8 +7,9 @@ from heatcheck.models.classifier import prepared
 from heatcheck.running.progress import Silent
 from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 from heatcheck.studies.alignment.bases import BaseNetworks, PlannedBase
-from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, methods_on, parts_of
 from heatcheck.studies.alignment.images import ImageRequest, images_of
+from heatcheck.studies.alignment.networks import NetworkCell, cells_of, methods_on, parts_of
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import Base
 
 FINDINGS = ("Cardiomegaly", "Pleural Effusion")

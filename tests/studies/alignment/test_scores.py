@@ -13,7 +13,7 @@ from heatcheck.core.geometry import place
 from heatcheck.core.records import CaseKey
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.case_stage import ShardRows
-from heatcheck.studies.alignment.cells import NetworkCell
+from heatcheck.studies.alignment.networks import NetworkCell
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
 

@@ -12,9 +12,10 @@ from heatcheck.core.errors import SpecError
 from heatcheck.regions.detect import DetectionRule, preset_rule
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import checked, read_spec
-from heatcheck.studies.triggers.estimates import TriggerSettings, mean_rows
+from heatcheck.studies.triggers.estimates import mean_rows
 from heatcheck.studies.triggers.plan import plan_triggers
 from heatcheck.studies.triggers.scores import Detector
+from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import DetectionPart, GatePart
 
 

@@ -9,7 +9,8 @@ from scipy import stats
 from heatcheck.core.records import ALL_FINDINGS, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
+from heatcheck.studies.triggers.estimates import trigger_estimates
+from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import GatePart
 
 SQUARE, DYNAMIC = "square-corner-20", "dynamic-20"

@@ -298,7 +298,7 @@ def _reference_for(call: Call, volumes: Changed, rest: list[Any]) -> Reference |
         return output
 
     if len(volumes.reference.users) == MOST_USERS:
-        raise RuntimeError("the network's operations are new ones at every pass")  # a full pass is made instead
+        raise RuntimeError("the network runs different operations on every pass")  # a full pass is made instead
     volumes.local.followed += 1
     reference = Reference(volumes.reference, window.on_grid if window else on_grid, window, tuple(rest))
     volumes.reference.users[key] = reference

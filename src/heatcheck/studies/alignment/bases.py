@@ -1,6 +1,8 @@
 """The networks that an alignment study starts from: given with their weights, or trained here first."""
 
 import copy
+import hashlib
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +24,6 @@ from heatcheck.running.identity import weights_hash_of
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
-from heatcheck.studies.alignment.cells import file_name
 from heatcheck.studies.alignment.images import FOLDER, as_stored, file_of
 from heatcheck.studies.alignment.spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
 from heatcheck.studies.alignment.vocabulary import Base
@@ -239,3 +240,11 @@ class BaseTrainer:
         examples = CaseExamples(source, stored, self.part.blank)
         kept = StoredExamples(examples, file, self.watcher, self.machine.workers, remedy="set `base.cache: false`")
         return GreyCopies(kept, contract.channels) if stored.channels == 1 else kept
+
+
+def file_name(*parts: str) -> str:
+    """The parts joined into a file name; where characters must be replaced, a digest keeps it unique."""
+    plain = [re.sub(r"[^A-Za-z0-9_.]+", "_", part) for part in parts if part]
+    if [part.replace(" ", "_") for part in parts if part] != plain:
+        plain.append(hashlib.sha256("/".join(parts).encode()).hexdigest()[:8])
+    return "-".join(plain)

@@ -9,8 +9,8 @@ from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, Statistic, condition
 from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, Use, read
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.sentences import SentenceParts, sentence
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     BLAME,
     DIRECTIONS,

@@ -15,7 +15,6 @@ from heatcheck.estimating.estimates import fill
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
 from heatcheck.stats.treatment import INTERCEPT, Factor, RegressionTerm, treatment_effects
-from heatcheck.studies.alignment.cells import AlignmentSettings
 from heatcheck.studies.alignment.means import (
     OF_NETWORKS,
     ArmScores,
@@ -27,6 +26,7 @@ from heatcheck.studies.alignment.means import (
     scaled_rows,
 )
 from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     CORRELATIONS,
     ERRORS,

@@ -29,7 +29,7 @@ from heatcheck.running.gallery import (
 )
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
-from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import ARMS, MAIN_METRICS, AlignmentEntry, Arm, ArmMapEntry, network_key
 
 Chosen = Mapping[str, Sequence[CaseKey]]  # by finding

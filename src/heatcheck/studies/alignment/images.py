@@ -18,7 +18,8 @@ from heatcheck.core.geometry import Placement, mask_to_grid, place
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
-from heatcheck.running.cases import digest_of, failure, read_cases
+from heatcheck.running.cases import digest_of, read_cases
+from heatcheck.running.failed_cases import failure
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.tables import replaced
 

@@ -18,7 +18,7 @@ from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
 from heatcheck.stats.resampling.nested_ratios import nested_ratios
-from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     BY_IMAGE,

@@ -1,26 +1,133 @@
-"""The networks of an alignment study: each is fine-tuned from its base, and continued where it was interrupted."""
+"""The networks of an alignment study: per base, finding and seed a control, and two per method, toward and away.
 
-from collections.abc import Mapping, Sequence
+Each is fine-tuned from its base, in any order, and continued where it was interrupted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import UntrainedError
+from heatcheck.core.seeds import generator_for, seed_for
+from heatcheck.core.vocabulary import Condition, condition
 from heatcheck.fitting.networks import BestNetwork, fit_network, with_weights
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.running.progress import Watcher
-from heatcheck.studies.alignment.bases import BaseNetworks
-from heatcheck.studies.alignment.cells import NetworkCell, Parts, Rows, parts_of, seed_of
+from heatcheck.studies.alignment.bases import BaseNetworks, file_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.spec import AlignmentBody
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, FINETUNE, Arm, network_key
 from heatcheck.training import Job, Machine
 
 SAVE_EVERY = 60.0  # seconds; saving thousands of networks after every epoch would wear out disks
+
+Rows = Int[np.ndarray, " images"]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCell:
+    """One network: its base, how it is fine-tuned, and the findings it is evaluated on."""
+
+    base: str
+    arm: Arm
+    findings: tuple[str, ...]
+    seed: int = 0  # counted from 1; a base has none
+    method: str = ""  # through which it was aligned or misaligned
+
+    @property
+    def key(self) -> str:
+        """Its name in the table of predictions."""
+        return network_key(self.base, self.arm, self.seed, self.method)
+
+    @property
+    def label(self) -> str:
+        """Its name in the progress output and among failures, with its finding or how many it has."""
+        findings = self.findings[0] if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        return self.key if self.arm == "base" else f"{self.key} · {findings}"
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without the suffix."""
+        findings = self.findings[0] if len(self.findings) == 1 else "all"
+        return file_name(*self.base.split("/"), findings, self.method, self.arm, f"seed{self.seed}")
+
+    def condition(self, through: str = "", *, learned: bool = False) -> str:
+        """The condition of its scores, `learned` on images that it learned from.
+
+        `through` is the method that it was aligned through, where another method's maps are scored.
+        """
+        facts: Condition = {"arm": self.arm}
+        if self.arm != "base":
+            facts["seed"] = self.seed
+        if through:
+            facts["through"] = through
+        if learned:
+            facts["split"] = FINETUNE
+        return condition(**facts)
+
+
+def cells_of(settings: AlignmentSettings, *, several: bool) -> Iterator[NetworkCell]:
+    """Every network, base by base, the base itself first."""
+    subjects = [settings.findings] if several else [(finding,) for finding in settings.findings]
+    for base in settings.bases:
+        yield NetworkCell(base.key, "base", settings.findings)
+        for findings in subjects if base.fine_tuned else ():
+            for seed in settings.seeds:
+                yield NetworkCell(base.key, "control", findings, seed)
+                for method in settings.methods:
+                    for arm in DIRECTIONS:
+                        yield NetworkCell(base.key, arm, findings, seed, method)
+
+
+def methods_on(cell: NetworkCell, settings: AlignmentSettings) -> dict[str, str]:
+    """The methods whose maps are scored on a network, each with the method it was aligned through, if another."""
+    if cell.arm in ("base", "control"):
+        return dict.fromkeys((*settings.methods, *settings.judged), "")
+    judged = settings.judged if cell.method == settings.through else ()
+    return {cell.method: "", **dict.fromkeys(judged, cell.method)}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rows of the fine-tuning images that a network learns from, and those that choose its checkpoint."""
+
+    learned: Rows
+    choosing: Rows
+
+
+def parts_of(images: Images, findings: Sequence[str], share: float, seed: int) -> Parts:
+    """The two parts: no patient is in both, and both have patients with an outlined finding.
+
+    They are the same for every arm, method and base, so that these can be compared.
+    """
+    outlined = {images.keys[row].patient for finding in findings for row in images.positives(finding)}
+    patients = sorted({key.patient for key in images.keys})
+    name = "+".join(findings)
+    choosing: set[str] = set()
+    for kind, group in (
+        ("outlined", [patient for patient in patients if patient in outlined]),
+        ("others", [patient for patient in patients if patient not in outlined]),
+    ):
+        drawn = generator_for(seed, name, kind, "selection").permutation(group).tolist()
+        needed = 1 if kind == "outlined" else 0  # in each part, as far as there are two
+        most = max(0, len(drawn) - needed)
+        choosing |= set(drawn[: min(most, max(needed, round(share * len(drawn))))])
+    is_choosing = np.array([key.patient in choosing for key in images.keys], bool)
+    return Parts(np.flatnonzero(~is_choosing), np.flatnonzero(is_choosing))
+
+
+def seed_of(run_seed: int, cell: NetworkCell) -> int:
+    """The seed of a fine-tuning: the same for all arms, so that they see the same images in the same order."""
+    return seed_for(run_seed, cell.seed, "network")
 
 
 class MaskedExamples(Dataset[tuple[Tensor, ...]]):

@@ -85,7 +85,7 @@ class AlignmentObjective:
     alpha: float = 1.0
     at_once: int | None = None  # images per pass; None: the whole batch
     seed: int = 0
-    softplus: float | None = None  # β of the activations in training; validated and kept with its own ones
+    softplus: float | None = None  # β of the softplus instead of ReLU in training; saved with its own activations
     stops_at_nan: bool = True
 
     def check(self, machine: Machine) -> None:

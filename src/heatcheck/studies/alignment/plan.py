@@ -31,14 +31,14 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, fresh, planned_bases
 from heatcheck.studies.alignment.blame import blame_rows
-from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
 from heatcheck.studies.alignment.images import ImageRequest, Images, images_of
-from heatcheck.studies.alignment.networks import FineTuner
+from heatcheck.studies.alignment.networks import FineTuner, NetworkCell, cells_of, parts_of, seed_of
 from heatcheck.studies.alignment.reliance import RelianceSettings
 from heatcheck.studies.alignment.scores import Measuring
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
 from heatcheck.studies.alignment.vocabulary import (

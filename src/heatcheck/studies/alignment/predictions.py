@@ -24,7 +24,7 @@ from heatcheck.stats.ratios import Totals, Values, means
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.studies.alignment.cells import AlignmentSettings
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     INFORMATION,

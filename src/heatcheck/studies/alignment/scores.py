@@ -18,11 +18,12 @@ from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.case_stage import ShardRows
-from heatcheck.running.cases import batches, failure, one_by_one_if_needed
+from heatcheck.running.cases import batches
+from heatcheck.running.failed_cases import failure, one_by_one_if_needed
 from heatcheck.scoring.rows import MapTarget, ScoringRule, score_map
-from heatcheck.studies.alignment.cells import NetworkCell
 from heatcheck.studies.alignment.gallery import for_gallery
 from heatcheck.studies.alignment.images import Images
+from heatcheck.studies.alignment.networks import NetworkCell
 from heatcheck.studies.alignment.reliance import RelianceSettings, drops
 from heatcheck.studies.alignment.vocabulary import PLACEBO, RELIANCE
 

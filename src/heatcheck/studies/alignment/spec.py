@@ -152,7 +152,7 @@ class AlignmentBody(BaseModel):
 
 
 def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Mapping[str, Method], where: str) -> None:
-    """Refuse methods under the wrong key, and a `through` that is none of `methods`."""
+    """Refuse methods under the wrong key, and a `through` that is not one of `methods`."""
     for method in trained.values():
         try:
             differentiable(method)
@@ -163,7 +163,7 @@ def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Ma
         raise SpecError(f"{where}: {both[0]} is under `methods` and under `judged`; leave it out of one of them")
     if body.through_method not in trained:
         near = suggest(body.through, list(trained))
-        raise SpecError(f"{where}: `through` {body.through!r} is none of `methods`; {near}")
+        raise SpecError(f"{where}: `through` {body.through!r} is not one of `methods`; {near}")
     for name in judged:
         if METHODS[name].wants_priors or METHODS[name].wants_donors:
             raise SpecError(

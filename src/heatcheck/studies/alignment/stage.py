@@ -19,11 +19,11 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
 from heatcheck.scoring.rows import PLAIN, MapTarget, human_rows, score_map
-from heatcheck.studies.alignment.cells import AlignmentSettings, NetworkCell, methods_on
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
-from heatcheck.studies.alignment.networks import FineTuner
+from heatcheck.studies.alignment.networks import FineTuner, NetworkCell, methods_on
 from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
+from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, PLACEBO, RELIANCE
 
 RANDOM_MAPS = 8  # per image; their mean score is its floor

@@ -29,9 +29,9 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
-from heatcheck.studies.localization.facts import rule_notes
 from heatcheck.studies.localization.gallery import GalleryRule, explained_case, make_gallery
 from heatcheck.studies.localization.models import model_differences
+from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.spec import (
     OWN_REGION,

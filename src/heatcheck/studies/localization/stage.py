@@ -9,7 +9,8 @@ from heatcheck.explaining.batch import Explained
 from heatcheck.explaining.study_models import CaseExplainer, Split
 from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases, timings
-from heatcheck.running.cases import failure, success
+from heatcheck.running.cases import success
+from heatcheck.running.failed_cases import failure
 from heatcheck.runs.spec import Envelope
 from heatcheck.scoring.rows import ScoringRule
 from heatcheck.scoring.shapes import shapes_of

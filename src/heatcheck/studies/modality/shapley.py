@@ -13,7 +13,7 @@ from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Score, ShardTables
 from heatcheck.core.vocabulary import condition
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
-from heatcheck.running.cases import failure
+from heatcheck.running.failed_cases import failure
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import (
     MaskRule,

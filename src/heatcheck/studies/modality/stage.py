@@ -7,7 +7,8 @@ from typing import Protocol
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
-from heatcheck.running.cases import failure, success
+from heatcheck.running.cases import success
+from heatcheck.running.failed_cases import failure
 from heatcheck.studies.modality.cases import ModalCase, with_modality
 from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps, ModalExplainer, ModalMap, on_image
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest, removal_rows

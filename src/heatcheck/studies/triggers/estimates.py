@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -14,13 +14,12 @@ from heatcheck.core.vocabulary import DIFFERENCE, FRIEDMAN, MEAN, PLAIN, conditi
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
-from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.methods import METHODS
 from heatcheck.stats.ranks import compare_ranks
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import nested_means
 from heatcheck.studies.triggers.gate import attack_scores, outcomes, why_not_graded
-from heatcheck.studies.triggers.spec import GatePart
+from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import (
     ARTEFACT,
     ATTACK,
@@ -49,17 +48,6 @@ PAIR_RANGES = {
     "ssim": (-1.0, 1.0),
     "ssim_global": (-1.0, 1.0),
 }  # metrics of two maps, and where their means can lie; all other metrics are shares
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerSettings(EstimateSettings):
-    """What is estimated, and how."""
-
-    triggers: tuple[str, ...]
-    artefacts: tuple[str, ...]
-    methods: tuple[str, ...]
-    model: str
-    gate: GatePart
 
 
 def trigger_estimates(folder: Path, settings: TriggerSettings) -> list[Estimate]:

@@ -17,7 +17,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
-from heatcheck.running.cases import failure
+from heatcheck.running.failed_cases import failure
 from heatcheck.running.progress import Watcher
 
 SLACK = 0.01  # by which grey values may leave the range from 0 to 1

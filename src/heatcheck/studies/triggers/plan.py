@@ -28,7 +28,7 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.baseline import contract_of, given_baseline
-from heatcheck.studies.triggers.estimates import TriggerSettings, trigger_estimates
+from heatcheck.studies.triggers.estimates import trigger_estimates
 from heatcheck.studies.triggers.evaluations import ArtefactEvaluation, Evaluation, EvaluationSettings, TriggerEvaluation
 from heatcheck.studies.triggers.facts import triggers_manifest
 from heatcheck.studies.triggers.gallery import make_trigger_gallery
@@ -36,6 +36,7 @@ from heatcheck.studies.triggers.gate import outcomes, why_not_graded
 from heatcheck.studies.triggers.images import channels_of, grid_images
 from heatcheck.studies.triggers.networks import Network, Splits, TriggerNetworks, fit_task
 from heatcheck.studies.triggers.scores import Detector
+from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.spec import (
     OWN_CHANNELS,
     TriggersBody,

@@ -7,7 +7,8 @@ from heatcheck.core.records import Case, CaseRecord, Map, ShardTables
 from heatcheck.explaining.batch import Explainer
 from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_finding, cut, score_batches, timings
-from heatcheck.running.cases import batches, failure
+from heatcheck.running.cases import batches
+from heatcheck.running.failed_cases import failure
 from heatcheck.studies.triggers.evaluations import Evaluation
 from heatcheck.studies.triggers.scores import AttackedImage, Scorer
 

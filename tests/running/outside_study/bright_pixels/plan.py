@@ -13,8 +13,9 @@ from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.estimating.estimates import fill
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases
-from heatcheck.running.cases import failure, success
+from heatcheck.running.cases import success
 from heatcheck.running.facts import source_facts
+from heatcheck.running.failed_cases import failure
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher

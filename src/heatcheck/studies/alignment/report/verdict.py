@@ -47,7 +47,9 @@ def verdict(evidence: Evidence) -> Verdict:
     if ranked:
         return Verdict(_distance(evidence, ranked), *_fault(without_floors(blames(evidence))))
     if not evidence.finished:
-        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+        return Verdict(
+            "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
+        )
     return Verdict(
         "There is no verdict, because no score of aligned and misaligned networks could be compared.",
         "The section on gaps says what was missing.",

@@ -28,12 +28,12 @@ from heatcheck.studies.localization.chexlocalize.estimates import paper_estimate
 from heatcheck.studies.localization.chexlocalize.files import ReferenceWriter, SizedMarks
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
-from heatcheck.studies.localization.facts import rule_notes
 from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs
 from heatcheck.studies.localization.from_files.maps import read_stored
 from heatcheck.studies.localization.from_files.settings import RegionSettings, Slice
 from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
+from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import ADDED, BOXES, PAPER_PRESET, STORED_MAPS, LocalizationManifest
 

@@ -53,7 +53,7 @@ def verdict(evidence: Evidence) -> Verdict:
     leaders = [leader for metric in TESTED if (leader := leader_on(evidence, metric))]
     if not leaders and not evidence.finished:
         return Verdict(
-            "There is no verdict yet, because the run is not finished.", "Finish it and build the report again."
+            "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
         )
     if not leaders:
         return Verdict(

@@ -50,7 +50,7 @@ def verdict(evidence: Evidence) -> Verdict:
         )
     if not evidence.finished:
         return Verdict(
-            "There is no verdict yet, because the run is not finished.", "Finish it and build the report again."
+            "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
         )
     return Verdict(
         f"There is no verdict, because neither importances nor scores are defined{_why_unknown(evidence)}.",

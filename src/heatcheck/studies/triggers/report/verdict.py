@@ -96,7 +96,9 @@ def verdict(evidence: Evidence) -> Verdict:
     if judged:
         return Verdict(_finders(evidence, judged, unjudged=len(every) > len(judged)), _others(evidence, every))
     if not evidence.finished:
-        return Verdict("There is no verdict yet, because the run is not finished.", "Finish it and build this again.")
+        return Verdict(
+            "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
+        )
     if not triggers_of(evidence):
         return artefact_verdict(evidence)
     return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.records import Score, Timing
 from heatcheck.core.vocabulary import Statistic
-from heatcheck.runs.tables import TABLES, join_tables, read_batches, replaced, schema_of, to_table, write_table
+from heatcheck.runs.tables import TABLES, join_tables, read_batches, schema_of, to_table, write_table
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 scores = st.builds(

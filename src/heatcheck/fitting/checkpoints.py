@@ -11,12 +11,12 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.records import CaseKey
 from heatcheck.fitting.results import Views, judged
 from heatcheck.models import NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.models.classifier import activated, log_odds
 from heatcheck.models.ensemble import FILE, EnsembleFile, MemberEntry
-from heatcheck.runs.tables import replaced
 from heatcheck.training.selection import Candidate, Check, best_checks, file_name, members
 
 FOLDER = "checkpoints"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import InputError, SpecError
 from heatcheck.fitting.examples import intensity
@@ -11,7 +12,6 @@ from heatcheck.fitting.spec import PixelsPart, TrainingPlan
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.contract import read_contract
 from heatcheck.running.progress import Watcher
-from heatcheck.runs.tables import replaced
 
 
 def contract_of(plan: TrainingPlan, out: Path, watcher: Watcher) -> Preprocessing:

@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, InputError, RunFolderError
 from heatcheck.core.records import CaseKey
@@ -21,7 +22,6 @@ from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
 from heatcheck.running.cases import digest_of
 from heatcheck.running.progress import Watcher
-from heatcheck.runs.tables import replaced
 
 SAMPLE = 500  # images from which the mean and the standard deviation are taken
 _AT_ONCE = 16
@@ -132,15 +132,14 @@ def _origin_of(examples: CaseExamples) -> str:
 
 def _prepare_all(examples: CaseExamples, path: Path, watcher: Watcher, workers: int) -> None:
     shape = (len(examples), *examples.shape)
-    temporary = path.with_suffix(".tmp.npy")
-    images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
     watcher.start(f"preparing {path.stem}", len(examples))
     batches = DataLoader(examples, _AT_ONCE, num_workers=workers)
-    for start, (batch, _) in zip(range(0, len(examples), _AT_ONCE), batches, strict=True):
-        images[start : start + len(batch)] = batch.numpy()
-        watcher.advance(len(batch))
-    images.flush()
-    temporary.rename(path)
+    with replaced(path) as temporary:
+        images = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
+        for start, (batch, _) in zip(range(0, len(examples), _AT_ONCE), batches, strict=True):
+            images[start : start + len(batch)] = batch.numpy()
+            watcher.advance(len(batch))
+        images.flush()
 
 
 def _announce(size: int, path: Path, watcher: Watcher, remedy: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import SpecError
 from heatcheck.models import MODELS, ModelSettings, NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.models.ensemble import Ensemble, open_model
@@ -20,7 +21,6 @@ from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec
-from heatcheck.runs.tables import replaced
 from heatcheck.training import Check, Job, Machine, fit, steps_done
 from heatcheck.training.selection import best_checks
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.seeds import seed_for
 from heatcheck.fitting.checkpoints import (
@@ -32,7 +33,6 @@ from heatcheck.running.determinism import repeatable
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.spec import Spec
 from heatcheck.runs.store import locked
-from heatcheck.runs.tables import replaced
 from heatcheck.training import STRATEGIES, Candidate, Check, Examples, Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Batches
 from heatcheck.training.selection import best_candidate, best_checks, mean_of, merit

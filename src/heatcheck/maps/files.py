@@ -2,14 +2,13 @@
 
 import gzip
 import io
-import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import nibabel
 import numpy as np
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import Affine, Map
 
@@ -65,14 +64,5 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write the file in one step; an interrupted write leaves nothing behind."""
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such folder; create it first")
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(file.name).chmod(0o666 & ~umask)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    with replaced(path) as temporary:
+        temporary.write_bytes(content)

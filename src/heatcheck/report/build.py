@@ -9,11 +9,11 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.numbers import SECONDS, number
 from heatcheck.report.page import StudyPage, heading, signature, subtitle
 from heatcheck.runs.store import read_run
-from heatcheck.runs.tables import replaced
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("heatcheck.report"),

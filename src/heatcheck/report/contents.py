@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.report.build import TEMPLATES
 from heatcheck.report.evidence import Evidence, evidence_of
 from heatcheck.report.page import StudyPage, heading, subtitle
 from heatcheck.runs.store import read_run
-from heatcheck.runs.tables import replaced
 
 FILE = "report.html"
 

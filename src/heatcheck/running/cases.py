@@ -1,4 +1,4 @@
-"""Lists of cases, and cases read in advance; one that cannot be read is recorded and does not end the run."""
+"""Lists of cases, and cases read in advance."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.records import Case, CaseKey, CaseRecord
-from heatcheck.running.failed_cases import failure
+from heatcheck.running.failed_cases import loaded_or_failed
 
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -18,14 +18,7 @@ Other = TypeVar("Other")
 
 def read_cases(source: Source, keys: Sequence[CaseKey], workers: int) -> Iterator[Case | CaseRecord]:
     """Each case in order, or the record of why it could not be read; `workers` cases are read in advance."""
-
-    def loaded(key: CaseKey) -> Case | CaseRecord:
-        try:
-            return source.load(key)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
-            return failure(key, error)
-
-    return _ahead(loaded, keys, max(1, workers))
+    return _ahead(lambda key: loaded_or_failed(source, key), keys, max(1, workers))
 
 
 def results_in_order(work: Callable[[One], Other], items: Sequence[One], workers: int) -> Iterator[Other]:

@@ -4,11 +4,20 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, InputError
 from heatcheck.core.paths import text_without_paths
 from heatcheck.core.records import Case, CaseKey, CaseRecord
 
 One = TypeVar("One")
+
+
+def loaded_or_failed(source: Source, key: CaseKey) -> Case | CaseRecord:
+    """The case, or the record of why it could not be read."""
+    try:
+        return source.load(key)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one file must not stop the others
+        return failure(key, error)
 
 
 def failure(key: CaseKey, error: Exception) -> CaseRecord:

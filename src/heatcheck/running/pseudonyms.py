@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import CaseError, RunFolderError
 from heatcheck.core.records import Case, CaseKey, Mask, TruthKind
-from heatcheck.runs.tables import replaced
 
 SALT_FILE = "{name}.salt"  # next to the run's folder, so that the folder can be shared without it
 

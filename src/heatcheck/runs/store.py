@@ -22,12 +22,13 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.paths import without_paths
 from heatcheck.core.records import Estimate, Map, ShardTables
 from heatcheck.core.registry import suggest
 from heatcheck.runs.manifest import AnyManifest, Manifest, parse_manifest
-from heatcheck.runs.tables import TABLES, join_tables, replaced, schema_of, write_table
+from heatcheck.runs.tables import TABLES, join_tables, schema_of, write_table
 
 SCHEMA_VERSION = 2
 HIDDEN = "(hidden)"  # instead of an absolute path, which may say whose data these are

@@ -1,9 +1,6 @@
 """The parquet tables of a run: their columns come from the records, their rows are sorted and atomic."""
 
-import os
-import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.records import CaseRecord, Estimate, Prediction, RegionRecord, Score, Timing, TruthShape
 from heatcheck.core.vocabulary import Statistic
 
@@ -86,25 +84,3 @@ def read_batches(path: Path, record: type, columns: Sequence[str], wanted: Any) 
     for batch in table.to_batches(columns=list(columns), filter=rows, batch_readahead=1, fragment_readahead=1):
         if batch.num_rows:
             yield batch
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error."""
-    temporary = path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
-    try:
-        yield temporary
-        _onto_disk(temporary)
-        temporary.replace(path)
-        _onto_disk(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _onto_disk(path: Path) -> None:
-    """Wait until the file or folder is really written: a renamed file may otherwise be empty after a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
 from heatcheck.core.geometry import Placement, mask_to_grid, place
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
@@ -21,7 +22,6 @@ from heatcheck.models.classifier import prepared
 from heatcheck.running.cases import digest_of, read_cases
 from heatcheck.running.failed_cases import failure
 from heatcheck.running.progress import Watcher
-from heatcheck.runs.tables import replaced
 
 FOLDER = "images"  # of the run, until it is finished
 INDEX = "read.json"

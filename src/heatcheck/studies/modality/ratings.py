@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import InputError
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
@@ -16,7 +17,6 @@ from heatcheck.core.registry import suggest
 from heatcheck.core.vocabulary import CORRELATION, MEAN, condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import pivoted
-from heatcheck.runs.tables import replaced
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha

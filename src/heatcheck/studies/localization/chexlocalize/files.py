@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import InputError
 from heatcheck.core.findings import LOCALIZED
 from heatcheck.core.records import Mask
 from heatcheck.regions.shape import shape_of
-from heatcheck.runs.tables import replaced
 from heatcheck.sources.files.annotations import Annotations
 from heatcheck.sources.files.rle import encode
 from heatcheck.stats.resampling.reference_bootstrap import average_decrease, decreases, replicates, summaries

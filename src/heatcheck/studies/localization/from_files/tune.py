@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from heatcheck.core.atomic_files import replaced
 from heatcheck.core.errors import InputError, RunFolderError
 from heatcheck.core.records import CaseKey, Map, Mask
 from heatcheck.maps.prepare import prepare
@@ -19,7 +20,6 @@ from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.running.cases import results_in_order
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.runs.tables import replaced
 from heatcheck.scoring.presets import Rules, rules_with
 from heatcheck.stats.tuning import FullSlice, first_best, mean_curve
 from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs

@@ -16,3 +16,11 @@ def test_runs_without_a_shared_method_are_told_how_to_name_it(heatcheck, tmp_pat
     out = heatcheck("compare", tmp_path / "one", tmp_path / "one")[1]
     assert "share no method" not in out
     assert "second − first" in out
+
+
+def test_names_are_printed_as_they_are(heatcheck, tmp_path):
+    files = small_scoring(tmp_path)
+    heatcheck("score", "--maps", f"post [/b] [red]={files.maps}", "--truth", files.truth, "--out", tmp_path / "one")
+    code, out, error = heatcheck("compare", tmp_path / "one", tmp_path / "one")
+    assert code == 0, error
+    assert "post [/b] [red]" in out

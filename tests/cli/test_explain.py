@@ -147,7 +147,7 @@ def test_existing_files_are_kept_unless_told_otherwise(heatcheck, film, tmp_path
         (["FILM", "--methods", "grad_cm"], "did you mean 'grad_cam'"),
         (["FILM", "--methods", "grad_cam,grad_cam"], "none twice"),
         (["FILM", "--methods", "location_prior"], "truth masks"),
-        (["FILM", "FILM"], "two images are called"),
+        (["FILM", "FILM"], "two images are named"),
         (["FILM", "--model", "densenet_compact"], "comes without weights; name a file with --weights"),
         (["FILM", "--model", "densenet"], "did you mean"),
         (["FILM", "--range", "2", "1"], "the lower first"),

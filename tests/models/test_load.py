@@ -360,7 +360,7 @@ def test_own_network_takes_weights_from_a_file(tmp_path, factory):
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        ("broken", "RuntimeError: no weights for you; see the full trace with --debug"),
+        ("broken", "RuntimeError: no weights for you; run with --debug to see the full traceback"),
         ("absent", "AttributeError: "),
         ("text", "the factory returned str, not a torch.nn.Module, nor a function that predicts"),
         ("three", "gives (1, 3), its contract names 2 outputs (1, 2); correct `outputs`"),

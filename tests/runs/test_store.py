@@ -391,13 +391,13 @@ def _unreadable(path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("schema", [0, SCHEMA_VERSION + 1, "1", None])
+@pytest.mark.parametrize("schema", [0, SCHEMA_VERSION + 1, str(SCHEMA_VERSION), None])
 def test_run_of_another_schema_is_refused(out, schema):
     begin(out)
     manifest = json.loads((out / "run.json").read_text())
     (out / "run.json").write_text(json.dumps({**manifest, "schema": schema}))
     for sentence in (refusal(out), _unreadable(out)):
-        assert f"has schema {schema}, this heatcheck reads {SCHEMA_VERSION}; run the study again" in sentence
+        assert f"has schema {schema!r}, this heatcheck reads {SCHEMA_VERSION}; run the study again" in sentence
 
 
 def test_folder_that_is_no_run_is_met_with_the_name_of_one_nearby(tmp_path):

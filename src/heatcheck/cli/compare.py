@@ -26,12 +26,13 @@ def compare(
         typer.echo(json.dumps(asdict(comparison), indent=1))
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.measure import Measurement
     from rich.table import Table
 
     console = Console()
     for sentence in comparison.sentences:
-        console.print(sentence, highlight=False)
+        console.print(sentence, highlight=False, markup=False)
     if not comparison.rows:
         return
     table = Table(
@@ -40,8 +41,7 @@ def compare(
     for row in comparison.rows:
         interval = "–" if row.low is None else f"{row.low:+.3f} … {row.high:+.3f}"
         values = [f"{value:.3f}" for value in (row.first, row.second)]
-        table.add_row(
-            row.metric, row.finding, row.method, *values, f"{row.difference:+.3f}", interval, str(row.n_cases)
-        )
+        names = map(escape, (row.metric, row.finding, row.method))  # a name may hold what rich takes for a style
+        table.add_row(*names, *values, f"{row.difference:+.3f}", interval, str(row.n_cases))
     needed = Measurement.get(console, console.options.update(width=_WIDEST), table).maximum
     Console(width=max(console.width, needed)).print(table)  # a long line is better than a truncated name

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow.parquet as pq
 
+from heatcheck.core.errors import RunFolderError
 from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.runs.manifest import Manifest
@@ -60,11 +61,15 @@ def _scores(run: Run, names: Mapping[str, str]) -> pd.DataFrame:
     """The scores of the run's main model and of its readers, with names as categories to save memory."""
     manifest = run.manifest_as(Manifest)
     models = [manifest.model.name if manifest.model else "", ""]  # readers' scores have no model
+    file = run.path / "scores.parquet"
+    if not file.is_file():
+        raise RunFolderError(f"{file} is missing; remove the folder and run the study again")
+    metrics = [metric.name for metric in manifest.metrics]  # a study that lists none compares all
     table = pq.read_table(
-        run.path / "scores.parquet",
+        file,
         columns=[*_KEYS, "value"],
         filters=[
-            ("metric", "in", [metric.name for metric in manifest.metrics]),
+            *([("metric", "in", metrics)] if metrics else []),
             ("condition", "in", list(names)),
             ("model", "in", models),
             ("other_method", "==", ""),  # leaves out agreement scores of two methods

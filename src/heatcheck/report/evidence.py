@@ -37,7 +37,10 @@ def _setting(name: str, value: Any, usual: Any) -> list[str]:  # noqa: ANN401 - 
     plain = name.replace("_", " ")
     if isinstance(value, Mapping) and isinstance(usual, Mapping) and value.get("kind") == usual.get("kind"):
         inner = [
-            words for key in value if value[key] != usual.get(key) for words in _setting(key, value[key], usual[key])
+            words
+            for key in value
+            if value[key] != usual.get(key)
+            for words in _setting(key, value[key], usual.get(key))
         ]
         return [f"{plain}: {words}" for words in inner]
     if isinstance(value, int) and not isinstance(value, bool):
@@ -152,6 +155,10 @@ class Evidence:
         """The estimate's value; NaN when it is undefined or missing."""
         estimate = self.find(statistic, metric, finding, method, other)
         return estimate.value if estimate else math.nan
+
+    def label_of(self, metric: str) -> str:
+        """The metric's label; its name where the run does not describe it."""
+        return self.metrics[metric].label if metric in self.metrics else metric
 
     @property
     def has_readers(self) -> bool:

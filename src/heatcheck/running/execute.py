@@ -37,6 +37,8 @@ def execute(plan: Plan, circumstances: Mapping[str, Any], out: Path, watcher: Wa
     start = Manifest(machine=platform.machine(), started=_now())
     facts = {**start.facts(), **plan.facts, **circumstances}
     identity = {**plan.identity, "versions": _versions()}
+    # before anything is written: a folder keeps the facts that it began with
+    parse_manifest({**identity, **facts}, Manifest, "what the plan says of the run", "correct the study")
     with RunFolder.locked(out, identity, facts) as folder:
         manifest = _manifest(folder)
         if manifest.status == "complete":

@@ -140,11 +140,16 @@ class Manifest(Entry):
 AnyManifest = TypeVar("AnyManifest", bound=Manifest)
 
 
-def parse_manifest(values: Mapping[str, Any], kind: type[AnyManifest], file: str) -> AnyManifest:
+def parse_manifest(
+    values: Mapping[str, Any],
+    kind: type[AnyManifest],
+    source: str,
+    remedy: str = "remove the folder and run the study again",
+) -> AnyManifest:
     """The values as a manifest of this kind, or one sentence on what is wrong."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise RunFolderError(f"{file} is damaged: {where}: {first['msg']}; run the study again") from error
+        raise RunFolderError(f"{source} cannot be used: {where}: {first['msg']}; {remedy}") from error

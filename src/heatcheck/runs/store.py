@@ -269,7 +269,8 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         raise RunFolderError(f"{file} is damaged (it is not a JSON object); remove the folder and run again")
     if manifest.get("schema") != SCHEMA_VERSION:
         raise RunFolderError(
-            f"{file} has schema {manifest.get('schema')}, this heatcheck reads {SCHEMA_VERSION}; run the study again"
+            f"{file} has schema {manifest.get('schema')!r}, this heatcheck reads {SCHEMA_VERSION}; run the study again "
+            "with another --out"
         )
     return manifest
 

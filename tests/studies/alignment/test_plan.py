@@ -328,7 +328,7 @@ def test_pseudonyms_hide_every_name(tmp_path):
         ({"findings": ["Edema"]}, "is not in both sources"),
         ({"evaluation": "finetune"}, "share"),
         ({"judged": ["gradient"]}, "under `methods` and under `judged`"),
-        ({"through": "lrp"}, "is none of `methods`"),
+        ({"through": "lrp"}, "is not one of `methods`"),
         ({"judged": ["location_prior"]}, "other patients' data"),
         ({"fit": {"batch_size": 64}}, "lower `fit.batch_size`"),
         ({"fit": {"rotate": 5}}, "without their masks"),

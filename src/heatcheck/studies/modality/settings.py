@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heatcheck.core.errors import RunFolderError
 from heatcheck.core.vocabulary import Condition
 from heatcheck.estimating.settings import EstimateSettings
 from heatcheck.stats.shapley import Coalitions, coalitions
@@ -36,7 +37,10 @@ class ModalitySettings(EstimateSettings):
     @classmethod
     def of_run(cls, manifest: ModalityManifest) -> "ModalitySettings":
         """The settings of a finished run."""
-        seed = manifest.seed or 0
+        seed, spec = manifest.seed or 0, manifest.spec
+        models = (*manifest.models, *([manifest.model] if manifest.model else []))
+        if not models or not {"permutations", "bootstrap_draws"} <= set(spec):
+            raise RunFolderError("run.json names no model or lacks its spec; remove the folder and run the study again")
         return cls(
             modalities=manifest.modalities,
             classes=manifest.classes,
@@ -47,9 +51,9 @@ class ModalitySettings(EstimateSettings):
             weights=manifest.primary.weights,
             importance=manifest.primary.importance,
             known=manifest.known,
-            model=manifest.models[0].name,
-            coalitions=coalitions(len(manifest.modalities), manifest.spec["permutations"], seed),
-            draws=manifest.spec["bootstrap_draws"],
+            model=models[0].name,
+            coalitions=coalitions(len(manifest.modalities), spec["permutations"], seed),
+            draws=spec["bootstrap_draws"],
             seed=seed,
         )
 

@@ -103,7 +103,7 @@ class ModalityManifest(Manifest):
     modalities: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     trained: bool = False  # in this run
-    folds: int = 1
+    folds: int = Field(1, ge=1, le=10_000)
     per_fold: tuple[FoldEntry, ...] = ()
     primary: PrimarySettings = PrimarySettings()
     fills: tuple[Fill, ...] = ("zero",)  # the primary one first

@@ -131,7 +131,7 @@ def test_strip_scales_each_slice_by_itself(tmp_path):
 
 def test_strip_of_another_number_of_slices_is_refused(tmp_path):
     Image.fromarray(np.zeros((4, 10), np.uint8)).save(tmp_path / "strip.png")
-    with pytest.raises(PictureError, match="no strip of 3 slices"):
+    with pytest.raises(PictureError, match="not a strip of 3 slices"):
         SliceStrip(3, (0,), 4).image_uri(tmp_path, "strip.png")
 
 

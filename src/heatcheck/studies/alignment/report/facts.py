@@ -50,7 +50,8 @@ def prepared(evidence: Evidence) -> Evidence:
 def methods_of(evidence: Evidence) -> tuple[Entrant, ...]:
     """The methods that networks were trained through, then those that were only judged."""
     entrants = {entrant.name: entrant for entrant in (*evidence.methods, *evidence.floors)}
-    return tuple(entrants[name] for name in (*manifest(evidence).trained, *manifest(evidence).judged))
+    names = (*manifest(evidence).trained, *manifest(evidence).judged)
+    return tuple(entrants.get(name) or Entrant(name, name, "method") for name in dict.fromkeys(names))
 
 
 def pipelines(evidence: Evidence, *, every: bool = False) -> tuple[Pipeline, ...]:

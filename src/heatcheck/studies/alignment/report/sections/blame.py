@@ -131,7 +131,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         return None
     shown = _shown(evidence, rows)
     models = list(dict.fromkeys(each.row.pipeline.base.label for each in shown))
-    name = evidence.metrics[manifest(evidence).blame_metric].label
+    name = evidence.label_of(manifest(evidence).blame_metric)
     return {
         "counts": _counts(rows),
         "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],
@@ -148,7 +148,7 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _fills(evidence: Evidence) -> str:
     names = {"blur": "a blurred copy", "mean": "the image\u2019s mean", "noise": "noise"}
-    return listed([names[fill] for fill in manifest(evidence).reliance.fills], "or")
+    return listed([names.get(fill, fill) for fill in manifest(evidence).reliance.fills], "or")
 
 
 def _against_truth(evidence: Evidence) -> bool:

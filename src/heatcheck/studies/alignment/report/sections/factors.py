@@ -36,7 +36,7 @@ def factors(evidence: Evidence) -> Mapping[str, object] | None:
 def _fits(evidence: Evidence) -> Fits:
     fits: dict[tuple[str, str], dict[str, Estimate]] = {}
     for row, facts in evidence.rows(REGRESSION, every_model=True):
-        fits.setdefault((row.metric, facts["term"]), {})[facts["errors"]] = row
+        fits.setdefault((row.metric, facts.get("term", "")), {})[facts.get("errors", "")] = row
     return fits
 
 
@@ -54,7 +54,7 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
         Column("This run", "clustered by patient"),
         Column("Published", literature.SOURCE),
     )
-    name = f"Coefficients of {evidence.metrics[metric].label.lower()}, aligned minus misaligned"
+    name = f"Coefficients of {evidence.label_of(metric).lower()}, aligned minus misaligned"
     return Matrix(name, columns, (("Terms", tuple(rows)),), tuple(notes.reasons), "Term")
 
 
@@ -86,7 +86,7 @@ def _correlations(evidence: Evidence) -> Matrix | None:
     pairs: dict[tuple[str, str], dict[str, Estimate]] = {}
     for row, facts in evidence.rows(CORRELATION, every_model=True):
         if row.finding == ALL_FINDINGS:
-            pairs.setdefault((facts["left"], facts["right"]), {})[facts["kind"]] = row
+            pairs.setdefault((facts.get("left", ""), facts.get("right", "")), {})[facts.get("kind", "")] = row
     if not pairs:
         return None
     notes = Footnotes()
@@ -107,5 +107,7 @@ def _pair(evidence: Evidence, pair: tuple[str, str], by_kind: Mapping[str, Estim
 
 
 def _score(evidence: Evidence, name: str) -> str:
+    if name not in PAIRED_SCORES:
+        return name
     metric, arm = PAIRED_SCORES[name]
-    return f"{evidence.metrics[metric].label.lower()}, {ARM_LABELS[arm]}"
+    return f"{evidence.label_of(metric).lower()}, {ARM_LABELS[arm]}"

@@ -20,7 +20,15 @@ def test_runs_without_a_shared_method_are_told_how_to_name_it(heatcheck, tmp_pat
 
 def test_names_are_printed_as_they_are(heatcheck, tmp_path):
     files = small_scoring(tmp_path)
-    heatcheck("score", "--maps", f"post [/b] [red]={files.maps}", "--truth", files.truth, "--out", tmp_path / "one")
+    heatcheck("score", "--maps", f"post [bold] [red]={files.maps}", "--truth", files.truth, "--out", tmp_path / "one")
     code, out, error = heatcheck("compare", tmp_path / "one", tmp_path / "one")
     assert code == 0, error
-    assert "post [/b] [red]" in out
+    assert "post [bold] [red]" in out
+
+
+def test_a_name_of_maps_that_cannot_be_part_of_a_file_is_refused(heatcheck, tmp_path):
+    files = small_scoring(tmp_path)
+    flags = ("--maps", f"a/b={files.maps}", "--truth", files.truth, "--out", tmp_path / "one")
+    code, _, error = heatcheck("score", *flags)
+    assert (code, (tmp_path / "one").exists()) == (2, False)
+    assert "has a slash" in error

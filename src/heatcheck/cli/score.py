@@ -88,6 +88,8 @@ def folders(maps: list[str]) -> dict[str, Path]:
             name, folder = "maps", text
         if not name or not folder:
             raise InputError(f"--maps must be a folder or NAME=FOLDER, got {text!r}")
+        if equals and {"/", "\\"} & set(name):
+            raise InputError(f"the name in --maps {text!r} has a slash, but becomes part of file names; choose another")
         if name in by_method:
             raise InputError(f"two --maps are called {name!r}; give each a name: --maps grad_cam=… --maps lrp=…")
         by_method[name] = Path(folder)

@@ -14,7 +14,7 @@ import heatcheck
 
 SRC = Path(heatcheck.__file__).parent
 TESTS = Path(__file__).parent
-STAGES = {"sources", "triggers", "models", "training", "methods", "maps", "regions", "metrics", "stats"}
+STAGES = {"sources", "triggers", "models", "training", "methods", "maps", "regions", "metrics", "stats", "judging"}
 SHARED = (
     "estimating",
     "running",

@@ -12,6 +12,7 @@ from heatcheck.metrics import classification
 from heatcheck.metrics.classification import (
     accuracy,
     auroc,
+    calibration_error_by_chance,
     expected_calibration_error,
     reliability_curve,
     weighted_auroc,
@@ -106,6 +107,54 @@ def test_empty_bins_are_left_out_and_certainty_has_its_own_bin():
 def test_edge_belongs_to_the_upper_bin():
     (only,) = reliability_curve(np.array([1.0]), np.array([0.5]), bins=2)
     assert only.low == 0.5
+
+
+def test_the_error_of_a_perfect_model_by_hand():
+    """Two cases of 1/2: 0, 1 or 2 findings with chances 1/4, 1/2, 1/4, so a mean distance of 1/2; one of 1/4: 3/8."""
+    labels, probabilities = np.array([0.0, 1, 0]), np.array([0.5, 0.5, 0.25])
+    chance = calibration_error_by_chance(labels, probabilities, np.arange(3), bins=2)
+    assert chance.mean == pytest.approx((1 / 2 + 3 / 8) / 3)
+    assert chance.mean < chance.high < 1
+
+
+@pytest.mark.parametrize("views", [1, 3])
+def test_the_error_of_a_perfect_model_is_that_of_simulated_labels(views):
+    """Labels drawn from the probabilities themselves; views of a patient have the same probability and label."""
+    generator = np.random.default_rng(5)
+    probabilities = np.repeat(generator.beta(0.7, 1.5, 60), views)
+    patients = np.repeat(np.arange(60), views)
+    drawn = [np.repeat(generator.random(60), views) < probabilities for _ in range(2000)]
+    errors = [expected_calibration_error(labels.astype(float), probabilities).value for labels in drawn]
+    chance = calibration_error_by_chance(drawn[0].astype(float), probabilities, patients)
+    assert chance.mean == pytest.approx(np.mean(errors), rel=0.03)
+    assert np.mean(np.array(errors) <= chance.high) == pytest.approx(0.95, abs=0.02)
+
+
+def test_cases_of_a_patient_that_are_alike_leave_more_to_chance():
+    generator = np.random.default_rng(6)
+    probabilities, patients = np.repeat(generator.random(40), 3), np.repeat(np.arange(40), 3)
+    labels = (np.repeat(generator.random(40), 3) < probabilities).astype(float)
+    alike = calibration_error_by_chance(labels, probabilities, patients)
+    apart = calibration_error_by_chance(labels, probabilities, np.arange(120))
+    assert alike.mean > 1.4 * apart.mean
+    assert alike.high > 1.4 * apart.high
+
+
+def test_a_bin_of_many_cases_is_nearly_normal(monkeypatch):
+    labels, probabilities = np.zeros(900), np.linspace(0.3, 0.33, 900)
+    exact = calibration_error_by_chance(labels, probabilities, np.arange(900))
+    monkeypatch.setattr(classification, "_MOST_EXACT", 100)
+    assert calibration_error_by_chance(labels, probabilities, np.arange(900)).mean == pytest.approx(
+        exact.mean, rel=1e-3
+    )
+
+
+def test_certainty_leaves_nothing_to_chance_and_no_label_is_undefined():
+    certain = calibration_error_by_chance(np.array([0.0, 1]), np.array([0.0, 1]), np.arange(2))
+    assert (certain.mean, certain.high) == (0, 0)
+    assert math.isnan(calibration_error_by_chance(np.array([np.nan]), np.array([0.5]), np.arange(1)).mean)
+    with pytest.raises(ValueError, match="not logits"):
+        calibration_error_by_chance(np.array([0.0, 1]), np.array([-2.0, 3]), np.arange(2))
 
 
 def test_calibration_without_known_labels_is_undefined():

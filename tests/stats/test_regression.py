@@ -9,11 +9,13 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import t as student
 from tests.stats.regression_material import columns_of, rows_of
 
 from heatcheck.stats.regression import (
     FEW_CASES,
     FEW_PATIENTS,
+    ONE_DECIDES,
     ONE_LINE,
     SAME_FEATURE,
     SAME_SCORE,
@@ -41,14 +43,77 @@ def test_plain_slopes_are_those_of_statsmodels():
     assert [fit.low, fit.high] == pytest.approx(judge.conf_int()[1], rel=1e-9)
 
 
-def test_clustered_slopes_are_those_of_statsmodels():
-    rows = rows_of(np.random.default_rng(2))
+def dense_precision(rows):
+    """Error and degrees of freedom as Bell and McCaffrey print them, with matrices over all rows."""
+    columns = columns_of(rows)
+    inverse = np.linalg.inv(columns.T @ columns)
+    maker = np.eye(len(columns)) - columns @ inverse @ columns.T
+    residuals = maker @ rows.scores
+    total, vectors = 0.0, []
+    for patient in np.unique(rows.patients):
+        own_rows = rows.patients == patient
+        eigenvalues, directions = np.linalg.eigh(maker[np.ix_(own_rows, own_rows)])
+        roots = np.where(eigenvalues > 1e-9, 1 / np.sqrt(np.maximum(eigenvalues, 1e-9)), 0)
+        weights = directions @ np.diag(roots) @ directions.T @ columns[own_rows] @ inverse[:, 0]
+        total += float(weights @ residuals[own_rows]) ** 2
+        vectors.append(maker[:, own_rows] @ weights)
+    products = np.array(vectors) @ np.array(vectors).T
+    return math.sqrt(total), np.trace(products) ** 2 / np.sum(products**2)
+
+
+@pytest.mark.parametrize(("patients", "groups", "most"), [(60, 4, 8), (12, 1, 4), (15, 9, 4), (20, 3, 1)])
+def test_clustered_slopes_are_those_of_dense_matrices(patients, groups, most):
+    rows = rows_of(np.random.default_rng(2), patients, groups, most=most)
+    rows = replace(rows, feature=rows.feature**4, patients=3 * rows.patients, groups=2 * rows.groups)
     fit = clustered_least_squares(rows)
-    clustering = {"cov_type": "cluster", "cov_kwds": {"groups": rows.patients}, "use_t": True}
-    judge = sm.OLS(rows.scores, columns_of(rows)).fit(**clustering)
-    assert [fit.value, fit.p_value] == pytest.approx([judge.params[0], judge.pvalues[0]], rel=1e-9)
-    assert [fit.low, fit.high] == pytest.approx(judge.conf_int()[0], rel=1e-9)
-    assert fit.n_patients == 60
+    error, freedom = dense_precision(rows)
+    assert fit.value == pytest.approx(sm.OLS(rows.scores, columns_of(rows)).fit().params[0], rel=1e-9)
+    assert fit.high - fit.value == pytest.approx(student.ppf(0.975, freedom) * error, rel=1e-7)
+    assert fit.p_value == pytest.approx(2 * student.sf(abs(fit.value) / error, freedom), rel=1e-7)
+    assert freedom < patients - 1
+    assert fit.n_patients == patients
+
+
+def test_with_one_row_per_patient_errors_are_those_of_statsmodels_for_unequal_variances():
+    rows = rows_of(np.random.default_rng(12), patients=30, groups=3, most=1)
+    fit = clustered_least_squares(rows)
+    judge = sm.OLS(rows.scores, columns_of(rows)).fit(cov_type="HC2")
+    _, freedom = dense_precision(rows)
+    assert fit.high - fit.value == pytest.approx(student.ppf(0.975, freedom) * judge.bse[0], rel=1e-9)
+
+
+def test_with_many_patients_errors_approach_the_plain_sandwich_of_statsmodels():
+    rows = rows_of(np.random.default_rng(13), patients=1500)
+    fit = clustered_least_squares(rows)
+    judge = sm.OLS(rows.scores, columns_of(rows)).fit(cov_type="cluster", cov_kwds={"groups": rows.patients})
+    assert fit.high - fit.value == pytest.approx(1.96 * judge.bse[0], rel=0.005)
+
+
+def test_two_arms_of_patients_by_hand():
+    """A feature of 0 and 1: the slope is the difference of two means, with error √(s₀²/n₀ + s₁²/n₁) as in Welch's test.
+
+    Under equal variances B is diag(1/n(n − 1)) less its mean in each arm, so that the degrees of freedom are
+    (1/n₀ + 1/n₁)² / (1/n₀²(n₀ − 1) + 1/n₁²(n₁ − 1)).
+    """
+    generator = np.random.default_rng(14)
+    feature = np.repeat([0.0, 1], [4, 9])
+    scores = generator.normal(size=13)
+    fit = clustered_least_squares(Observations(feature, scores, np.zeros(13, int), np.arange(13)))
+    error = math.sqrt(scores[:4].var(ddof=1) / 4 + scores[4:].var(ddof=1) / 9)
+    freedom = (1 / 4 + 1 / 9) ** 2 / (1 / (16 * 3) + 1 / (81 * 8))
+    assert fit.value == pytest.approx(scores[4:].mean() - scores[:4].mean())
+    assert fit.high - fit.value == pytest.approx(student.ppf(0.975, freedom) * error)
+
+
+def test_a_slope_that_one_patient_gives_alone_has_no_interval():
+    generator = np.random.default_rng(15)
+    feature = np.zeros(30)
+    feature[:3] = 1, 2, 5
+    fit = clustered_least_squares(
+        Observations(feature, generator.normal(size=30), np.zeros(30, int), np.arange(30) // 3)
+    )
+    assert (fit.reason, math.isnan(fit.low)) == (ONE_DECIDES, True)
+    assert math.isfinite(fit.value)
 
 
 def test_a_finding_that_is_large_and_easy_does_not_pass_for_an_effect_of_size():

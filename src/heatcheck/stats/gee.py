@@ -71,10 +71,10 @@ def logistic_gee(observations: Observations) -> Fit:
     """The change of a hit's log odds per unit of the feature, each group with its own intercept.
 
     The working correlation is exchangeable: any two rows of a patient are equally correlated. The sandwich errors are
-    valid even where that is wrong, with the same correction for few patients as in `clustered_least_squares`. A hit may
-    be a fraction (tied peaks share it): only its mean is modelled, so fractions are as valid as zeros and ones (Papke
-    and Wooldridge 1996). Groups in which all rows hit or all miss carry no information on the slope, and their
-    intercept is infinite; they are left out.
+    valid even where that is wrong, with the usual correction for few patients. A hit may be a fraction (tied peaks
+    share it): only its mean is modelled, so fractions are as valid as zeros and ones (Papke and Wooldridge 1996).
+    Groups in which all rows hit or all miss carry no information on the slope, and their intercept is infinite; they
+    are left out.
     """
     points = observations.defined()
     if not np.all((points.scores >= 0) & (points.scores <= 1)):

@@ -58,7 +58,7 @@ def treatment_effects(outcome: Float[np.ndarray, " rows"], factors: Sequence[Fac
     A factor with outcomes at only one level is left out, and its term gives the reason. Where factors are confounded
     (every ViT is pre-trained, and no other model is), the terms concerned are undefined and name each other; all other
     terms are unaffected. Clustered errors are Liang and Zeger's sandwich with the usual correction for few patients,
-    and t with one degree of freedom less than there are patients, as in `stats.regression`.
+    and t with one degree of freedom less than there are patients.
     """
     lengths = {len(outcome), len(patients), *(len(factor.labels) for factor in factors)}
     if len(lengths) > 1:

@@ -6,18 +6,20 @@
 # make golden  the stored runs of every study, made anew where a change is meant to alter their reports
 # make check  format, lint, types, layers
 # make bench  measure speed against the budgets
+# make simulate  coverage, width and false claims of intervals on data with a known truth; REPETITIONS=400 for a glance
 #
 # TORCH_INDEX names a package index with small CPU builds of torch, where pip does not find one by itself:
 #   make demo TORCH_INDEX=https://…
 PYTHON ?= python3
 TORCH_INDEX ?=
+REPETITIONS ?= 4000
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # a worker takes whole files, which build what their tests share once; compiled tests are kept, two thirds of the start
 PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: setup demo test slow quick explore golden check format bench clean
+.PHONY: setup demo test slow quick explore golden check format bench simulate clean
 
 setup: $(READY)
 
@@ -63,6 +65,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/alignment.py
 	$(BIN)/python benchmarks/modality.py
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json
+
+simulate: $(READY)
+	for quantity in rates auroc slopes calibration means families; do \
+		echo "## $$quantity"; $(BIN)/python -m benchmarks.simulations.$$quantity --repetitions $(REPETITIONS); \
+	done
 
 clean:
 	rm -rf $(VENV) demo-run .mypy_cache .ruff_cache .hypothesis

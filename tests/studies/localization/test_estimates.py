@@ -89,8 +89,11 @@ def test_a_clear_win_over_the_floor_is_significant_and_corrected(tmp_path):
     table = table_of(tmp_path, simple())
     tests = table.query("statistic == 'test' and finding == 'All findings'").set_index("method")
     assert tests.loc["good", "value"] == 1
-    assert tests.loc["good", "p_value"] == pytest.approx(1 / 10001)
-    assert tests.loc["good", "p_adjusted"] == pytest.approx(2 / 10001)
+    assert tests.loc["good", "p_value"] < 1e-6  # all 40 patients differ in one direction
+    assert tests.loc["good", "p_adjusted"] == pytest.approx(2 * tests.loc["good", "p_value"])
+    assert 0 < tests.loc["good", "low"] < tests.loc["good", "high"] == 1
+    assert tests.loc["bad", "low"] > 0
+    assert tests.loc["bad", "p_adjusted"] < 0.05
     assert (tests["family"].nunique(), set(tests["other_method"])) == (1, {"floor"})
     assert "floor" not in tests.index
     each = table.query("statistic == 'test' and finding != 'All findings'")
@@ -184,3 +187,44 @@ def test_model_estimates_match_scikit_learn(tmp_path):
     assert one(table, "auroc", "All findings", "")["value"] == pytest.approx(np.mean(list(expected.values())))
     assert 0 < one(table, "calibration", "f", "")["value"] < 1
     assert table.query("statistic == 'reliability' and finding == 'f'")["n_cases"].sum() == 60
+
+
+def test_rates_of_one_and_nothing_have_intervals(tmp_path):
+    table = table_of(tmp_path, simple())
+    always, never = one(table, "mean", "f", "good"), one(table, "mean", "f", "floor")
+    assert 0.8 < always["low"] < always["high"] == 1
+    assert 0 == never["low"] < never["high"] < 0.2
+    overall = one(table, "mean", "All findings", "good")
+    assert overall["low"] < 1
+
+
+def test_a_finding_with_one_patient_does_not_remove_the_interval_over_all_findings(tmp_path):
+    table = table_of(tmp_path, simple(n_g=1))
+    row = one(table, "mean", "All findings", "bad")
+    assert row["low"] < row["value"] < row["high"]
+    rarely = one(table, "mean", "g", "bad")
+    assert math.isnan(rarely["low"])
+    assert rarely["reason"] == "one patient"
+
+
+def test_intervals_and_corrected_p_values_of_tests_agree(tmp_path):
+    generator = np.random.default_rng(5)
+    rows = [
+        (f"c{n:03d}", f"p{n // 2:02d}", finding, method, float(generator.random() < chance))
+        for finding in ("f", "g")
+        for n in range(60)
+        for method, chance in (("good", 0.6), ("bad", 0.35), ("floor", 0.25))
+    ]
+    tests = table_of(tmp_path, rows).query("statistic == 'test'")
+    assert len(tests) == 6
+    beyond = (tests["low"] > 0) | (tests["high"] < 0)
+    assert beyond.any()
+    assert not beyond.all()
+    assert beyond.equals(tests["p_adjusted"] < 0.05)
+
+
+def test_scores_of_fewer_than_six_patients_have_no_interval(tmp_path):
+    table = table_of(tmp_path, [row for row in simple(5, 5) if row[3] != "human"])
+    row = one(table, "test", "f", "bad", "floor")
+    assert math.isnan(row["low"])
+    assert row["reason"] == "fewer than 6 patients"

@@ -50,7 +50,9 @@ def test_ensemble_and_best_single_are_scored_and_compared_with_a_test(run) -> No
     compared = compared[compared["condition"] == condition(other_model="ensemble")]
     assert {"iou", "hit", "auroc"} <= set(compared["metric"])
     tested = compared[compared["metric"].isin(["iou", "hit"]) & compared["value"].notna()]
-    assert tested["p_value"].between(0, 1).all()
+    assert (tested["p_value"].between(0, 1) | (tested["n_patients"] < 6)).all()
+    overlaps = tested[tested["metric"] == "iou"]
+    assert overlaps["p_value"].isna().equals(overlaps["n_patients"] < 6)
 
 
 def test_architecture_and_method_were_chosen_on_validation_data(run) -> None:

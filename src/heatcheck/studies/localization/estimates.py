@@ -1,8 +1,7 @@
 """From a run's scores to the numbers of its tables: means, distances from the readers, tests against the floors."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +10,19 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, PLAIN, RATIO, TEST, Statistic
-from heatcheck.estimating.estimates import corrected, coverage, fill, joined
+from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
-from heatcheck.stats.ratios import decreases_from_first, differences_from_first
-from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
+from heatcheck.stats.resampling.bca import NO_VALUE
+from heatcheck.stats.resampling.bootstrap import bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.stats.resampling.macro import macro_decreases, macro_differences, macro_means, macro_weighted, mean_share
-from heatcheck.stats.resampling.signflip import sign_flip_test
+from heatcheck.stats.resampling.macro import mean_share
+from heatcheck.studies.localization.comparisons import measurement, tested_together
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
 
-_DISTANCES = {
-    DIFFERENCE: (differences_from_first, macro_differences, 1.0),
-    PERCENT_DECREASE: (decreases_from_first, macro_decreases, 100.0),
-}
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
     "recall": ("true_positive_pixels", "false_negative_pixels"),
@@ -71,142 +66,74 @@ def read_values(
 def mean_rows(values: Values, settings: LocalizationSettings, under: str = PLAIN) -> Iterator[Estimate]:
     """The mean of every method and of the readers, on each finding and over all."""
     template = Estimate(MEAN, values.metric, model=settings.model, condition=under)
-    for finding, table in values.by_finding.items():
-        matrix = table[list(values.columns)].to_numpy(float)
-        generator = settings.generator("mean", values.metric, finding)
-        means = mean_estimates(matrix, table["patient"].to_numpy(str), settings.draws, generator)
-        for method, mean in zip(values.columns, means, strict=True):
-            yield fill(replace(template, finding=finding, method=method), mean)
-    for method in values.columns:  # one by one: a finding that one of them lacks must not be taken from the others
-        yield from macro_rows(values, settings, [method], macro_means, template)
-
-
-def macro_rows(
-    values: Values,
-    settings: LocalizationSettings,
-    columns: list[str],
-    statistic: Callable[..., np.ndarray],
-    template: Estimate,
-) -> Iterator[Estimate]:
-    """One estimate over all findings per value of the statistic, for the last of the columns."""
-    findings = [f for f, table in values.by_finding.items() if table[columns].notna().any().all()]
-    if not findings:
-        return
-    cube = values.over_findings(columns, findings)
-    if template.other_method and _on_common_cases(template, settings):
-        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # else the cases would differ as well
-        keep = ~np.isnan(cube).all(1).any(0)
-        cube, findings = cube[..., keep], [f for f, kept in zip(findings, keep, strict=True) if kept]
-        if not findings:
-            return
-    takes_part = ~np.isnan(cube).all((0, 2))
-    patients = values.patients[takes_part]
-    flat = np.moveaxis(cube[:, takes_part], 0, 1).reshape(len(patients), -1)
-    totals = cluster_totals(flat, patients).joined
-    generator = settings.generator(template.statistic, values.metric, ALL, template.other_method, template.method)
-    intervals = bca_interval(totals, partial(statistic, groups=len(columns)), settings.draws, generator)
-    note, last = coverage(len(findings), len(settings.findings)), slice(-len(intervals), None)
-    for method, interval, part in zip(columns[last], intervals, cube[last], strict=True):
-        defined = int((~np.isnan(part)).sum())
-        missing = int(sum(values.by_finding[f][method].isna().sum() for f in findings))
-        counted = replace(template, n_cases=defined, n_patients=len(np.unique(patients)), n_undefined=missing)
-        yield fill(replace(counted, finding=ALL, method=method), interval, joined(interval.reason, note))
+    yield from _each_and_all(values, settings, template, [[method] for method in values.columns])
 
 
 def distances_from_human(
-    values: Values, settings: LocalizationSettings, under: str = PLAIN, statistics: Sequence[Statistic] = (*_DISTANCES,)
+    values: Values,
+    settings: LocalizationSettings,
+    under: str = PLAIN,
+    statistics: Sequence[Statistic] = (DIFFERENCE, PERCENT_DECREASE),
 ) -> Iterator[Estimate]:
     """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
     if HUMAN not in values.columns:
         return
-    for method in settings.methods:
-        for name in statistics:
-            per_finding, macro, scale = _DISTANCES[name]
-            template = Estimate(name, values.metric, "", method, settings.model, other_method=HUMAN, condition=under)
-            for finding, table in values.by_finding.items():
-                yield _scaled(paired_row(table, finding, template, settings, per_finding), scale)
-            for estimate in macro_rows(values, settings, [HUMAN, method], macro, template):
-                yield _scaled(estimate, scale)
+    for name in statistics:
+        template = Estimate(name, values.metric, model=settings.model, other_method=HUMAN, condition=under)
+        yield from _each_and_all(values, settings, template, [[HUMAN, method] for method in settings.methods])
 
 
-def _on_common_cases(template: Estimate, settings: LocalizationSettings) -> bool:
-    """Whether two columns are compared on the cases both have; the benchmark takes the readers on their own cases."""
-    return settings.rules.human_common_cases or template.other_method != HUMAN
-
-
-def _scaled(estimate: Estimate, scale: float) -> Estimate:
-    return replace(estimate, value=estimate.value * scale, low=estimate.low * scale, high=estimate.high * scale)
-
-
-def paired_row(
-    table: pd.DataFrame,
-    finding: str,
-    template: Estimate,
-    settings: LocalizationSettings,
-    statistic: Callable[..., np.ndarray],
-) -> Estimate:
-    """The statistic of the columns of the template's two methods, on the cases that both have."""
-    both = table[[template.other_method, template.method]].to_numpy(float)
-    undefined = np.isnan(both)
-    common = ~(undefined.any(1) if _on_common_cases(template, settings) else undefined.all(1))
-    patients = table["patient"].to_numpy(str)[common]
-    totals = cluster_totals(both[common], patients)
-    generator = settings.generator(template.statistic, template.metric, finding, template.other_method, template.method)
-    interval = bca_interval(totals.joined, statistic, settings.draws, generator)[0]
-    n_patients, missing = len(np.unique(patients)), len(table) - len(patients)
-    counted = replace(template, finding=finding, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)
-    return fill(counted, interval)
-
-
-def with_p_value(
-    row: Estimate,
-    differences: np.ndarray,
-    patients: np.ndarray,
-    settings: LocalizationSettings,
-    kind: str,
-    *compared: str,
-) -> Estimate:
-    """The row with the p-value of a sign-flip test, whose draws are seeded by `kind` and `compared`."""
-    generator = settings.generator(kind, row.metric, row.finding, *compared)
-    return replace(row, p_value=sign_flip_test(differences, patients, settings.flips, generator).p_value)
+def _each_and_all(
+    values: Values, settings: LocalizationSettings, template: Estimate, columns: Sequence[list[str]]
+) -> Iterator[Estimate]:
+    """The estimates of these columns on each finding and over all, each with an interval of its own."""
+    for names in columns:
+        for finding, findings in [*((f, [f]) for f in values.by_finding), (ALL, list(values.by_finding))]:
+            row = replace(template, finding=finding, method=names[-1])
+            measured = measurement(values, settings, row, names, findings)
+            if measured is not None:
+                yield measured.estimate(settings)
+            elif finding != ALL:
+                yield replace(row, n_undefined=len(values.by_finding[finding]), reason=NO_VALUE)
 
 
 def _tests_against_floors(values: Values, settings: LocalizationSettings) -> list[Estimate]:
     """Each method against every floor over all findings, and against the best floor on each finding."""
     methods = [name for name in settings.methods if name not in settings.floors]
-    overall = [
-        test for method in methods for floor in settings.floors for test in _macro_test(values, settings, method, floor)
-    ]
+    overall = [(method, floor, ALL) for method in methods for floor in settings.floors]
     each = [
-        _finding_test(table, finding, values.metric, settings, method)
+        (method, _best_floor(table, settings), finding)
         for method in methods
         for finding, table in values.by_finding.items()
         if settings.floors
     ]
     label = METRICS[values.metric].label
     return [
-        *corrected(overall, f"{label} over all findings, each method against each floor"),
-        *corrected(each, f"{label} on each finding, each method against the best floor there"),
+        *_tests(values, settings, overall, f"{label} over all findings, each method against each floor"),
+        *_tests(values, settings, each, f"{label} on each finding, each method against the best floor there"),
     ]
 
 
-def _macro_test(values: Values, settings: LocalizationSettings, method: str, floor: str) -> Iterator[Estimate]:
-    template = Estimate(TEST, values.metric, ALL, method, settings.model, other_method=floor)
-    for row in macro_rows(values, settings, [floor, method], macro_differences, template):
-        cube = values.over_findings([floor, method], list(values.by_finding))
-        differences = macro_weighted(cube[1] - cube[0])
-        yield with_p_value(row, differences, values.patients, settings, "flip", method, floor)
-
-
-def _finding_test(
-    table: pd.DataFrame, finding: str, metric: str, settings: LocalizationSettings, method: str
-) -> Estimate:
+def _best_floor(table: pd.DataFrame, settings: LocalizationSettings) -> str:
     means = table[list(settings.floors)].mean()
-    floor = str(means.idxmax()) if means.notna().any() else settings.floors[0]
-    template = Estimate(TEST, metric, finding, method, settings.model, other_method=floor)
-    row = paired_row(table, finding, template, settings, differences_from_first)
-    differences = (table[method] - table[floor]).to_numpy(float)
-    return with_p_value(row, differences, table["patient"].to_numpy(str), settings, "flip", method, floor)
+    return str(means.idxmax()) if means.notna().any() else settings.floors[0]
+
+
+def _tests(
+    values: Values, settings: LocalizationSettings, compared: Sequence[tuple[str, str, str]], family: str
+) -> list[Estimate]:
+    """The tests of method against floor on a finding or all; those without a common case have a row without numbers."""
+    measured, empty = [], []
+    for method, floor, finding in compared:
+        row = Estimate(TEST, values.metric, finding, method, settings.model, other_method=floor)
+        found = measurement(
+            values, settings, row, [floor, method], list(values.by_finding) if finding == ALL else [finding]
+        )
+        if found is not None:
+            measured.append(found)
+        elif finding != ALL:
+            empty.append(replace(row, n_undefined=len(values.by_finding[finding]), family=family, reason=NO_VALUE))
+    return [*tested_together(measured, settings, family), *empty]
 
 
 def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:

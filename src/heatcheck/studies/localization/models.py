@@ -10,18 +10,18 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import MODEL_DIFFERENCE, condition
-from heatcheck.estimating.estimates import corrected, coverage
+from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
-from heatcheck.stats.ratios import differences_from_first
-from heatcheck.stats.resampling.macro import macro_differences, macro_weighted
-from heatcheck.studies.localization.estimates import macro_rows, paired_row, read_values, with_p_value
+from heatcheck.stats.resampling.studentised import contrast, linearised_macro, t_intervals
+from heatcheck.studies.localization.comparisons import Measurement, measurement, tested_together
+from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.predictions import (
     ONE_CLASS,
     LabelledProbabilities,
-    auroc_interval,
-    mean_auroc,
+    linearised_auroc,
     read_answers,
+    usable_findings,
 )
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
@@ -36,10 +36,11 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
         first = read_values(folder, metric, primary)
         tests = [test for other in others for test in _map_tests(first, folder, primary, other)]
         label = METRICS[metric].label
-        overall = [test for test in tests if test.finding == ALL]
-        each = [test for test in tests if test.finding != ALL]
-        rows += corrected(overall, f"{label} over all findings, each model against {primary.model}, method by method")
-        rows += corrected(each, f"{label} on each finding, each model against {primary.model}, method by method")
+        models = f"each model against {primary.model}, method by method"
+        overall = [test for finding, test in tests if finding == ALL]
+        each = [test for finding, test in tests if finding != ALL]
+        rows += tested_together(overall, primary, f"{label} over all findings, {models}")
+        rows += tested_together(each, primary, f"{label} on each finding, {models}")
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
 
 
@@ -48,29 +49,20 @@ def _template(metric: str, method: str, settings: LocalizationSettings, other: s
     return Estimate(MODEL_DIFFERENCE, metric, method=method, model=other, condition=under)
 
 
-def _map_tests(first: Values, folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
+def _map_tests(
+    first: Values, folder: Path, settings: LocalizationSettings, other: str
+) -> Iterator[tuple[str, Measurement]]:
     """The other model's scores less the primary's, by method; floors do not look at a model, so they are left out."""
     second = read_values(folder, first.metric, replace(settings, model=other))
     for method in settings.methods:
         if method in settings.floors:
             continue
         both = _side_by_side(first, second, method, (settings.model, other))
-        # while differences are taken, the models stand where two methods would
-        template = replace(_template(first.metric, method, settings, other), method=other, other_method=settings.model)
-        names = method, other, settings.model
-        for finding, table in both.by_finding.items():
-            row = paired_row(table, finding, template, settings, differences_from_first)
-            differences, patients = (
-                (table[other] - table[settings.model]).to_numpy(float),
-                table["patient"].to_numpy(str),
-            )
-            tested = with_p_value(row, differences, patients, settings, "flip models", *names)
-            yield replace(tested, method=method, other_method="")
-        for row in macro_rows(both, settings, [settings.model, other], macro_differences, template):
-            cube = both.over_findings([settings.model, other], list(both.by_finding))
-            differences = macro_weighted(cube[1] - cube[0])
-            tested = with_p_value(row, differences, both.patients, settings, "flip models", *names)
-            yield replace(tested, method=method, other_method="")
+        for finding, findings in [*((f, [f]) for f in both.by_finding), (ALL, list(both.by_finding))]:
+            row = replace(_template(first.metric, method, settings, other), finding=finding)
+            measured = measurement(both, settings, row, [settings.model, other], findings)
+            if measured is not None:
+                yield finding, measured
 
 
 def _side_by_side(first: Values, second: Values, method: str, names: tuple[str, str]) -> Values:
@@ -87,33 +79,31 @@ def _side_by_side(first: Values, second: Values, method: str, names: tuple[str, 
 
 
 def _auroc_differences(folder: Path, settings: LocalizationSettings, other: str) -> Iterator[Estimate]:
-    """The other model's AUROC less the primary's, patients drawn once for both."""
+    """The other model's AUROC less the primary's on the cases that both have."""
     file = folder / "predictions.parquet"
     first, second = read_answers(file, settings), read_answers(file, replace(settings, model=other))
     shared = np.intersect1d(first.cases, second.cases)
     first, second = (answers.rows(np.isin(answers.cases, shared)) for answers in (first, second))
-    usable = []
+    usable = usable_findings(first)
     for column, finding in enumerate(settings.findings):
-        known = ~np.isnan(first.labels[:, column])
-        template = replace(_template("auroc", "", settings, other), finding=finding, n_cases=int(known.sum()))
-        if len(set(first.labels[known, column])) < 2:
+        known = int((~np.isnan(first.labels[:, column])).sum())
+        template = replace(_template("auroc", "", settings, other), finding=finding, n_cases=known)
+        if column not in usable:
             yield replace(template, reason=ONE_CLASS)
             continue
-        usable.append(column)
-        yield _auroc_difference(template, (first, second), [column], settings)
+        yield _auroc_difference(template, (first, second), [column])
     if usable:
         note = coverage(len(usable), len(settings.findings))
         template = replace(_template("auroc", "", settings, other), finding=ALL, n_cases=len(first.cases), reason=note)
-        yield _auroc_difference(template, (first, second), usable, settings)
+        yield _auroc_difference(template, (first, second), usable)
 
 
 def _auroc_difference(
-    template: Estimate,
-    models: tuple[LabelledProbabilities, LabelledProbabilities],
-    columns: list[int],
-    settings: LocalizationSettings,
+    template: Estimate, models: tuple[LabelledProbabilities, LabelledProbabilities], columns: list[int]
 ) -> Estimate:
-    known = ~np.isnan(models[0].labels[:, columns]).all(1)
-    first, second = (mean_auroc(answers.rows(known), columns) for answers in models)
-    patients = models[0].patients[known]
-    return auroc_interval(template, lambda weights: second(weights) - first(weights), patients, settings)
+    first, second = (linearised_auroc(answers, columns) for answers in models)
+    differences = contrast(first, second)
+    statistic = differences if len(columns) == 1 else linearised_macro(differences, len(columns))
+    (interval,) = t_intervals(statistic)
+    counted = replace(template, n_patients=int(differences.takes_part.any(1).sum()))
+    return fill(counted, interval, joined(interval.reason, template.reason))

@@ -1,6 +1,6 @@
 """How good the model itself is: discrimination and calibration, with patients resampled."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -10,16 +10,17 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, RELIABILITY, Condition, condition_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
-from heatcheck.metrics.classification import expected_calibration_error, reliability_curve, weighted_auroc
-from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
+from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
+from heatcheck.stats.auroc import clustered_auroc
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.studentised import Linearised, linearised_macro, t_intervals
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import CALIBRATION, OBSERVED
 
-WeightedStatistic = Callable[[np.ndarray], np.ndarray]  # of the weights of the cases
 ONE_CLASS = "needs cases with and without the finding"
 
 
@@ -66,37 +67,57 @@ def model_estimates(answers: LabelledProbabilities, settings: LocalizationSettin
 
 
 def _auroc(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:
-    usable = []
+    usable = usable_findings(answers)
     for column, finding in enumerate(settings.findings):
-        labels = answers.labels[:, column]
-        known = ~np.isnan(labels)
-        n_cases, missing = int(known.sum()), int((~known).sum())
-        template = Estimate(AUROC, "auroc", finding, model=settings.model, n_cases=n_cases, n_undefined=missing)
-        if len(set(labels[known])) < 2:
+        known = ~np.isnan(answers.labels[:, column])
+        template = Estimate(AUROC, "auroc", finding, model=settings.model, n_cases=int(known.sum()))
+        template = replace(template, n_undefined=int((~known).sum()))
+        if column not in usable:
             yield replace(template, reason=ONE_CLASS)
             continue
-        usable.append(column)
-        yield auroc_interval(template, mean_auroc(answers.rows(known), [column]), answers.patients[known], settings)
+        counted = replace(template, n_patients=len(np.unique(answers.patients[known])))
+        labels, probabilities = answers.labels[:, column], answers.probabilities[:, column]
+        yield fill(counted, clustered_auroc(labels, probabilities, answers.patients).interval)
     if usable:
-        note = coverage(len(usable), len(settings.findings))
-        template = Estimate(AUROC, "auroc", ALL, "", settings.model, n_cases=len(answers.labels), reason=note)
-        yield auroc_interval(template, mean_auroc(answers, usable), answers.patients, settings)
+        note, n_patients = coverage(len(usable), len(settings.findings)), len(np.unique(answers.patients))
+        template = Estimate(AUROC, "auroc", ALL, "", settings.model, n_cases=len(answers.labels), n_patients=n_patients)
+        interval = _one_or_macro(answers, usable)
+        yield fill(template, interval, joined(interval.reason, note))
 
 
-def mean_auroc(answers: LabelledProbabilities, columns: Sequence[int]) -> WeightedStatistic:
-    """The mean AUROC of the findings in these columns, as a function of the cases' weights."""
-    pairs = [(answers.labels[:, column], answers.probabilities[:, column]) for column in columns]
-    return lambda weights: np.asarray(np.mean([weighted_auroc(*pair, weights) for pair in pairs], axis=0))
+def usable_findings(answers: LabelledProbabilities) -> list[int]:
+    """The columns of the findings that some cases have and others do not."""
+    return [column for column, labels in enumerate(answers.labels.T) if len(set(labels[~np.isnan(labels)])) == 2]
 
 
-def auroc_interval(
-    template: Estimate, statistic: WeightedStatistic, patients: np.ndarray, settings: LocalizationSettings
-) -> Estimate:
-    """The statistic with its interval; its random draws are those of the finding, whatever the model."""
-    generator = settings.generator("auroc", template.finding)
-    interval = bca_from_case_weights(statistic, patients, settings.draws, generator)[0]
-    counted = replace(template, n_patients=len(np.unique(patients)))
-    return fill(counted, interval, joined(interval.reason, template.reason))
+def _one_or_macro(answers: LabelledProbabilities, columns: Sequence[int]) -> Interval:
+    """The interval of the mean AUROC; of one finding it is that finding's.
+
+    Where every finding is separated perfectly, its spread is unknown, and the findings' limits are averaged instead.
+    """
+    (interval,) = t_intervals(linearised_macro(linearised_auroc(answers, columns), len(columns)))
+    if len(columns) == 1 or interval.reason == ONE_VALUE:
+        pairs = ((answers.labels[:, column], answers.probabilities[:, column]) for column in columns)
+        each = [clustered_auroc(*pair, answers.patients).interval for pair in pairs]
+        low, high = np.mean([[one.low, one.high] for one in each], axis=0).tolist()
+        return Interval(interval.value, low, high, each[0].reason if np.isnan(low) else "")
+    low, high = np.clip([interval.low, interval.high], 0, 1).tolist()  # NaN stays NaN
+    return replace(interval, low=low, high=high)
+
+
+def linearised_auroc(answers: LabelledProbabilities, columns: Sequence[int]) -> Linearised:
+    """The AUROC of each finding as a sum over patients."""
+    each = [
+        clustered_auroc(answers.labels[:, column], answers.probabilities[:, column], answers.patients)
+        for column in columns
+    ]
+    return Linearised(
+        np.array([one.interval.value for one in each]),
+        np.stack([one.influences for one in each], axis=1),
+        np.stack([one.takes_part for one in each], axis=1),
+        np.array([one.error for one in each]),
+        np.array([one.freedom for one in each]),
+    )
 
 
 def _calibration(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:

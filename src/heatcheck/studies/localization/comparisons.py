@@ -1,0 +1,196 @@
+"""Means and comparisons of methods as sums over patients: what their intervals and tests are made of."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Shaped
+
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import PERCENT_DECREASE
+from heatcheck.estimating.estimates import coverage, fill, joined
+from heatcheck.estimating.score_values import Values
+from heatcheck.metrics import METRICS
+from heatcheck.metrics.registry import Needs
+from heatcheck.stats.rates import rate_difference_interval, rate_interval
+from heatcheck.stats.resampling.bca import Interval
+from heatcheck.stats.resampling.clusters import ClusterTotals, cluster_totals
+from heatcheck.stats.resampling.studentised import (
+    LEVEL,
+    Linearised,
+    contrast,
+    linearised_macro,
+    linearised_ratios,
+    side_by_side,
+    simultaneous_intervals,
+    studentised_intervals,
+    t_intervals,
+)
+from heatcheck.studies.localization.settings import LocalizationSettings
+
+_SMALLEST_P = 1e-12  # that is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """An estimate without its interval: a mean, or what two columns of scores differ by, over one or more findings."""
+
+    template: Estimate  # with everything but value, interval and p-values
+    totals: tuple[ClusterTotals, ...]  # of one column or two, by patient and finding
+    statistic: Linearised  # one column
+    patients: Shaped[np.ndarray, " patients"]  # names, in the order of the totals
+    is_rate: bool  # of values that are mostly 0 or 1
+
+    @property
+    def findings(self) -> int:
+        """Over how many findings it is a mean."""
+        return int(self.totals[0].sums.shape[1])
+
+    def estimate(self, settings: LocalizationSettings) -> Estimate:
+        """The estimate with an interval of its own."""
+        return self.filled(self._interval(settings))
+
+    def _interval(self, settings: LocalizationSettings) -> Interval:
+        exact = self.exact_interval(LEVEL)
+        if exact is not None:
+            return exact
+        if self.findings > 1:
+            return self.within_range(t_intervals(self.statistic)[0])
+        row = self.template
+        generator = settings.generator(row.statistic, row.metric, row.finding, row.other_method, row.method)
+        return self.within_range(studentised_intervals(self.statistic, settings.draws, generator)[0])
+
+    def exact_interval(self, level: float) -> Interval | None:
+        """The interval of a rate, or of rates that no resampling can tell apart; None for any other statistic.
+
+        Where all patients agree, resampling sees no spread; Korn and Graubard's interval does. Over several findings
+        such limits are averaged, which is wider than need be.
+        """
+        agree = bool(self.statistic.errors[0] <= 1e-9)
+        one_rate = len(self.totals) == 1 and (self.findings == 1 or agree)
+        if not self.is_rate or self.template.statistic == PERCENT_DECREASE or not (one_rate or agree):
+            return None
+        each = [_rate_limits(self.totals, finding, level) for finding in range(self.findings)]
+        if any(np.isnan(interval.low) for interval in each) and self.findings > 1:
+            each = [interval for interval in each if not np.isnan(interval.low)] or each[:1]
+        low, high = (float(np.mean([getattr(one, end) for one in each])) for end in ("low", "high"))
+        return Interval(float(self.statistic.values[0]), low, high, each[0].reason if np.isnan(low) else "")
+
+    def within_range(self, interval: Interval) -> Interval:
+        """The interval within the values that are possible: means lie between 0 and 1, differences between −1 and 1."""
+        if self.template.statistic == PERCENT_DECREASE:
+            return interval
+        lowest = 0.0 if len(self.totals) == 1 else -1.0
+        low, high = np.clip([interval.low, interval.high], lowest, 1.0).tolist()  # NaN stays NaN
+        return replace(interval, low=low, high=high)
+
+    def filled(self, interval: Interval) -> Estimate:
+        """The estimate with this interval, a decrease in percent."""
+        scale = 100.0 if self.template.statistic == PERCENT_DECREASE else 1.0
+        row = fill(self.template, interval, joined(interval.reason, self.template.reason))
+        return replace(row, value=row.value * scale, low=row.low * scale, high=row.high * scale)
+
+
+def _rate_limits(totals: tuple[ClusterTotals, ...], finding: int, level: float) -> Interval:
+    sums = [part.sums[:, finding] for part in totals]
+    counts = totals[0].counts[:, finding]
+    if len(sums) == 1:
+        return rate_interval(sums[0], counts, level)
+    return rate_difference_interval(sums[1], sums[0], counts, level)
+
+
+def measurement(
+    values: Values, settings: LocalizationSettings, template: Estimate, columns: Sequence[str], findings: Sequence[str]
+) -> Measurement | None:
+    """The mean of one column, or how the second differs from the first, with equal weight for each finding.
+
+    Two columns are compared on the cases that both have, unless the rules say otherwise. None where no finding has a
+    value in every column.
+    """
+    kept = [f for f in findings if values.by_finding[f][list(columns)].notna().any().all()]
+    cube = values.over_findings(list(columns), kept) if kept else np.zeros((len(columns), 0, 0))
+    if len(columns) == 2 and _on_common_cases(template, settings):
+        cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # else the cases would differ as well
+    has_case = np.asarray(~np.isnan(cube).all(1).any(0))
+    cube = cube[..., has_case]
+    if not cube.shape[2]:
+        return None
+    used = [finding for finding, has in zip(kept, has_case, strict=True) if has]
+    totals = tuple(cluster_totals(column, values.patients) for column in cube)
+    note = coverage(len(used), len(settings.findings)) if len(findings) > 1 else ""
+    defined = ~np.isnan(cube[-1])
+    rows = sum(len(values.by_finding[finding]) for finding in used)
+    counted = replace(
+        template,
+        n_cases=int(defined.sum()),
+        n_patients=len(np.unique(values.patients[defined.any(1)])),
+        n_undefined=rows - int(defined.sum()),
+        reason=note,
+    )
+    is_rate = METRICS[values.metric].needs is Needs.POINT
+    return Measurement(counted, totals, _statistic(totals, template), np.unique(values.patients), is_rate)
+
+
+def _statistic(totals: tuple[ClusterTotals, ...], template: Estimate) -> Linearised:
+    """The mean, the difference or the relative decrease of the totals' columns, over all their findings."""
+    parts = [linearised_ratios(part.sums, part.counts) for part in totals]
+    findings = totals[0].sums.shape[1]
+    if len(parts) == 1:
+        return parts[0] if findings == 1 else linearised_macro(parts[0], findings)
+    first, second = (float(part.values.mean()) for part in parts)
+    if template.statistic != PERCENT_DECREASE:
+        compared = contrast(parts[0], parts[1])
+        return compared if findings == 1 else linearised_macro(compared, findings)
+    if first == 0:
+        undefined = contrast(parts[0], parts[1])
+        return replace(undefined.only(np.arange(findings) == 0), values=np.array([np.nan]))
+    compared = contrast(parts[0], parts[1], (second / first**2, -1 / first))
+    compared = compared if findings == 1 else linearised_macro(compared, findings)
+    return replace(compared, values=np.array([1 - second / first]))
+
+
+def tested_together(measurements: Sequence[Measurement], settings: LocalizationSettings, family: str) -> list[Estimate]:
+    """The measurements with intervals that hold together and p-values corrected for one another.
+
+    Where no patient differs from the others, the interval is that of a rate at a level that allows for the family.
+    """
+    if not measurements:
+        return []
+    first = measurements[0].template
+    generator = settings.generator("family", first.statistic, first.metric, family)
+    patients = np.unique(np.concatenate([each.patients for each in measurements]))
+    statistics = [each.statistic.among(np.isin(patients, each.patients)) for each in measurements]
+    result = simultaneous_intervals(side_by_side(statistics), settings.draws, generator)
+    rows = []
+    for each, interval, p_value, p_adjusted in zip(
+        measurements, result.intervals, result.p_values, result.p_adjusted, strict=True
+    ):
+        exact = each.exact_interval(1 - (1 - LEVEL) / len(measurements))
+        if exact is None:
+            row = replace(
+                each.filled(each.within_range(interval)), p_value=float(p_value), p_adjusted=float(p_adjusted)
+            )
+        else:
+            chance = _inverted(each)
+            row = replace(each.filled(exact), p_value=chance, p_adjusted=min(1.0, chance * len(measurements)))
+        rows.append(replace(row, family=family))
+    return rows
+
+
+def _inverted(measured: Measurement) -> float:
+    """The p-value that belongs to an exact interval: the smallest α at which the interval of level 1 − α excludes 0."""
+    low, high = _SMALLEST_P, 1.0
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        interval = measured.exact_interval(1 - middle)
+        if interval is not None and (interval.low > 0 or interval.high < 0):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _on_common_cases(template: Estimate, settings: LocalizationSettings) -> bool:
+    """Whether two columns are compared on the cases both have; the benchmark takes the readers on their own cases."""
+    return settings.rules.human_common_cases or template.other_method != HUMAN

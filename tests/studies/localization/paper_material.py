@@ -17,9 +17,7 @@ REFERENCE = condition(preset="chexlocalize")
 
 
 def rule_of(findings, methods, model="model"):
-    return LocalizationSettings(
-        tuple(findings), tuple(methods), (), ("iou", "hit"), model, draws=200, flips=10000, seed=0
-    )
+    return LocalizationSettings(tuple(findings), tuple(methods), (), ("iou", "hit"), model, draws=200, seed=0)
 
 
 def write_folder(folder, scores=(), predictions=(), shapes=()):

@@ -11,9 +11,7 @@ from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.estimates import localization_estimates
 from heatcheck.studies.localization.settings import LocalizationSettings
 
-RULE = LocalizationSettings(
-    ("f", "g"), ("good", "bad", "floor"), ("floor",), ("hit",), "model", draws=300, flips=10000, seed=0
-)
+RULE = LocalizationSettings(("f", "g"), ("good", "bad", "floor"), ("floor",), ("hit",), "model", draws=300, seed=0)
 COUNTS = ("true_positive_pixels", "false_positive_pixels", "false_negative_pixels", "true_negative_pixels")
 
 

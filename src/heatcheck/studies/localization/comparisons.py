@@ -150,7 +150,9 @@ def _statistic(totals: tuple[ClusterTotals, ...], template: Estimate) -> Lineari
     return replace(compared, values=np.array([1 - second / first]))
 
 
-def tested_together(measurements: Sequence[Measurement], settings: LocalizationSettings, family: str) -> list[Estimate]:
+def simultaneous_rows(
+    measurements: Sequence[Measurement], settings: LocalizationSettings, family: str
+) -> list[Estimate]:
     """The measurements with intervals that hold together and p-values corrected for one another.
 
     Where no patient differs from the others, the interval is that of a rate at a level that allows for the family.

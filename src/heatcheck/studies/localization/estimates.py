@@ -18,7 +18,7 @@ from heatcheck.stats.resampling.bca import NO_VALUE
 from heatcheck.stats.resampling.bootstrap import bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.macro import mean_share
-from heatcheck.studies.localization.comparisons import measurement, tested_together
+from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import TESTED
@@ -133,7 +133,7 @@ def _tests(
             measured.append(found)
         elif finding != ALL:
             empty.append(replace(row, n_undefined=len(values.by_finding[finding]), family=family, reason=NO_VALUE))
-    return [*tested_together(measured, settings, family), *empty]
+    return [*simultaneous_rows(measured, settings, family), *empty]
 
 
 def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:

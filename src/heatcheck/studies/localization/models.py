@@ -14,7 +14,7 @@ from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
 from heatcheck.stats.resampling.studentised import contrast, linearised_macro, t_intervals
-from heatcheck.studies.localization.comparisons import Measurement, measurement, tested_together
+from heatcheck.studies.localization.comparisons import Measurement, measurement, simultaneous_rows
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.predictions import (
     ONE_CLASS,
@@ -39,8 +39,8 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
         models = f"each model against {primary.model}, method by method"
         overall = [test for finding, test in tests if finding == ALL]
         each = [test for finding, test in tests if finding != ALL]
-        rows += tested_together(overall, primary, f"{label} over all findings, {models}")
-        rows += tested_together(each, primary, f"{label} on each finding, {models}")
+        rows += simultaneous_rows(overall, primary, f"{label} over all findings, {models}")
+        rows += simultaneous_rows(each, primary, f"{label} on each finding, {models}")
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
 
 

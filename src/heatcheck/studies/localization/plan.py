@@ -226,7 +226,6 @@ class LocalizationPlan:
             metrics=self.body.metrics,
             model=model,
             draws=self.body.bootstrap_draws,
-            flips=self.body.sign_flips,
             seed=self.envelope.seed,
             rules=self.body.rules,
             instances="components" if self.body.instances == "components" else "instances",

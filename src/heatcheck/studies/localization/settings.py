@@ -16,6 +16,5 @@ class LocalizationSettings(EstimateSettings):
     floors: tuple[str, ...]
     metrics: tuple[str, ...]
     model: str
-    flips: int
     rules: Rules = RECOMMENDED
     instances: Literal["instances", "components"] = "instances"  # what counts as one: as drawn, or a connected part

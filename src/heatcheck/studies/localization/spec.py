@@ -47,7 +47,6 @@ class LocalizationBody(BaseModel):
     instances: Literal["drawn", "components"] = "drawn"  # what the regressions count: outlines, or connected parts
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
-    sign_flips: int = Field(10000, ge=10000)
 
     @field_validator("findings", mode="after")
     @classmethod

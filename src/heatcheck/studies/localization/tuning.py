@@ -42,7 +42,7 @@ class TuningSettings:
 
     def for_model(self, model: str) -> LocalizationSettings:
         """The settings for reading one model's scores."""
-        return LocalizationSettings(self.findings, self.methods, self.floors, (), model, draws=0, flips=0, seed=0)
+        return LocalizationSettings(self.findings, self.methods, self.floors, (), model, draws=0, seed=0)
 
 
 def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimate]:

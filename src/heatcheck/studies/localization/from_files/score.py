@@ -39,7 +39,7 @@ from heatcheck.studies.localization.vocabulary import ADDED, BOXES, PAPER_PRESET
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
-DRAWS, FLIPS = 2000, 10000
+DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,6 @@ class ScorePlan:
             metrics=self.metrics,
             model=MODEL,
             draws=DRAWS,
-            flips=FLIPS,
             seed=self.options.seed,
             rules=self.inputs.scoring_rules,
         )

@@ -82,3 +82,10 @@ def test_measurements_of_other_patients_can_be_simultaneous_rows():
     rows = simultaneous_rows([of(DIFFERENCE, each, findings=("f",)) for each in (first, second)], SETTINGS, "both")
     assert [row.n_patients for row in rows] == [12, 12]
     assert all(row.low < row.value < row.high and row.family == "both" for row in rows)
+
+
+def test_a_decrease_that_one_patient_decides_has_no_interval():
+    rows = [(f"c{n}", f"p{n}", 0.5, 0.5 if n else 0.1) for n in range(6)]
+    estimate = of(PERCENT_DECREASE, values(f=rows), findings=("f",)).estimate(SETTINGS)
+    assert math.isnan(estimate.low)
+    assert estimate.reason == "one patient alone decides it"

@@ -30,6 +30,7 @@ from heatcheck.stats.resampling.studentised import (
 from heatcheck.studies.localization.settings import LocalizationSettings
 
 _SMALLEST_P = 1e-12  # that is looked for
+TOO_WIDE = "one patient alone decides it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class Measurement:
     def within_range(self, interval: Interval) -> Interval:
         """The interval within the values that are possible: means lie between 0 and 1, differences between −1 and 1."""
         if self.template.statistic == PERCENT_DECREASE:
+            if math.isinf(interval.low) or math.isinf(interval.high):
+                return Interval(interval.value, reason=TOO_WIDE)
             return interval
         lowest = 0.0 if len(self.totals) == 1 else -1.0
         low, high = np.clip([interval.low, interval.high], lowest, 1.0).tolist()  # NaN stays NaN

@@ -1,6 +1,7 @@
 """The numbers of the tables, from scores written by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -226,3 +227,21 @@ def test_scores_of_fewer_than_six_patients_have_no_interval(tmp_path):
     row = one(table, "test", "f", "bad", "floor")
     assert math.isnan(row["low"])
     assert row["reason"] == "fewer than 6 patients"
+
+
+def test_the_interval_of_rates_over_findings_holds_their_mean_where_one_has_one_patient(tmp_path):
+    rows = [(f"f{n}", f"p{n}", "f", "good", 1.0) for n in range(20)] + [("g0", "q", "g", "good", 0.0)]
+    row = one(table_of(tmp_path, rows), "mean", "All findings", "good")
+    assert row["low"] < 0.5 == row["value"] < row["high"]
+
+
+def test_rates_on_other_cases_than_the_readers_are_compared_without_error(tmp_path):
+    rows = [(f"c{n}", f"p{n}", "f", "good", 1.0) for n in range(12)] + [
+        (f"c{n}", f"p{n}", "f", "human", 0.0) for n in range(8)
+    ]
+    scores = [Score(c, p, f, m, "model", "hit", v) for c, p, f, m, v in rows]
+    write_table(tmp_path / "scores.parquet", Score, scores)
+    write_table(tmp_path / "predictions.parquet", Prediction, [])
+    apart = replace(RULE, rules=replace(RULE.rules, human_common_cases=False), methods=("good",), floors=())
+    (row,) = [r for r in localization_estimates(tmp_path, apart) if r.statistic == "difference" and r.finding == "f"]
+    assert (row.value, row.n_cases) == (1, 12)

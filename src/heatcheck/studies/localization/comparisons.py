@@ -63,20 +63,26 @@ class Measurement:
         return self.within_range(studentised_intervals(self.statistic, settings.draws, generator)[0])
 
     def exact_interval(self, level: float) -> Interval | None:
-        """The interval of a rate, or of rates that no resampling can tell apart; None for any other statistic.
+        """The interval of a rate, or of rates where all patients agree; None for any other statistic.
 
         Where all patients agree, resampling sees no spread; Korn and Graubard's interval does. Over several findings
-        such limits are averaged, which is wider than need be.
+        the limits are averaged, which is wider than need be; a finding with one patient may have any rate.
         """
         agree = bool(self.statistic.errors[0] <= 1e-9)
-        one_rate = len(self.totals) == 1 and (self.findings == 1 or agree)
-        if not self.is_rate or self.template.statistic == PERCENT_DECREASE or not (one_rate or agree):
+        one_rate = len(self.totals) == 1 and self.findings == 1
+        same_cases = np.array_equal(self.totals[0].counts, self.totals[-1].counts)
+        if not self.is_rate or self.template.statistic == PERCENT_DECREASE or not same_cases or not (one_rate or agree):
             return None
         each = [_rate_limits(self.totals, finding, level) for finding in range(self.findings)]
-        if any(np.isnan(interval.low) for interval in each) and self.findings > 1:
-            each = [interval for interval in each if not np.isnan(interval.low)] or each[:1]
-        low, high = (float(np.mean([getattr(one, end) for one in each])) for end in ("low", "high"))
-        return Interval(float(self.statistic.values[0]), low, high, each[0].reason if np.isnan(low) else "")
+        if self.findings == 1:
+            return each[0]
+        ends = np.array([[interval.low, interval.high] for interval in each])
+        low, high = np.where(np.isnan(ends), [self._lowest, 1.0], ends).mean(0).tolist()
+        return Interval(float(self.statistic.values[0]), low, high)
+
+    @property
+    def _lowest(self) -> float:
+        return 0.0 if len(self.totals) == 1 else -1.0
 
     def within_range(self, interval: Interval) -> Interval:
         """The interval within the values that are possible: means lie between 0 and 1, differences between −1 and 1."""
@@ -84,8 +90,7 @@ class Measurement:
             if math.isinf(interval.low) or math.isinf(interval.high):
                 return Interval(interval.value, reason=TOO_WIDE)
             return interval
-        lowest = 0.0 if len(self.totals) == 1 else -1.0
-        low, high = np.clip([interval.low, interval.high], lowest, 1.0).tolist()  # NaN stays NaN
+        low, high = np.clip([interval.low, interval.high], self._lowest, 1.0).tolist()  # NaN stays NaN
         return replace(interval, low=low, high=high)
 
     def filled(self, interval: Interval) -> Estimate:

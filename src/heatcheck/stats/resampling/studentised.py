@@ -141,7 +141,7 @@ def t_intervals(statistics: Linearised, level: float = LEVEL) -> tuple[Interval,
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class SimultaneousIntervals:
     """The intervals of several statistics, all of which hold together, and p-values corrected for one another."""
 
     intervals: tuple[Interval, ...]
@@ -151,7 +151,7 @@ class Family:
 
 def simultaneous_intervals(
     statistics: Linearised, draws: int, generator: np.random.Generator, level: float = LEVEL
-) -> Family:
+) -> SimultaneousIntervals:
     """Intervals and tests of a family from one procedure: an interval excludes 0 where its corrected p is small.
 
     The largest studentised deviation of all statistics on the same draws is the yardstick of each (max-T, Westfall and
@@ -173,7 +173,7 @@ def simultaneous_intervals(
         p_adjusted[usable] = _two_sided(
             (highest[:, None] >= observed).sum(0), (lowest[:, None] <= observed).sum(0), draws
         )
-    return Family(_intervals(statistics, limits), p_values, p_adjusted)
+    return SimultaneousIntervals(_intervals(statistics, limits), p_values, p_adjusted)
 
 
 def _limits(

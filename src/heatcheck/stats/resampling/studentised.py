@@ -20,7 +20,7 @@ from heatcheck.stats.resampling.bca import NO_PATIENT, NO_VALUE, ONE_PATIENT, In
 from heatcheck.stats.resampling.clusters import resampled_weights
 
 LEVEL = 0.95
-FEWEST_PATIENTS = 6  # with fewer, simulated intervals of skewed scores miss the true mean too often
+FEWEST_PATIENTS = 6  # intervals of fewer were not simulated, and would be wider than they are useful
 FEW_PATIENTS = f"fewer than {FEWEST_PATIENTS} patients"
 _PRIOR_PATIENTS = 4  # by how many patients' worth a finding's variance is drawn towards that of all findings
 _ROUNDING = 1e-12  # relative size below which a difference is rounding

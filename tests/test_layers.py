@@ -26,12 +26,12 @@ ALLOWED: dict[str, set[str]] = {
     "core": set(),
     **{stage: {"core"} for stage in STAGES},
     "runs": {"core"},
-    "report": {"core", "runs"},
+    "report": {"core", "runs", "judging"},
     **{name: {"core", "runs", "report", *STAGES, *SHARED[: min(place, 3)]} for place, name in enumerate(SHARED)},
     "studies": {"core", "runs", "report", *STAGES, *SHARED},
     "cli": {"core", "runs", "report", "studies", *STAGES, *SHARED},
 }
-REPORT_SEES = {"core", "runs", "report"}
+REPORT_SEES = {"core", "runs", "report", "judging"}
 MOST_MODULES = 20  # in one folder
 ROLES = {"study", "vocabulary", "spec", "plan", "stage", "scores", "estimates", "gallery"}
 REPORT_ROLES = {"page", "verdict", "caveats", "literature", "gallery"}

@@ -4,7 +4,9 @@ import math
 
 import pytest
 
-from heatcheck.judging.judgement import NO_INTERVAL, NO_SIZE, Answer, both, judge
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import TEST
+from heatcheck.judging.judgement import NO_INTERVAL, NO_SIZE, Answer, both, judge, judgement_of, opposite_of
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,16 @@ def test_claims_that_must_all_hold_fall_with_the_first_that_does_not():
     assert both(yes, yes).is_yes
     assert both(yes, unclear).answer is Answer.OPEN
     assert both(unclear, yes, no).is_no
+
+
+def test_judgement_of_an_estimate_and_of_its_opposite():
+    row = Estimate(TEST, "iou", value=-0.2, low=-0.3, high=-0.1, size=0.1)
+    assert judgement_of(row).is_no
+    assert opposite_of(row).is_yes
+    assert judgement_of(None).reason == opposite_of(None).reason == "not computed"
+
+
+def test_an_estimate_without_an_interval_gives_its_own_reason():
+    row = Estimate(TEST, "iou", value=0.2, size=0.1, reason="fewer than 6 patients")
+    assert judgement_of(row).reason == "fewer than 6 patients"
+    assert judgement_of(row).answer is Answer.OPEN

@@ -1,9 +1,14 @@
 """How many patients would decide: against a calculation by hand for normal differences."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from heatcheck.judging.patients import OpenClaim, patients_needed
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import TEST
+from heatcheck.judging.patients import OpenClaim, judged, patients_needed
 
 
 def claim(value, sd, n, size, reach=1.96):
@@ -27,3 +32,18 @@ def test_a_wider_interval_needs_more_patients():
     narrow = patients_needed(claim(0.3, 1.0, 20, 0.0), np.random.default_rng(1))
     wide = patients_needed(claim(0.3, 1.0, 20, 0.0, reach=3.5), np.random.default_rng(1))
     assert wide > narrow
+
+
+def test_judged_estimate_has_its_size_and_the_patients_that_would_decide():
+    generator = np.random.default_rng(4)
+    influences = generator.normal(size=30)
+    influences = (influences - influences.mean()) * 0.01
+    error = float(np.sqrt(np.sum(influences**2)))
+    row = Estimate(TEST, "iou", value=0.1, low=0.1 - 2 * error, high=0.1 + 2 * error)
+    open_row = judged(row, 0.05, influences, generator)
+    assert open_row.size == 0.05
+    assert (open_row.n_needed == 0) == (row.low > 0)
+    unclear = replace(row, low=-0.02, high=0.22)
+    assert judged(unclear, 0.05, influences, generator).n_needed > 30
+    assert judged(replace(row, low=0.05), 0.05, influences, generator).n_needed == 0  # decided
+    assert judged(replace(row, low=math.nan), 0.05, influences, generator).n_needed == 0  # no interval

@@ -61,8 +61,14 @@ _TERMS = (
          "threshold."),
     Term("interval", "The range in which the true value plausibly lies, given how few or how many patients were seen; "
          "a narrow interval means a precise answer.", ("confidence interval",)),
-    Term("clearly", "Said of a difference whose 95 % interval lies wholly on one side of 0, or whose test has p below "
-         "0.05 after correction.", ("significantly", "surely")),
+    Term("size that matters", "The smallest difference that a report calls one: by default a tenth of the room "
+         "between the best floor and the readers, or an overlap of 0.05 or 10 percentage points between two methods."),
+    Term("clearly", "Said of a difference that is at least as large as the size that matters and whose 95 % interval, "
+         "corrected for all comparisons made together, lies wholly on one side of 0.", ("significantly", "surely")),
+    Term("does not", "Said where the whole interval lies below the size that matters: if there is a difference, it is "
+         "too small to matter."),
+    Term("not shown", "Said where the interval allows for both: the patients of the run do not decide it.",
+         ("no significant difference",)),
     Term("undefined", "Said of a score that has no value, with the reason; it is counted and shown as a dash."),
     Term("blame", "Whether a low score of a map is the fault of the method or of the model."),
     # runs

@@ -1,10 +1,11 @@
-"""Settings that the estimates of all studies share: the number of draws and the seed."""
+"""Settings that the estimates of all studies share: the number of draws, the seed, the sizes that matter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from heatcheck.core.seeds import generator_for
+from heatcheck.judging.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +14,7 @@ class EstimateSettings:
 
     draws: int  # of a bootstrap
     seed: int  # of the run
+    sizes: Sizes = field(default_factory=Sizes)  # that matter
 
     def generator(self, *purpose: str) -> np.random.Generator:
         """The generator of one estimate, which does not depend on other estimates."""

@@ -1,8 +1,10 @@
 """What may be claimed of a difference: yes, no, or cannot say, by its corrected interval and a size that matters."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from heatcheck.core.records import Estimate
 
 LEVEL = 0.95  # of every interval that a claim rests on
 
@@ -36,6 +38,7 @@ class Judgement:
 
 NO_INTERVAL = "no interval"
 NO_SIZE = "no size that matters is defined"
+NOT_COMPUTED = "not computed"
 
 
 def judge(value: float, low: float, high: float, size: float) -> Judgement:
@@ -62,3 +65,21 @@ def both(first: Judgement, *others: Judgement) -> Judgement:
         if failing:
             return failing[0]
     return first
+
+
+def judgement_of(row: Estimate | None) -> Judgement:
+    """Whether an estimate is above 0 by a size that matters, such as a method that is better than a floor."""
+    if row is None:
+        return Judgement(Answer.OPEN, math.nan, NOT_COMPUTED)
+    return _with_reason(judge(row.value, row.low, row.high, row.size), row)
+
+
+def opposite_of(row: Estimate | None) -> Judgement:
+    """Whether it is below 0 by that size, such as a method that is worse than a floor."""
+    if row is None:
+        return Judgement(Answer.OPEN, math.nan, NOT_COMPUTED)
+    return _with_reason(judge(-row.value, -row.high, -row.low, row.size), row)
+
+
+def _with_reason(judgement: Judgement, row: Estimate) -> Judgement:
+    return replace(judgement, reason=row.reason) if judgement.reason == NO_INTERVAL and row.reason else judgement

@@ -1,11 +1,12 @@
 """How many patients would decide a claim that is open, from resampling the run's own patients."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
+from heatcheck.core.records import Estimate
 from heatcheck.judging.judgement import Answer, judge
 
 POWER = 0.8  # the share of imagined runs that must reach an answer
@@ -51,3 +52,20 @@ def _drawn_means(
 ) -> Float[np.ndarray, " draws"]:
     weights = generator.multinomial(patients, np.full(len(terms), 1 / len(terms)), _DRAWS)
     return np.asarray(weights @ terms / patients)
+
+
+def judged(
+    row: Estimate, size: float, influences: Float[np.ndarray, " patients"], generator: np.random.Generator
+) -> Estimate:
+    """The estimate with the size that matters and, where nothing can be said yet, with the patients that would do.
+
+    `influences` holds one value for each patient on whom the estimate rests.
+    """
+    sized = replace(row, size=size)
+    judgement = judge(row.value, row.low, row.high, size)
+    n, error = len(influences), float(np.sqrt(np.sum(influences**2)))
+    if judgement.answer is not Answer.OPEN or judgement.reason or n < 2 or error == 0:
+        return sized
+    reaches = (row.value - row.low) / error, (row.high - row.value) / error
+    needed = patients_needed(OpenClaim(row.value, influences, *reaches, size), generator)
+    return replace(sized, n_needed=needed or 0)

@@ -1,9 +1,20 @@
-"""The verdict of a report: two sentences or three."""
+"""The verdict of a report, and the words of its judgements: what is shown, what would decide, what was out of sight."""
 
+import math
+import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from heatcheck.core.glossary import meaning
+from heatcheck.core.records import Estimate
+from heatcheck.judging.judgement import Answer, judgement_of
+from heatcheck.report.numbers import count
 
 LEVEL = 0.05
 FEW_PATIENTS = 30
+CLEARLY = f"\u201cClearly\u201d is {meaning('clearly')[0].lower()}{meaning('clearly')[1:]}"
+NOT_SHOWN = f"\u201cNot shown\u201d is {meaning('not shown')[0].lower()}{meaning('not shown')[1:]}"
+_WORDS = {Answer.YES: "yes", Answer.NO: "no", Answer.OPEN: "not shown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +29,30 @@ class Verdict:
     def text(self) -> str:
         """The sentences as one line."""
         return " ".join(filter(None, (self.first, self.second, self.third)))
+
+
+def answer(row: Estimate | None) -> str:
+    """Yes, no or not shown: whether the estimate is above 0 by a size that matters."""
+    return _WORDS[judgement_of(row).answer]
+
+
+def would_decide(row: Estimate) -> str:
+    """How many patients would decide a claim that is open; empty where it is decided or the number is out of sight."""
+    if judgement_of(row).answer is not Answer.OPEN or not row.n_needed:
+        return ""
+    return f"about {count(_rounded(row.n_needed), 'patient')} would decide it"
+
+
+def _rounded(patients: int) -> int:
+    """Two digits: the number is itself an estimate."""
+    step = 10 ** max(0, len(str(patients)) - 2)
+    return math.ceil(patients / step) * step
+
+
+def smallest_visible(rows: Iterable[Estimate]) -> float:
+    """The difference that half of such runs would show: how far below their values the intervals reach.
+
+    A smaller true difference is more likely missed than seen. NaN without an interval.
+    """
+    reaches = [row.value - row.low for row in rows if math.isfinite(row.low) and not math.isnan(row.value)]
+    return statistics.median(reaches) if reaches else math.nan

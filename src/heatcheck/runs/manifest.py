@@ -124,6 +124,7 @@ class Manifest(Entry):
     models: tuple[ModelEntry, ...] = ()
     source: SourceEntry = SourceEntry()
     notes: tuple[str, ...] = ()
+    sizes: dict[str, Any] = {}  # that matter, as `judging.sizes.Sizes` declares them
     seeds: tuple[int, ...] = ()  # of the trainings
 
     @property

@@ -110,6 +110,7 @@ class AlignmentPlan:
             seeds=tuple(range(1, self.body.seeds + 1)),
             metrics=METRICS,
             draws=self.body.bootstrap_draws,
+            sizes=self.body.sizes,
             seed=self.envelope.seed,
             human=self.human,
             blame_metric=self.body.blame_by,
@@ -229,6 +230,7 @@ def _manifest(plan: AlignmentPlan) -> AlignmentManifest:
     fit = body.fit
     return AlignmentManifest(
         **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
+        sizes=body.sizes.model_dump(mode="json"),
         **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
         trained=tuple(plan.trained),
         judged=tuple(plan.judged),

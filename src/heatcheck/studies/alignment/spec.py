@@ -13,6 +13,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart
+from heatcheck.judging.sizes import Sizes
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.running.open_source import open_source
@@ -101,6 +102,7 @@ class AlignmentBody(BaseModel):
     blame_by: Literal["mass", "rank", "hit", "iou"] = "mass"  # the score that the blame table reads
     keep_networks: bool = False  # keep the weights of every network
     bootstrap_draws: int = Field(2000, ge=100)
+    sizes: Sizes = Sizes()  # differences that matter
 
     @field_validator("findings", mode="after")
     @classmethod

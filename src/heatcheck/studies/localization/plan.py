@@ -97,6 +97,7 @@ class LocalizationPlan:
         metrics = (*self.body.metrics, *ADDED)
         return LocalizationManifest(
             **study_facts(self.findings, self.methods, metrics, self.body.source["name"], self._notes()),
+            sizes=self.body.sizes.model_dump(mode="json"),
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
             preset=self.body.preset,
@@ -226,6 +227,7 @@ class LocalizationPlan:
             metrics=self.body.metrics,
             model=model,
             draws=self.body.bootstrap_draws,
+            sizes=self.body.sizes,
             seed=self.envelope.seed,
             rules=self.body.rules,
             instances="components" if self.body.instances == "components" else "instances",

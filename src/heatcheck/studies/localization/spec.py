@@ -11,6 +11,7 @@ from heatcheck.core.findings import canonical
 from heatcheck.core.registry import suggest
 from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
+from heatcheck.judging.sizes import Sizes
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.metrics import METRIC_FACTS, METRICS
 from heatcheck.regions.rule import RegionRule
@@ -47,6 +48,7 @@ class LocalizationBody(BaseModel):
     instances: Literal["drawn", "components"] = "drawn"  # what the regressions count: outlines, or connected parts
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
+    sizes: Sizes = Sizes()  # differences that matter
 
     @field_validator("findings", mode="after")
     @classmethod

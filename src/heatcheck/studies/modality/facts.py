@@ -48,6 +48,7 @@ def modality_run_facts(plan: "ModalityPlan") -> dict[str, Any]:
         "models": (model,),
         "modalities": plan.modalities,
         "classes": plan.classes,
+        "sizes": body.sizes.model_dump(mode="json"),
         "trained": trained,
         "folds": len(plan.folds),
         "primary": PrimarySettings(

@@ -125,6 +125,7 @@ class ModalityPlan:
             model=self.model,
             coalitions=self.coalitions,
             draws=self.body.bootstrap_draws,
+            sizes=self.body.sizes,
             seed=self.envelope.seed,
         )
 

@@ -12,6 +12,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
+from heatcheck.judging.sizes import Sizes
 from heatcheck.methods import METHODS
 from heatcheck.studies.modality.vocabulary import Fill, Importance, MaskSource, Measure, Weights
 
@@ -63,6 +64,7 @@ class ModalityBody(BaseModel):
     ratings: Path | None = None
     nifti: Literal["gallery", "all", "none"] = "gallery"
     bootstrap_draws: int = Field(2000, ge=100)
+    sizes: Sizes = Sizes()  # differences that matter
 
     @field_validator("folds", mode="before")
     @classmethod

@@ -50,6 +50,7 @@ def triggers_manifest(plan: "TriggersPlan") -> TriggersManifest:
     return TriggersManifest(
         preset=body.detection.preset,
         **study_facts(findings, plan.methods, shown, _source_name(plan), _notes(plan)),
+        sizes=plan.body.sizes.model_dump(mode="json"),
         **_model_facts(plan),
         triggers=tuple(_trigger(trigger, plan.contract.size) for trigger in plan.triggers),
         classes=plan.contract.outputs,

@@ -225,6 +225,7 @@ class TriggersPlan:
             model=self.model,
             gate=self.body.gate,
             draws=self.body.bootstrap_draws,
+            sizes=self.body.sizes,
             seed=self.envelope.seed,
         )
         return trigger_estimates(folder.path, settings)

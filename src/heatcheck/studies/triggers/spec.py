@@ -14,6 +14,7 @@ from heatcheck.core.registry import suggest
 from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
+from heatcheck.judging.sizes import Sizes
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.methods import METHODS
 from heatcheck.regions.detect import PRESETS
@@ -104,6 +105,7 @@ class TriggersBody(BaseModel):
     paper_mutual_information: bool = False  # also report the uncorrected one, of 256 bins
     artefacts: dict[str, Any] | None = None  # a source whose truth masks are real artefacts
     bootstrap_draws: int = Field(2000, ge=100)
+    sizes: Sizes = Sizes()  # differences that matter
 
     @field_validator("target")
     @classmethod

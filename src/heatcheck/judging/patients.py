@@ -1,6 +1,7 @@
-"""How many patients would decide a claim that is open, from resampling the run's own patients."""
+"""How many patients would decide claims that are open, from resampling the run's own patients."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,56 +17,73 @@ _DRAWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class OpenClaim:
-    """A statistic of which nothing can be said yet, with the influence of each of its patients."""
+class OpenClaims:
+    """Statistics of which nothing can be said yet, with the influence of each patient on each."""
 
-    value: float
-    influences: Float[np.ndarray, " patients"]  # sum to 0
-    low_reach: float  # from the value to the ends of its interval, in standard errors
-    high_reach: float
-    size: float
+    values: Float[np.ndarray, " claims"]
+    influences: Float[np.ndarray, "patients claims"]  # each column sums to 0; 0 for a patient who takes no part
+    low_reaches: Float[np.ndarray, " claims"]  # from the value to the ends of its interval, in standard errors
+    high_reaches: Float[np.ndarray, " claims"]
+    sizes: Float[np.ndarray, " claims"]
+
+    def only(self, chosen: np.ndarray) -> "OpenClaims":
+        """Some of the claims."""
+        parts = self.low_reaches[chosen], self.high_reaches[chosen], self.sizes[chosen]
+        return OpenClaims(self.values[chosen], self.influences[:, chosen], *parts)
 
 
-def patients_needed(claim: OpenClaim, generator: np.random.Generator) -> int | None:
+def patients_needed(claims: OpenClaims, generator: np.random.Generator) -> list[int | None]:
     """The fewest patients with whom most runs like this one would reach an answer; None where that is out of sight.
 
-    Each imagined run draws patients from those of the run, with replacement; the reach of its interval is that of the
-    run, which allows for the other claims made with it.
+    Each imagined run draws patients from those of the run, with replacement; the reach of its intervals is that of the
+    run, which allows for the other claims made with them.
     """
-    n = len(claim.influences)
-    spread = math.sqrt(n * float(np.sum(claim.influences**2)))  # of the terms n·u that a mean over patients adds up
+    n = len(claims.influences)
+    needed: list[int | None] = [None] * len(claims.values)
+    waiting = np.arange(len(claims.values))
     for times in _STEPS:
+        if not len(waiting):
+            break
         patients = math.ceil(n * times)
-        moved = _drawn_means(claim.influences * n, patients, generator)
-        error = spread / math.sqrt(patients)
-        answers = [
-            judge(value, value - claim.low_reach * error, value + claim.high_reach * error, claim.size).answer
-            for value in claim.value + moved
-        ]
-        if sum(answer is not Answer.OPEN for answer in answers) >= POWER * len(answers):
-            return patients
-    return None
+        weights = generator.multinomial(patients, np.full(n, 1 / n), _DRAWS)
+        decided = _share_decided(claims.only(waiting), weights, patients) >= POWER
+        for claim in waiting[decided]:
+            needed[claim] = patients
+        waiting = waiting[~decided]
+    return needed
 
 
-def _drawn_means(
-    terms: Float[np.ndarray, " patients"], patients: int, generator: np.random.Generator
-) -> Float[np.ndarray, " draws"]:
-    weights = generator.multinomial(patients, np.full(len(terms), 1 / len(terms)), _DRAWS)
-    return np.asarray(weights @ terms / patients)
+def _share_decided(claims: OpenClaims, weights: np.ndarray, patients: int) -> Float[np.ndarray, " claims"]:
+    n = len(claims.influences)
+    values = claims.values + weights @ claims.influences * (n / patients)
+    errors = np.sqrt(n / patients * np.sum(claims.influences**2, axis=0))
+    says_yes = (values - claims.low_reaches * errors > 0) & (values >= claims.sizes)
+    says_no = values + claims.high_reaches * errors < claims.sizes
+    return np.asarray((says_yes | says_no).mean(0))
 
 
 def judged(
-    row: Estimate, size: float, influences: Float[np.ndarray, " patients"], generator: np.random.Generator
-) -> Estimate:
-    """The estimate with the size that matters and, where nothing can be said yet, with the patients that would do.
-
-    `influences` holds one value for each patient on whom the estimate rests.
-    """
-    sized = replace(row, size=size)
-    judgement = judge(row.value, row.low, row.high, size)
-    n, error = len(influences), float(np.sqrt(np.sum(influences**2)))
-    if judgement.answer is not Answer.OPEN or judgement.reason or n < 2 or error == 0:
+    rows: Sequence[Estimate],
+    sizes: Sequence[float],
+    influences: Float[np.ndarray, "patients rows"],
+    generator: np.random.Generator,
+) -> list[Estimate]:
+    """The estimates with the sizes that matter and, where nothing can be said yet, with the patients that would do."""
+    sized = [replace(row, size=size) for row, size in zip(rows, sizes, strict=True)]
+    errors = np.sqrt(np.sum(influences**2, axis=0))
+    is_open = [_may_be_decided(row) and error > 0 for row, error in zip(sized, errors, strict=True)]
+    chosen = np.flatnonzero(is_open)
+    if len(influences) < 2 or not len(chosen):
         return sized
-    reaches = (row.value - row.low) / error, (row.high - row.value) / error
-    needed = patients_needed(OpenClaim(row.value, influences, *reaches, size), generator)
-    return replace(sized, n_needed=needed or 0)
+    values, lows, highs = (np.array([getattr(sized[i], name) for i in chosen]) for name in ("value", "low", "high"))
+    reaches = (values - lows) / errors[chosen], (highs - values) / errors[chosen]
+    claims = OpenClaims(values, influences[:, chosen], *reaches, np.array([sized[i].size for i in chosen]))
+    for row, needed in zip(chosen, patients_needed(claims, generator), strict=True):
+        sized[row] = replace(sized[row], n_needed=needed or 0)
+    return sized
+
+
+def _may_be_decided(row: Estimate) -> bool:
+    """Whether the claim is open for no other reason than the width of its interval."""
+    judgement = judge(row.value, row.low, row.high, row.size)
+    return judgement.answer is Answer.OPEN and not judgement.reason

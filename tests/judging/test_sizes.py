@@ -13,17 +13,26 @@ def test_distance_from_a_floor_is_judged_by_the_room_above_it():
     assert Sizes(maps=0.5).above_floor(0.2, 1.0) == pytest.approx(0.4)
 
 
+def test_where_readers_do_not_beat_the_floor_the_best_score_counts():
+    assert Sizes().above_floor(0.8, 0.7) == pytest.approx(0.02)
+
+
 def test_without_room_or_separation_there_is_no_size():
-    assert math.isnan(Sizes().above_floor(0.8, 0.7))
+    assert math.isnan(Sizes().above_floor(1.0, 0.7))
     assert math.isnan(Sizes().of_separation(0.0))
-    assert math.isnan(Sizes().between_methods("mass"))
+
+
+def test_one_changed_size_leaves_the_others():
+    sizes = Sizes(methods={"iou": 0.1})
+    assert [sizes.between_methods(metric) for metric in ("iou", "hit", "mass")] == [0.1, 0.1, 0.05]
+    assert Sizes().between_methods("iou") == 0.05
 
 
 def test_reliance_is_judged_by_the_separation_of_the_model():
     assert Sizes().of_separation(2.0) == 0.5
 
 
-@pytest.mark.parametrize("wrong", [{"maps": 0}, {"reliance": 1.5}, {"map": 0.1}])
+@pytest.mark.parametrize("wrong", [{"maps": 0}, {"reliance": 1.5}, {"map": 0.1}, {"methods": {"iou": 0}}])
 def test_a_size_that_cannot_be_meant_is_refused(wrong):
     with pytest.raises(ValidationError):
         Sizes(**wrong)

@@ -1,8 +1,13 @@
 """Sizes that matter: how large a difference must be before a report calls it one. Each is a setting of a spec."""
 
 import math
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+
+BEST_SCORE = 1.0  # of every metric that a map is judged by
+_USUAL = 0.05  # between two methods, of a score from 0 to 1
+_BETWEEN = {"hit": 0.10, "recovered": 0.10}  # of rates
 
 
 class Sizes(BaseModel):
@@ -12,18 +17,18 @@ class Sizes(BaseModel):
 
     maps: float = Field(0.10, gt=0, lt=1)  # of the room between the best floor and the readers, or the best score
     reliance: float = Field(0.25, gt=0, lt=1)  # of the model's separation
-    methods: dict[str, float] = Field({"iou": 0.05, "hit": 0.10})  # one method against another, by metric
+    methods: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}  # by metric; the others keep theirs
 
     def between_methods(self, metric: str) -> float:
-        """The size of a difference between two methods; NaN for a metric of which none is defined."""
-        return self.methods.get(metric, math.nan)
+        """The size of a difference between two methods, two models, or a method and the readers."""
+        return self.methods.get(metric, _BETWEEN.get(metric, _USUAL))
 
     def above_floor(self, floor: float, best: float) -> float:
         """The size of a distance from the best floor: a share of the room up to the readers or the best score.
 
-        NaN where the floor leaves no room: nothing could be better then.
+        Where the floor is as good as the readers, the room up to the best score counts; NaN where there is none.
         """
-        room = best - floor
+        room = best - floor if best > floor else BEST_SCORE - floor
         return self.maps * room if room > 0 else math.nan
 
     def of_separation(self, separation: float) -> float:

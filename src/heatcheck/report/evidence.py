@@ -1,7 +1,6 @@
 """A run, indexed for the report: its methods, findings and metrics by name, its estimates by key."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
@@ -139,11 +138,6 @@ class Evidence:
             for key, row in rows.items()
             if key[0] == statistic
         ]
-
-    def together(self) -> Counter[str]:
-        """How many p-values of the primary model were corrected for one another, by the name of their family."""
-        rows = (row for (model, _), part in self.slices.items() if model == self.primary for row in part.values())
-        return Counter(row.family for row in rows if row.family and not math.isnan(row.p_adjusted))
 
     def find(
         self, statistic: Statistic, metric: str, finding: str, method: str = "", other: str = ""

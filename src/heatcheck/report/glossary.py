@@ -13,8 +13,8 @@ INTERVAL = _sentence("An interval is", "interval") + " Where a dot has none, the
 FLOOR = _sentence("A floor is", "floor")
 READERS = _sentence("Human readers are", "human readers")
 TEST = (
-    "A method beats a floor when the interval of their difference lies above 0; intervals and p-values allow for all "
-    "tests made together (max-T), so that an interval excludes 0 exactly where p is below 0.05."
+    "Intervals and p-values allow for all comparisons made together, so that an interval excludes 0 exactly where p is "
+    "below 0.05."
 )
 SMALLER = (
     "To save time, some methods were given less to work with than usual: fewer samples, steps or segments. Their maps "

@@ -1,9 +1,8 @@
 """Tables of estimates: methods down, findings (or floors) across, every undefined cell with its reason."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import (
@@ -19,6 +18,7 @@ from heatcheck.core.vocabulary import (
     TUNED_THRESHOLD,
     Statistic,
 )
+from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes, explained, lacks_interval
 from heatcheck.report.numbers import (
@@ -33,7 +33,7 @@ from heatcheck.report.numbers import (
     probability,
     spread,
 )
-from heatcheck.report.verdict import LEVEL
+from heatcheck.report.verdict import would_decide
 
 GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
 _SIGNED = {DIFFERENCE, TEST, MODEL_DIFFERENCE, SLOPE, SPEARMAN}
@@ -100,9 +100,8 @@ def by_finding(evidence: Evidence, statistic: Statistic, metric: str, *, other: 
         return None
     unit = _unit(evidence, statistic, metric)
     notes = Footnotes()
-    together = evidence.together() if statistic == SLOPE else {}
     rows = [
-        Row(e, tuple(cell_of(estimate, unit, notes, together) for estimate in row))
+        Row(e, tuple(cell_of(estimate, unit, notes) for estimate in row))
         for e, row in _ranked(estimates, evidence, metric)
     ]
     heads = tuple(Column(name, _cases(estimates.values(), i), name == ALL_FINDINGS) for i, name in enumerate(columns))
@@ -146,10 +145,8 @@ def labelled(label: str, cells: Iterable[Cell], *, kind: str = "", note: str = "
     return Row(Entrant(label, label, kind, note=note), tuple(cells))
 
 
-def cell_of(
-    estimate: Estimate | None, unit: Unit, notes: Footnotes, together: Mapping[str, int] = MappingProxyType({})
-) -> Cell:
-    """The estimate as a cell, with a footnote for what is missing; `together` is the size of each family of tests."""
+def cell_of(estimate: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
+    """The estimate as a cell, with a footnote for what is missing."""
     if estimate is None:
         return Cell(MISSING, title="not computed in this run", note=notes.mark("not computed in this run"))
     reason, signed = explained(estimate), estimate.statistic in _SIGNED
@@ -163,7 +160,7 @@ def cell_of(
         interval_or_dash(estimate, unit, signed=signed),
         title="; ".join(filter(None, [", ".join(counts), reason])),
         note=notes.mark(reason),
-        outcome=_outcome(estimate) + _correction(estimate, together),
+        outcome=_outcome(estimate),
     )
 
 
@@ -175,23 +172,20 @@ def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) ->
 
 
 def _outcome(estimate: Estimate) -> str:
-    if estimate.statistic in {MODEL_DIFFERENCE, SLOPE} and not math.isnan(estimate.p_adjusted):
-        return f"{'clear' if estimate.p_adjusted < LEVEL else 'not clear'}, {probability(estimate.p_adjusted)}"
-    if estimate.statistic != TEST or math.isnan(estimate.p_adjusted):
+    """What the comparison shows, by its judgement, with its corrected p-value."""
+    if math.isnan(estimate.size) or lacks_interval(estimate):
         return ""
-    beats = estimate.p_adjusted < LEVEL and estimate.value > 0
-    loses = estimate.value < 0 and estimate.p_adjusted < LEVEL
-    outcome = "✓ beats it" if beats else "✕ loses to it" if loses else "no clear difference"
-    return f"{outcome}, {probability(estimate.p_adjusted)}"
-
-
-def _correction(estimate: Estimate, together: Mapping[str, int]) -> str:
-    """Why a slope is not clear although its interval excludes 0: it is one of many tests."""
-    fits = together.get(estimate.family, 0)
-    beyond = estimate.low > 0 or estimate.high < 0
-    if estimate.statistic != SLOPE or fits < 2 or not beyond or not estimate.p_adjusted >= LEVEL:
-        return ""
-    return f" after correction for {fits:,} fits"
+    above, below = judgement_of(estimate), opposite_of(estimate)
+    if above.is_yes:
+        words = "✓ clearly higher"
+    elif below.is_yes:
+        words = "✕ clearly lower"
+    elif above.is_no and below.is_no:
+        words = "no difference that matters"
+    else:
+        words = "not higher" if above.is_no else "not lower" if below.is_no else "not shown"
+    needed = would_decide(estimate) if above.answer is Answer.OPEN else ""
+    return "; ".join(filter(None, [", ".join(filter(None, [words, probability(estimate.p_adjusted)])), needed]))
 
 
 def _cases(rows: Iterable[list[Estimate | None]], column: int) -> str:

@@ -37,6 +37,13 @@ class Fit:
     n_patients: int = 0
     n_undefined: int = 0
     reason: str = ""
+    error: float = math.nan  # the standard error, of which t with these degrees of freedom makes the interval
+    freedom: float = math.nan
+
+    def at_level(self, level: float) -> "Fit":
+        """The same fit with an interval of another level."""
+        reach = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        return replace(self, low=self.value - reach, high=self.value + reach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +137,8 @@ def with_interval(counts: Fit, value: float, error: float, freedom: float) -> Fi
         return replace(counts, value=value, reason=ONE_LINE)
     if not (math.isfinite(value) and math.isfinite(error)):
         return replace(counts, reason=NOT_FITTED)
-    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     p_value = 2 * float(stdtr(freedom, -abs(value / error)))
-    return replace(counts, value=value, low=value - reach, high=value + reach, p_value=p_value)
+    return replace(counts, value=value, p_value=p_value, error=error, freedom=freedom).at_level(LEVEL)
 
 
 def varies(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Bool[np.ndarray, " groups"]:

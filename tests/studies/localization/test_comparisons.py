@@ -79,7 +79,9 @@ def test_measurements_of_other_patients_can_be_simultaneous_rows():
         values(f=[(f"{name}{n}", f"{name}{n}", 0.3 * generator.random(), generator.random()) for n in range(12)])
         for name in "pq"
     )
-    rows = simultaneous_rows([of(DIFFERENCE, each, findings=("f",)) for each in (first, second)], SETTINGS, "both")
+    rows = simultaneous_rows(
+        [of(DIFFERENCE, each, findings=("f",)) for each in (first, second)], SETTINGS, "both", [0.1, 0.1]
+    )
     assert [row.n_patients for row in rows] == [12, 12]
     assert all(row.low < row.value < row.high and row.family == "both" for row in rows)
 

@@ -32,7 +32,7 @@ def estimates(material, preset=""):
     scores, predictions, _ = material
     rule = rule_of(["f", "g"], ["m"])
     rows = confidence_estimates(score_grid("iou_full", scores, rule), predictions, rule, preset)
-    return {(row.statistic, row.finding): row for row in rows}
+    return {(slope.row.statistic, slope.row.finding): slope.row for slope in rows}
 
 
 def test_recommended_slopes_are_per_range_of_each_finding(material):

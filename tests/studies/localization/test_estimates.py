@@ -245,3 +245,63 @@ def test_rates_on_other_cases_than_the_readers_are_compared_without_error(tmp_pa
     apart = replace(RULE, rules=replace(RULE.rules, human_common_cases=False), methods=("good",), floors=())
     (row,) = [r for r in localization_estimates(tmp_path, apart) if r.statistic == "difference" and r.finding == "f"]
     assert (row.value, row.n_cases) == (1, 12)
+
+
+def test_methods_are_compared_on_the_findings_that_all_of_them_have(tmp_path):
+    """good lacks g, the harder finding, and leads by its mean; on f, which both have, bad is better."""
+    values = {("good", "f"): (0.0, 1.0, 0.0), ("bad", "f"): (1.0, 1.0, 0.0), ("bad", "g"): (0.0, 0.0, 0.0)}
+    rows = [
+        (f"{finding}{n:02d}", f"{finding}p{n:02d}", finding, method, hits[n % 3])
+        for (method, finding), hits in values.items()
+        for n in range(30)
+    ]
+    rows += [(case, patient, finding, "floor", 0.0) for case, patient, finding, method, _ in rows if method == "bad"]
+    table = table_of(tmp_path, rows)
+    means = {m: one(table, "mean", "All findings", m)["value"] for m in ("good", "bad")}
+    assert means == pytest.approx({"good": 1 / 3, "bad": 1 / 3})
+    common = {m: one(table, "mean", "Findings of all methods", m)["value"] for m in ("good", "bad")}
+    assert common == pytest.approx({"good": 1 / 3, "bad": 2 / 3})
+    pair = one(table, "method_pair", "Findings of all methods", "good", "bad")
+    assert pair["value"] == pytest.approx(-1 / 3)
+    assert pair["high"] < 0
+    assert pair["size"] == 0.1
+
+
+def test_with_all_findings_in_common_the_pairs_are_over_all_of_them(tmp_path):
+    table = table_of(tmp_path, simple())
+    assert one(table, "method_pair", "All findings", "good", "bad")["value"] == pytest.approx(0.5)
+    assert "Findings of all methods" not in set(table["finding"])
+
+
+def test_a_distance_from_a_floor_matters_from_a_tenth_of_the_room_up_to_the_readers(tmp_path):
+    rows = [(c, p, f, m, 0.8 if m == "human" else v) for c, p, f, m, v in simple()]
+    table = table_of(tmp_path, rows)
+    assert one(table, "test", "All findings", "bad", "floor")["size"] == pytest.approx(0.08)
+    alone = table_of(tmp_path, simple(human=False))
+    assert one(alone, "test", "All findings", "bad", "floor")["size"] == pytest.approx(0.1)
+
+
+def test_distances_from_the_readers_hold_together(tmp_path):
+    """The interval of the method that happens to be the best must not be too narrow."""
+    luck = np.random.default_rng(1)
+    rows = [(c, p, f, m, v if m == "human" else float(luck.random() < 0.5)) for c, p, f, m, v in simple(40, 40)]
+    table = table_of(tmp_path, rows)
+    distances = table.query("statistic == 'difference' and finding == 'All findings'")
+    assert len(set(distances["family"])) == 1
+    assert (distances["size"] == 0.1).all()
+    bad, alone = (one(table, name, "All findings", "bad", "human") for name in ("difference", "percent_decrease"))
+    assert (bad["high"] - bad["low"]) * 100 > 1.1 * (alone["high"] - alone["low"])  # the readers always hit
+
+
+def test_a_calibration_error_stands_beside_that_of_a_perfect_model(tmp_path):
+    generator = np.random.default_rng(0)
+    chances = generator.random(100)
+    labels = (generator.random(100) < chances).astype(float)
+    predictions = [
+        Prediction(f"c{n:03d}", f"p{n:03d}", "f", "model", label, 0.0, chance)
+        for n, (label, chance) in enumerate(zip(labels, chances, strict=True))
+    ]
+    table = table_of(tmp_path, simple(6, 6), predictions=predictions)
+    error, chance = (one(table, name, "f", "") for name in ("calibration", "chance_calibration"))
+    assert chance["value"] > 0.05  # not 0, although the model is perfect
+    assert error["value"] < chance["high"]

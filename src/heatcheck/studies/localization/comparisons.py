@@ -11,6 +11,7 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PERCENT_DECREASE
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
+from heatcheck.judging.patients import judged
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.registry import Needs
 from heatcheck.stats.rates import rate_difference_interval, rate_interval
@@ -159,9 +160,9 @@ def _statistic(totals: tuple[ClusterTotals, ...], template: Estimate) -> Lineari
 
 
 def simultaneous_rows(
-    measurements: Sequence[Measurement], settings: LocalizationSettings, family: str
+    measurements: Sequence[Measurement], settings: LocalizationSettings, family: str, sizes: Sequence[float]
 ) -> list[Estimate]:
-    """The measurements with intervals that hold together and p-values corrected for one another.
+    """The measurements with intervals that hold together and p-values corrected for one another, judged by the sizes.
 
     Where no patient differs from the others, the interval is that of a rate at a level that allows for the family.
     """
@@ -170,8 +171,8 @@ def simultaneous_rows(
     first = measurements[0].template
     generator = settings.generator("family", first.statistic, first.metric, family)
     patients = np.unique(np.concatenate([each.patients for each in measurements]))
-    statistics = [each.statistic.among(np.isin(patients, each.patients)) for each in measurements]
-    result = simultaneous_intervals(side_by_side(statistics), settings.draws, generator)
+    statistics = side_by_side([each.statistic.among(np.isin(patients, each.patients)) for each in measurements])
+    result = simultaneous_intervals(statistics, settings.draws, generator)
     rows = []
     for each, interval, p_value, p_adjusted in zip(
         measurements, result.intervals, result.p_values, result.p_adjusted, strict=True
@@ -185,7 +186,7 @@ def simultaneous_rows(
             chance = _inverted(each)
             row = replace(each.filled(exact), p_value=chance, p_adjusted=min(1.0, chance * len(measurements)))
         rows.append(replace(row, family=family))
-    return rows
+    return judged(rows, sizes, statistics.influences, settings.generator("needed", first.metric, family))
 
 
 def _inverted(measured: Measurement) -> float:

@@ -28,7 +28,8 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
 
     images, patients: those whose label is known; positives: images with the finding; annotated: images on which it was
     outlined; segmentations: outlines that were drawn there; segmentations_by_reader: readings with an outline, on
-    images that have any truth; without_finding, over all findings: images on which every known one is absent.
+    images that have any truth; readers: those who drew any of these; without_finding, over all findings: images on
+    which every known one is absent.
     Over all findings, images and patients are all that were studied, counted once, and the others are sums. Labels
     come with the model's predictions: maps without probabilities have none, and what cannot be known is left out.
     """
@@ -78,7 +79,14 @@ def _outlined(outlined: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, int]:
         Counts.ANNOTATED: len(outlined),
         Counts.SEGMENTATIONS: int(outlined["instances"].sum()),
         Counts.SEGMENTATIONS_BY_READER: len(drawn),
+        **_readers(drawn),
     }
+
+
+def _readers(drawn: pd.DataFrame) -> dict[str, int]:
+    """How many readers drew; nothing where only their mean is known."""
+    names = {facts["reader"] for text in drawn["condition"].unique() if "reader" in (facts := facts_of(str(text)))}
+    return {Counts.READERS: len(names)} if names else {}
 
 
 def _drawn(readers: pd.DataFrame) -> pd.DataFrame:

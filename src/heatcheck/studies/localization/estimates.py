@@ -1,17 +1,19 @@
-"""From a run's scores to the numbers of its tables: means, distances from the readers, tests against the floors."""
+"""From a run's scores to the numbers of its tables: means, and methods against readers, floors and one another."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate, Score
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, PLAIN, RATIO, TEST, Statistic
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
+from heatcheck.judging.sizes import BEST_SCORE
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.resampling.bca import NO_VALUE
@@ -21,7 +23,7 @@ from heatcheck.stats.resampling.macro import mean_share
 from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import TESTED
+from heatcheck.studies.localization.vocabulary import COMMON_FINDINGS, METHOD_PAIR, TESTED
 
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
@@ -37,10 +39,12 @@ def localization_estimates(folder: Path, settings: LocalizationSettings) -> list
         values = read_values(folder, metric, settings)
         if not values.by_finding:
             continue
-        rows += mean_rows(values, settings)
+        means = list(mean_rows(values, settings))
+        rows += means
         if metric in TESTED:
             rows += distances_from_human(values, settings)
-            rows += _tests_against_floors(values, settings)
+            rows += _tests_against_floors(values, settings, means)
+            rows += method_pairs(values, settings)
     rows += _pixel_ratios(folder, settings)
     return rows + model_estimates(read_answers(folder / "predictions.parquet", settings), settings)
 
@@ -75,12 +79,35 @@ def distances_from_human(
     under: str = PLAIN,
     statistics: Sequence[Statistic] = (DIFFERENCE, PERCENT_DECREASE),
 ) -> Iterator[Estimate]:
-    """Method less readers, and by how many percent it falls short of them, on the cases that both have."""
+    """Method less readers, and by how many percent it falls short of them, on the cases that both have.
+
+    The differences of all methods have intervals that hold together: whichever method is the best, that of its distance
+    is not too narrow.
+    """
     if HUMAN not in values.columns:
         return
     for name in statistics:
         template = Estimate(name, values.metric, model=settings.model, other_method=HUMAN, condition=under)
-        yield from _each_and_all(values, settings, template, [[HUMAN, method] for method in settings.methods])
+        if name == DIFFERENCE:
+            compared = [(HUMAN, method) for method in settings.methods]
+            yield from _families(values, settings, template, compared, "each method against the readers")
+        else:
+            yield from _each_and_all(values, settings, template, [[HUMAN, method] for method in settings.methods])
+
+
+def _families(
+    values: Values,
+    settings: LocalizationSettings,
+    template: Estimate,
+    compared: Sequence[tuple[str, str]],
+    what: str,
+) -> Iterator[Estimate]:
+    """The second column less the first over all findings, and on each finding: two families of comparisons."""
+    size, label = settings.sizes.between_methods(values.metric), METRICS[values.metric].label
+    overall = [(first, second, ALL, size) for first, second in compared]
+    each = [(first, second, finding, size) for first, second in compared for finding in values.by_finding]
+    yield from _family(values, settings, template, overall, f"{label} over all findings, {what}")
+    yield from _family(values, settings, template, each, f"{label} on each finding, {what}")
 
 
 def _each_and_all(
@@ -97,43 +124,89 @@ def _each_and_all(
                 yield replace(row, n_undefined=len(values.by_finding[finding]), reason=NO_VALUE)
 
 
-def _tests_against_floors(values: Values, settings: LocalizationSettings) -> list[Estimate]:
+def _tests_against_floors(
+    values: Values, settings: LocalizationSettings, means: Sequence[Estimate]
+) -> Iterator[Estimate]:
     """Each method against every floor over all findings, and against the best floor on each finding."""
+    if not settings.floors:
+        return
+    known = {(row.finding, row.method): row.value for row in means}
     methods = [name for name in settings.methods if name not in settings.floors]
-    overall = [(method, floor, ALL) for method in methods for floor in settings.floors]
+    sizes = {finding: _room_that_matters(known, finding, settings) for finding in (*values.by_finding, ALL)}
+    overall = [(floor, method, ALL, sizes[ALL]) for method in methods for floor in settings.floors]
     each = [
-        (method, _best_floor(table, settings), finding)
+        (_best_floor(known, finding, settings), method, finding, sizes[finding])
         for method in methods
-        for finding, table in values.by_finding.items()
-        if settings.floors
+        for finding in values.by_finding
     ]
-    label = METRICS[values.metric].label
-    return [
-        *_tests(values, settings, overall, f"{label} over all findings, each method against each floor"),
-        *_tests(values, settings, each, f"{label} on each finding, each method against the best floor there"),
-    ]
+    label, template = METRICS[values.metric].label, Estimate(TEST, values.metric, model=settings.model)
+    against = f"{label} over all findings, each method against each floor"
+    yield from _family(values, settings, template, overall, against)
+    against = f"{label} on each finding, each method against the best floor there"
+    yield from _family(values, settings, template, each, against)
 
 
-def _best_floor(table: pd.DataFrame, settings: LocalizationSettings) -> str:
-    means = table[list(settings.floors)].mean()
-    return str(means.idxmax()) if means.notna().any() else settings.floors[0]
+def _best_floor(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> str:
+    known = {floor: means.get((finding, floor), math.nan) for floor in settings.floors}
+    return max(known, key=lambda floor: -math.inf if math.isnan(known[floor]) else known[floor])
 
 
-def _tests(
-    values: Values, settings: LocalizationSettings, compared: Sequence[tuple[str, str, str]], family: str
-) -> list[Estimate]:
-    """The tests of method against floor on a finding or all; those without a common case have a row without numbers."""
-    measured, empty = [], []
-    for method, floor, finding in compared:
-        row = Estimate(TEST, values.metric, finding, method, settings.model, other_method=floor)
-        found = measurement(
-            values, settings, row, [floor, method], list(values.by_finding) if finding == ALL else [finding]
-        )
+def _room_that_matters(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> float:
+    """The distance from a floor that matters: a share of the room between the best floor and the readers."""
+    floor = means.get((finding, _best_floor(means, finding, settings)), math.nan)
+    readers = means.get((finding, HUMAN), math.nan)
+    return settings.sizes.above_floor(floor, BEST_SCORE if math.isnan(readers) else readers)
+
+
+def method_pairs(values: Values, settings: LocalizationSettings) -> Iterator[Estimate]:
+    """Each method less each other, on the findings that all of them have: who may be the best.
+
+    A method that lacks the hardest finding must not win for it. Where some method lacks some finding, the means on the
+    findings of all methods are estimated as well.
+    """
+    methods = [name for name in settings.methods if name not in settings.floors]
+    has = {m: [f for f, table in values.by_finding.items() if table[m].notna().any()] for m in methods}
+    scored = [method for method in methods if has[method]]
+    common = [f for f in values.by_finding if all(f in has[method] for method in scored)]
+    finding = ALL if all(has[method] == list(values.by_finding) for method in scored) else COMMON_FINDINGS
+    if finding != ALL:
+        template = Estimate(MEAN, values.metric, finding, model=settings.model)
+        for method in scored:
+            measured = measurement(values, settings, replace(template, method=method), [method], common)
+            if measured is not None:
+                yield measured.estimate(settings)
+    template = Estimate(METHOD_PAIR, values.metric, model=settings.model)
+    size = settings.sizes.between_methods(values.metric)
+    pairs = [(second, first, finding, size) for first, second in combinations(scored, 2)]
+    family = f"{METRICS[values.metric].label}, each method against each other"
+    yield from _family(values, settings, template, pairs, family, common)
+
+
+def _family(
+    values: Values,
+    settings: LocalizationSettings,
+    template: Estimate,
+    compared: Sequence[tuple[str, str, str, float]],
+    family: str,
+    findings: Sequence[str] = (),
+) -> Iterator[Estimate]:
+    """The second column less the first on a finding or on all, each by its size; corrected for one another.
+
+    `findings` are those that a mean is taken over, by default all. A comparison on one finding without a common case
+    has a row without numbers.
+    """
+    measured, sizes, empty = [], [], []
+    for first, second, finding, size in compared:
+        row = replace(template, finding=finding, method=second, other_method=first)
+        over = [finding] if finding in values.by_finding else list(findings or values.by_finding)
+        found = measurement(values, settings, row, [first, second], over)
         if found is not None:
             measured.append(found)
-        elif finding != ALL:
+            sizes.append(size)
+        elif finding in values.by_finding:
             empty.append(replace(row, n_undefined=len(values.by_finding[finding]), family=family, reason=NO_VALUE))
-    return [*simultaneous_rows(measured, settings, family), *empty]
+    yield from simultaneous_rows(measured, settings, family, sizes)
+    yield from empty
 
 
 def _pixel_ratios(folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:

@@ -39,8 +39,9 @@ def model_differences(folder: Path, primary: LocalizationSettings, others: Seque
         models = f"each model against {primary.model}, method by method"
         overall = [test for finding, test in tests if finding == ALL]
         each = [test for finding, test in tests if finding != ALL]
-        rows += simultaneous_rows(overall, primary, f"{label} over all findings, {models}")
-        rows += simultaneous_rows(each, primary, f"{label} on each finding, {models}")
+        size = primary.sizes.between_methods(metric)
+        for tested, over in ((overall, "over all findings"), (each, "on each finding")):
+            rows += simultaneous_rows(tested, primary, f"{label} {over}, {models}", [size] * len(tested))
     return rows + [row for other in others for row in _auroc_differences(folder, primary, other)]
 
 

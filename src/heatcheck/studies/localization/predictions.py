@@ -14,12 +14,16 @@ from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, RELIABILITY, Condition, condition_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
-from heatcheck.metrics.classification import expected_calibration_error, reliability_curve
+from heatcheck.metrics.classification import (
+    calibration_error_by_chance,
+    expected_calibration_error,
+    reliability_curve,
+)
 from heatcheck.stats.auroc import clustered_auroc
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.studentised import Linearised, linearised_macro, t_intervals
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import CALIBRATION, OBSERVED
+from heatcheck.studies.localization.vocabulary import CALIBRATION, CHANCE_CALIBRATION, OBSERVED
 
 ONE_CLASS = "needs cases with and without the finding"
 
@@ -126,7 +130,11 @@ def _calibration(answers: LabelledProbabilities, settings: LocalizationSettings)
     for finding, labels, probabilities in [*columns, (ALL, answers.labels.ravel(), answers.probabilities.ravel())]:
         error = expected_calibration_error(labels, probabilities)
         template = Estimate(CALIBRATION, "ece", finding, "", settings.model, error.value, reason=error.reason)
-        yield replace(template, n_cases=int((~np.isnan(labels)).sum()), n_patients=n_patients)
+        template = replace(template, n_cases=int((~np.isnan(labels)).sum()), n_patients=n_patients)
+        yield template
+        patients = np.repeat(answers.patients, labels.size // len(answers.patients))
+        chance = calibration_error_by_chance(labels, probabilities, patients)
+        yield replace(template, statistic=CHANCE_CALIBRATION, value=chance.mean, low=0.0, high=chance.high)
         yield from reliability_rows(labels, probabilities, finding, settings.model)
 
 

@@ -1,9 +1,12 @@
 """Whether scores rise with the geometry of the truth, or with the model's confidence."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
@@ -16,10 +19,54 @@ from heatcheck.studies.localization.score_grid import Grid, ScoreGrid, is_logist
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import FEATURES, PAPER_PRESET, PROBABILITY
 
+_LEVEL = 0.95
+_USUAL_RANGE = (10, 90)  # percentiles: what a feature usually ranges over
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A fitted slope that is not yet corrected for the others."""
+
+    template: Estimate  # with everything but the numbers
+    fit: Fit
+
+    @property
+    def row(self) -> Estimate:
+        """The slope with an interval of its own."""
+        return fill(self.template, self.fit)
+
+
+def corrected_slopes(slopes: Sequence[Slope], family: str) -> list[Estimate]:
+    """The slopes with intervals that hold together and p-values to match (Bonferroni).
+
+    The fits of one family differ in their rows and their models, so no draw is common to them.
+    """
+    tests = sum(not math.isnan(slope.fit.p_value) for slope in slopes)
+    rows = []
+    for slope in slopes:
+        if math.isnan(slope.fit.p_value):
+            rows.append(replace(slope.row, family=family))
+            continue
+        row = fill(slope.template, slope.fit.at_level(1 - (1 - _LEVEL) / tests))
+        rows.append(replace(row, p_adjusted=min(1.0, tests * row.p_value), family=family))
+    return rows
+
+
+def _size(feature: Grid, metric: str, settings: LocalizationSettings, *, is_hit: bool) -> float:
+    """The slope that matters: over the feature's usual range, the score changes by what matters between two methods.
+
+    Of a hit, whose log odds are fitted, that is the change of the log odds about even odds.
+    """
+    known = feature[~np.isnan(feature)]
+    low, high = np.percentile(known, _USUAL_RANGE) if known.size else (math.nan, math.nan)
+    usual = high - low if high > low else 1.0  # a feature that hardly varies is taken from its smallest to its largest
+    change = settings.sizes.between_methods(metric)
+    return float((2 * logit(0.5 + change / 2) if is_hit else change) / usual)
+
 
 def shape_estimates(
     grid: ScoreGrid, shapes: pd.DataFrame, settings: LocalizationSettings, preset: str = ""
-) -> list[Estimate]:
+) -> list[Slope]:
     """The slope of each method's score, and of its distance from the readers, on each feature, over all findings.
 
     A feature is scaled by its range over all annotated findings, so a slope is the change from the smallest to the
@@ -28,7 +75,7 @@ def shape_estimates(
     line through all points.
     """
     annotated = shapes[shapes["finding"].isin(settings.findings)]
-    rows: list[Estimate] = []
+    rows: list[Slope] = []
     for feature in FEATURES:
         column = settings.instances if feature == "instances" and not preset else feature
         scaled = annotated[["case", "finding"]].assign(scaled=min_max(annotated[column].to_numpy(float)))
@@ -36,20 +83,23 @@ def shape_estimates(
     return rows
 
 
-def _slopes(
-    grid: ScoreGrid, feature: Grid, name: str, settings: LocalizationSettings, preset: str
-) -> Iterator[Estimate]:
+def _slopes(grid: ScoreGrid, feature: Grid, name: str, settings: LocalizationSettings, preset: str) -> Iterator[Slope]:
     under = condition(feature=name, preset=preset) if preset else condition(feature=name)
     human = grid.by_method.get(HUMAN)
+    is_hit = is_logistic(grid, settings) and preset != PAPER_PRESET
+    sizes = {
+        hit: math.nan if preset == PAPER_PRESET else _size(feature, grid.metric, settings, is_hit=hit)
+        for hit in (True, False)
+    }
     for method in settings.methods:
         if method not in grid.by_method:
             continue
         values = grid.by_method[method]
         template = Estimate(SLOPE, grid.metric, ALL, method, settings.model, condition=under)
-        yield fill(template, _fit(grid, feature, values, preset, is_hit=is_logistic(grid, settings)))
+        yield Slope(replace(template, size=sizes[is_hit]), _fit(grid, feature, values, preset, is_hit=is_hit))
         if human is not None:
             distance = _fit(grid, feature, human - values, preset, is_hit=False)
-            yield fill(replace(template, other_method=HUMAN), distance)
+            yield Slope(replace(template, other_method=HUMAN, size=sizes[False]), distance)
 
 
 def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: bool) -> Fit:
@@ -61,7 +111,7 @@ def _fit(grid: ScoreGrid, feature: Grid, values: Grid, preset: str, *, is_hit: b
 
 def confidence_estimates(
     grid: ScoreGrid, predictions: pd.DataFrame, settings: LocalizationSettings, preset: str = ""
-) -> list[Estimate]:
+) -> list[Slope]:
     """The slope of each method's score on the model's probability, for each finding and over all.
 
     Recommended: probabilities are scaled by their range on each finding, because models are surer of some findings
@@ -84,13 +134,15 @@ def confidence_estimates(
 
 def _on_probability(
     grid: ScoreGrid, probability: Grid, method: str, finding: str, settings: LocalizationSettings, preset: str
-) -> Iterator[Estimate]:
+) -> Iterator[Slope]:
     rows = grid.observations(probability, grid.by_method[method], None if finding == ALL else finding)
     template = Estimate(SLOPE, grid.metric, finding, method, settings.model)
     if preset == PAPER_PRESET:
         template = replace(template, condition=condition(feature=PROBABILITY, preset=PAPER_PRESET))
-        yield fill(template, least_squares(rows.feature, rows.scores))
-        yield fill(replace(template, statistic=SPEARMAN), spearman(rows.feature, rows.scores))
+        yield Slope(template, least_squares(rows.feature, rows.scores))
+        yield Slope(replace(template, statistic=SPEARMAN), spearman(rows.feature, rows.scores))
     else:
-        fit = logistic_gee if is_logistic(grid, settings) else clustered_least_squares
-        yield fill(replace(template, condition=condition(feature=PROBABILITY)), fit(rows))
+        is_hit = is_logistic(grid, settings)
+        size = _size(rows.feature, grid.metric, settings, is_hit=is_hit)
+        fit = logistic_gee if is_hit else clustered_least_squares
+        yield Slope(replace(template, condition=condition(feature=PROBABILITY), size=size), fit(rows))

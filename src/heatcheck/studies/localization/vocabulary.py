@@ -8,7 +8,9 @@ from heatcheck.runs.manifest import Manifest, NamedEntry, SourceEntry
 
 # statistics that only this study makes
 COUNT = Statistic("count")  # of images, patients or outlines
+METHOD_PAIR = Statistic("method_pair")  # one method less another, on the findings that all methods have
 CALIBRATION = Statistic("calibration")  # the calibration error of the model's probabilities
+CHANCE_CALIBRATION = Statistic("chance_calibration")  # that of a perfect model with these probabilities
 TEMPERATURE = Statistic("temperature")  # by which logits are divided
 THRESHOLD_CURVE = Statistic("threshold_curve")  # mean overlap at each threshold, on validation data
 CUTOFF_CURVE = Statistic("cutoff_curve")  # the same at each probability cutoff
@@ -29,6 +31,7 @@ PAPER_PRESET = "chexlocalize"  # the rules of the paper's scripts
 PAPER_DATA = "chexlocalize"  # the data set of the paper's numbers, as a source's `published_as`
 
 STORED_MAPS = "maps"  # the source of a run that scores maps from files
+COMMON_FINDINGS = "Findings of all methods"  # in place of all findings, where some methods lack some
 BOXES = "boxes"  # a kind of truth, beside outlines and masks
 
 
@@ -38,6 +41,7 @@ class Counts:
     IMAGES, PATIENTS, POSITIVES = "images", "patients", "positives"
     ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
     SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
+    READERS = "readers"
 
 
 class SwitchEntry(NamedEntry):

@@ -105,20 +105,21 @@ def slopes():
                 for i, feature in enumerate(FEATURES):
                     value = 0.111 * (i - 1) + (0.5 if other else 0)
                     row = Estimate("slope", metric, ALL_FINDINGS, method, "", value, value - 0.2, value + 0.2,
-                                   p_value=0.001 * i, p_adjusted=0.04 * i, family=f"{metric} on shape",
+                                   p_value=0.001 * i, p_adjusted=0.04 * i, family=f"{metric} on shape", size=0.1,
                                    other_method=other, condition=condition(feature=feature), n_cases=200)  # fmt: skip
                     yield row
-                    yield replace(row, value=value / 2, p_value=0.0004, p_adjusted=math.nan, family="",
+                    yield replace(row, value=value / 2, p_value=0.0004, p_adjusted=math.nan, family="", size=math.nan,
                                   condition=condition(feature=feature, preset="chexlocalize"))  # fmt: skip
         for metric in ("iou_full", "hit"):
             for i, finding in enumerate(ALL):
                 under = condition(feature="probability", preset="chexlocalize")
                 row = Estimate("slope", metric, finding, method, "", 0.3 + 0.01 * i, 0.1, 0.6, p_value=0.002,
-                               p_adjusted=0.03, family=f"{metric} on probability", n_cases=90,
+                               p_adjusted=0.03, family=f"{metric} on probability", n_cases=90, size=0.1,
                                condition=condition(feature="probability"))  # fmt: skip
                 yield row
-                yield replace(row, value=0.7 + 0.01 * i, p_adjusted=math.nan, condition=under)
-                yield replace(row, statistic="spearman", value=0.2 + 0.01 * i, p_adjusted=math.nan, condition=under)
+                theirs = replace(row, p_adjusted=math.nan, condition=under, size=math.nan)
+                yield replace(theirs, value=0.7 + 0.01 * i)
+                yield replace(theirs, statistic="spearman", value=0.2 + 0.01 * i)
 
 
 def counts():
@@ -172,7 +173,7 @@ def model_rows():
                     value = -0.031 - 0.002 * i
                     rows.append(Estimate("model_difference", metric, finding, method, model, value, value - 0.02,
                                          value + 0.02 + 0.03 * pair, p_value=0.001, p_adjusted=0.01 + 0.2 * pair,
-                                         family=f"{metric} between models", n_cases=80, n_patients=70,
+                                         family=f"{metric} between models", n_cases=80, n_patients=70, size=0.03,
                                          condition=condition(other_model=other)))  # fmt: skip
     for metric in ("iou", "hit"):
         for i, method in enumerate(METHODS):

@@ -80,7 +80,8 @@ def estimates(plan):
                 if plan.readers and name not in {HUMAN, *FLOORS} and metric in {"iou", "hit"}:
                     gap = value - human
                     rows.append(Estimate("difference", metric, finding, name, "densenet121", gap, gap - 0.06,
-                                         gap + 0.06, other_method=HUMAN, n_cases=n, n_patients=n))  # fmt: skip
+                                         gap + 0.06, other_method=HUMAN, n_cases=n, n_patients=n,
+                                         size=0.05))  # fmt: skip
                     rows.append(Estimate("percent_decrease", metric, finding, name, "densenet121", -100 * gap / human,
                                          -100 * gap / human - 9, -100 * gap / human + 9, other_method=HUMAN,
                                          n_cases=n, n_patients=n))  # fmt: skip
@@ -107,7 +108,7 @@ def floor_test(metric, finding, method, floor, difference, n=120):
     adjusted = 0.0008 if difference > 0.08 else 0.21
     return Estimate("test", metric, finding, method, "densenet121", difference, difference - 0.05, difference + 0.05,
                     p_value=adjusted / 4, p_adjusted=adjusted, family=f"{metric}: each method against each floor",
-                    other_method=floor, n_cases=n, n_patients=n)  # fmt: skip
+                    other_method=floor, n_cases=n, n_patients=n, size=0.03)  # fmt: skip
 
 
 def calibration(finding, n, rng):

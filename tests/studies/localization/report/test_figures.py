@@ -32,7 +32,8 @@ def compared(finding, gap, width):
     low, high = gap - width, gap + width
     decrease = Estimate("percent_decrease", "iou", finding, "grad_cam", "m", -100 * gap, other_method=HUMAN)
     return [mean("iou", finding, "grad_cam", 0.5 + gap), mean("iou", finding, HUMAN, 0.5), decrease,
-            Estimate("difference", "iou", finding, "grad_cam", "m", gap, low, high, other_method=HUMAN)]  # fmt: skip
+            Estimate("difference", "iou", finding, "grad_cam", "m", gap, low, high, other_method=HUMAN,
+                     size=0.05)]  # fmt: skip
 
 
 def test_findings_are_ordered_by_sureness_then_by_shortfall(evidence_from):
@@ -182,11 +183,11 @@ def test_floor_table_says_in_words_who_beats_whom(evidence_from):
         floor_test("hit", ALL_FINDINGS, "grad_cam", "random", 0.01),
     ]
     cells = by_floor(evidence_from(rows), "hit").groups[0][1][0].cells
-    assert [cell.outcome for cell in cells] == ["no clear difference, p = 0.210", "✓ beats it, p < 0.001"]
+    assert [cell.outcome for cell in cells] == ["not shown, p = 0.210", "✓ clearly higher, p < 0.001"]
     assert cells[1].text == "+20.0\u00a0pp"
     worse = replace(floor_test("hit", ALL_FINDINGS, "grad_cam", "edge", -0.2), p_adjusted=0.0008)
     (cell,) = by_floor(evidence_from([worse]), "hit").groups[0][1][0].cells
-    assert cell.outcome == "✕ loses to it, p < 0.001"
+    assert cell.outcome == "✕ clearly lower, p < 0.001"
     assert by_floor(evidence_from([mean("hit", ALL_FINDINGS, "grad_cam", 0.3)]), "hit") is None
 
 
@@ -222,7 +223,7 @@ def test_findings_come_in_the_order_of_the_published_figure(evidence_from, metri
         if finding == "Atelectasis" and metric == "hit":
             low, high = -0.5, -0.3  # printed as fractions
         gap = Estimate("difference", metric, finding, "grad_cam", "m", -human * figure.value / 100, low, high,
-                       other_method=HUMAN)  # fmt: skip
+                       other_method=HUMAN, size=0.001)  # fmt: skip
         fall = replace(gap, statistic="percent_decrease", value=figure.value)
         rows += [mean(metric, finding, "grad_cam", 0.4), gap, fall]
     name = {"iou": "miou", "hit": "hit_rate"}[metric]

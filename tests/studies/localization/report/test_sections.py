@@ -107,7 +107,7 @@ def test_architectures_are_compared_with_tests_and_the_selection_is_told(page, t
     where = "architectures", "Best model of each method on validation data"
     assert cell(page, where, "Occlusion", "Overlap (IoU)") == "ResNet152 (0.320)"
     where = "architectures", "Overlap (IoU): ResNet152 minus DenseNet121, ensemble"
-    assert cell(page, where, "Grad-CAM", "Edema") == "−0.041|−0.061 to −0.021|clear, p = 0.010"
+    assert cell(page, where, "Grad-CAM", "Edema") == "−0.041|−0.061 to −0.021|✕ clearly lower, p = 0.010"
     where = "architectures", "Overlap (IoU), by method and model"
     assert cell(page, where, "Grad-CAM, ResNet152", "Edema", published=True) == "0.240"
     assert "AUROC by model" in section
@@ -125,7 +125,7 @@ def test_the_page_names_the_model_it_is_about(text, tmp_path):
 
 def test_ensemble_stands_against_its_own_single_checkpoint(page):
     where = "architectures", "Hit rate: DenseNet121, ensemble minus DenseNet121, best checkpoint"
-    assert cell(page, where, "Grad-CAM", "Edema") == "+4.1 pp|−0.9 to +6.1|not clear, p = 0.210"
+    assert cell(page, where, "Grad-CAM", "Edema") == "+4.1 pp|−0.9 to +6.1|not lower, p = 0.210"
     assert cell(page, where, "Grad-CAM", "Edema", published=True) == "−0.3 pp|74.6 % and 74.9 %"
 
 
@@ -136,7 +136,7 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
     assert "Elongation by finding" in section
     found = table(page, "geometry", "Overlap (IoU): slope on size and shape")
     rows = {row[0] + kind: row for row, kind in zip(found["rows"], found["kinds"], strict=True)}
-    assert rows["Grad-CAM"][1] == "−0.111|−0.311 to +0.089|clear, p < 0.001"
+    assert rows["Grad-CAM"][1] == "−0.111|−0.311 to +0.089|not higher, p < 0.001"
     assert rows["Grad-CAM"][2] == "−0.056**|−0.311 to +0.089"
     assert rows["Grad-CAMpublished"][4] == "+0.566***|+0.526 to +0.606"
     found = table(page, "geometry", "Hit rate: slope on size and shape")
@@ -144,12 +144,12 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
     assert "−0.051 (−0.346 to 0.244)" in section
     found = table(page, "geometry", "Overlap (IoU), readers minus method: slope on size and shape")
     assert found["rows"][-1][2].startswith("−0.072^")
-    assert "clearly falls with the number of outlines" in section
+    assert "is not shown to change with" in section
 
 
 def test_confidence_shows_slopes_and_ranks_beside_the_published(page):
     where = "confidence", "IoU, all cases of Grad-CAM on the model’s probability"
-    assert cell(page, where, "Slope, recommended", "Edema") == "+0.350|+0.100 to +0.600|clear, p = 0.030"
+    assert cell(page, where, "Slope, recommended", "Edema") == "+0.350|+0.100 to +0.600|✓ clearly higher, p = 0.030"
     assert cell(page, where, "Slope, paper’s rules", "Edema") == "+0.750**|+0.100 to +0.600"
     assert cell(page, where, "Spearman, paper’s rules", "Edema").startswith("+0.250")
     assert cell(page, where, "Slope", "Edema", published=True) == "+0.642***|+0.459 to +0.826"
@@ -166,20 +166,24 @@ def probability_slopes(*changes):
     return [*made, mean("iou", ALL_FINDINGS, "grad_cam", 0.3)]
 
 
-def test_a_slope_beyond_zero_that_is_not_sure_says_how_many_were_corrected(evidence_from):
-    rows = [replace(row, model="densenet121") for row in probability_slopes({"p_adjusted": 0.397}, {}, {"low": -0.1})]
+def test_a_slope_is_said_to_be_there_by_its_interval_and_its_size(evidence_from):
+    changes = {}, {"low": -0.1}, {"size": 0.5}, {"low": -0.02, "high": 0.05, "value": 0.01}
+    rows = [replace(row, model="densenet121") for row in probability_slopes(*changes)]
     (detail,) = confidence(evidence_from(rows))["details"]
     ((_, (fit,)),) = detail.tables[0].groups[:1]
-    outcomes = [one.outcome for one in fit.cells[1:4]]
-    assert outcomes == ["not clear, p = 0.397 after correction for 3 fits", "clear, p = 0.030", "clear, p = 0.030"]
+    outcomes = [one.outcome.partition(",")[0] for one in fit.cells[1:5]]
+    assert outcomes == ["✓ clearly higher", "not shown", "not lower", "no difference that matters"]
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (({}, {"p_adjusted": 0.2}), "clearly rises with the model’s probability on 1 of 2 findings"),
-        (({"p_adjusted": 0.2},) * 2, "shows no clear link with the model’s probability on any finding"),
-        (({"value": -0.3},) * 2, "clearly falls with the model’s probability on 2 of 2 findings"),
+        (({}, {"low": -0.2}), "clearly rises with the model’s probability on 1 of 2 findings"),
+        (({"low": -0.2},) * 2, "is not shown to change with the model’s probability on any finding"),
+        (
+            ({"value": -0.3, "low": -0.6, "high": -0.1},) * 2,
+            "clearly falls with the model’s probability on 2 of 2 findings",
+        ),
     ],
 )
 def test_what_confidence_does_is_said_in_words(evidence_from, changes, told):

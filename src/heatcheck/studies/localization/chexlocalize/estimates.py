@@ -9,11 +9,10 @@ import pyarrow.parquet as pq
 
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, condition
-from heatcheck.estimating.estimates import corrected
 from heatcheck.runs.tables import TABLES, schema_of
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
 from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates
-from heatcheck.studies.localization.regressions import confidence_estimates, shape_estimates
+from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
@@ -37,9 +36,10 @@ def paper_estimates(
     tables = _ModelTables(folder, settings, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, settings)
     slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
-    rows = corrected(slopes, FAMILY)  # together, because the report shows them together
+    rows = corrected_slopes(slopes, FAMILY)  # together, because the report shows them together
     theirs = tables.slopes("iou", BENCHMARK, preset=PAPER_PRESET) + tables.slopes("hit", BENCHMARK, preset=PAPER_PRESET)
-    rows += theirs + (tables.slopes("iou_full", *FULL_SLICE, preset=PAPER_PRESET) if theirs else [])
+    theirs += tables.slopes("iou_full", *FULL_SLICE, preset=PAPER_PRESET) if theirs else []
+    rows += [slope.row for slope in theirs]
     full = tables.grid("iou_full", PLAIN)
     rows += cutoff_estimates(full, shapes, scaling, settings) if full else []
     rows += calibration_estimates(scaling, settings)
@@ -55,10 +55,10 @@ class _ModelTables:
     predictions: pd.DataFrame
     shapes: pd.DataFrame
 
-    def slopes(self, metric: str, *conditions: str, preset: str = "") -> list[Estimate]:
+    def slopes(self, metric: str, *conditions: str, preset: str = "") -> list[Slope]:
         """The slopes of one metric, under the first of the conditions that has scores."""
         grid = self.grid(metric, *conditions)
-        rows: list[Estimate] = []
+        rows: list[Slope] = []
         if grid and metric != "iou_full":
             rows += shape_estimates(grid, self.shapes, self.settings, preset)
         if grid and metric != "iou":

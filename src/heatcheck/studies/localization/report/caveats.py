@@ -3,14 +3,13 @@
 import math
 from collections.abc import Mapping
 
-from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import AUROC, MEAN
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import lacks_interval
-from heatcheck.report.numbers import count, few, listed
+from heatcheck.report.numbers import count, listed
 from heatcheck.studies.localization.report.facts import manifest
-from heatcheck.studies.localization.report.verdict import Leader, difference_from_readers, leader_on
+from heatcheck.studies.localization.report.standing import distance_from_readers, standing_on
 from heatcheck.studies.localization.vocabulary import TESTED
 
 FEW_CASES = 10
@@ -27,7 +26,6 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _rare(evidence),
         _other_cases(evidence),
         *_few_shared(evidence),
-        *_close_calls(evidence),
         smaller_settings(evidence),
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -92,41 +90,11 @@ def _few_shared(evidence: Evidence) -> list[str]:
     """Where readers marked so few cases that a method's score and its distance from them rest on different data."""
     sentences = []
     for metric in TESTED:
-        leader = leader_on(evidence, metric)
-        difference = difference_from_readers(evidence, leader) if leader else None
+        standing = standing_on(evidence, metric)
+        difference = distance_from_readers(evidence, standing) if standing else None
         mean = evidence.find(MEAN, metric, ALL_FINDINGS, difference.method) if difference else None
         if difference and mean and difference.n_cases < MOST_CASES * mean.n_cases:
             name = evidence.metrics[metric].label
             sentences.append(f"{name}: the distance from the readers rests on the {difference.n_cases:,} of "
                              f"{count(mean.n_cases, 'case')} that they marked.")  # fmt: skip
     return sentences
-
-
-def _close_calls(evidence: Evidence) -> list[str]:
-    """Where the leader's interval reaches into another method's or one of them has none, so its lead may be luck."""
-    sentences = []
-    for metric in TESTED:
-        leader = leader_on(evidence, metric)
-        first = evidence.find(MEAN, metric, ALL_FINDINGS, leader.entrants[0].name) if leader else None
-        if leader and first:
-            name, rivals = evidence.metrics[metric].label, _rivals(evidence, leader)
-            sentences += [
-                f"{name}: {why}, so the first place may be due to chance." for why in _doubts(leader, first, rivals)
-            ]
-    return sentences
-
-
-def _rivals(evidence: Evidence, leader: Leader) -> dict[str, Estimate]:
-    others = [m for m in evidence.methods if m not in leader.entrants]
-    means = {m.label: evidence.find(MEAN, leader.metric, ALL_FINDINGS, m.name) for m in others}
-    return {label: row for label, row in means.items() if row and not math.isnan(row.value)}
-
-
-def _doubts(leader: Leader, first: Estimate, rivals: Mapping[str, Estimate]) -> list[str]:
-    label = leader.entrants[0].label
-    if rivals and lacks_interval(first):
-        return [f"{label} has no interval"]
-    near = [name for name, row in rivals.items() if row.high >= first.low]
-    without = [name for name, row in rivals.items() if lacks_interval(row)]
-    doubts = [f"the interval of {label} overlaps that of {few(near)}"] if near else []
-    return doubts + ([f"{few(without)} {'has' if len(without) == 1 else 'have'} no interval"] if without else [])

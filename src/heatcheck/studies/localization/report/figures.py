@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, MEAN, PERCENT_DECREASE
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import READERS, Entrant, Evidence
 from heatcheck.report.numbers import SCORE, interval, number
 from heatcheck.studies.localization.report import literature
-from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.report.standing import standing_on
 
 
 def ranking(evidence: Evidence, metric: str) -> Panel | None:
@@ -108,10 +109,10 @@ def _values(rows: Sequence[PlotRow]) -> list[float]:
 
 def _by_shortfall(evidence: Evidence, metric: str) -> list[str]:
     """Findings where the leading method is clearly below the readers first, clearly above last, by shortfall within."""
-    leader = leader_on(evidence, metric)
-    if leader is None:
+    standing = standing_on(evidence, metric)
+    if standing is None:
         return list(evidence.findings)
-    name = leader.entrants[0].name
+    name = standing.leader.name
 
     def key(finding: str) -> tuple[int, float]:
         difference = evidence.find(DIFFERENCE, metric, finding, name, HUMAN)
@@ -120,7 +121,7 @@ def _by_shortfall(evidence: Evidence, metric: str) -> list[str]:
             return 1, math.inf if math.isnan(value) else -value
         fall = evidence.value(PERCENT_DECREASE, metric, finding, name, HUMAN)
         fall = -difference.value if math.isnan(fall) else fall
-        tier = 0 if difference.high < 0 else 2 if difference.low > 0 else 1
+        tier = 0 if opposite_of(difference).is_yes else 2 if judgement_of(difference).is_yes else 1
         return tier, math.inf if math.isnan(fall) else -fall
 
     return sorted(evidence.findings, key=key)

@@ -1,18 +1,21 @@
 """The localization study's page: do the maps point where the radiologists do?"""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import TEST
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import by_finding, by_floor
-from heatcheck.report.numbers import count
+from heatcheck.report.numbers import SHARE, count, difference_of, number
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
+from heatcheck.report.verdict import CLEARLY, NOT_SHOWN
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.facts import speaks_of
@@ -102,6 +105,20 @@ def _floors(evidence: Evidence) -> Section:
         "floors": evidence.floors,
         "floor_sentence": glossary.FLOOR,
         "test_sentence": glossary.TEST,
+        "clearly": CLEARLY,
+        "not_shown": NOT_SHOWN,
+        "sizes": [_size(evidence, metric) for metric in tested if _size(evidence, metric)],
+        "share": number(Sizes.model_validate(evidence.manifest.sizes).maps, SHARE.rounded(0)),
+        "top": "the readers" if evidence.has_readers else "the best possible score",
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items())],
     }
     return Section("floors", "Does it beat a picture made without the model?", "Floors", "study/floors.html", content)
+
+
+def _size(evidence: Evidence, metric: str) -> str:
+    """The distance from a floor that matters over all findings, with the metric's name."""
+    rows = (row for key, row in evidence.estimates.items() if key[:3] == (TEST, metric, ALL_FINDINGS))
+    size = next((row.size for row in rows), math.nan)
+    if math.isnan(size):
+        return ""
+    return f"{number(size, difference_of(evidence.metrics[metric].unit))} ({evidence.metrics[metric].label})"

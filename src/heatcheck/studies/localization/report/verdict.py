@@ -1,247 +1,101 @@
-"""The verdict: exactly two sentences on the best method, its distance from the readers, and the floors."""
+"""The verdict: which methods may be the best, who beats the floors, and what this many patients could not show."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
-from heatcheck.core.vocabulary import DIFFERENCE, MEAN, TEST
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import MEAN, TEST
+from heatcheck.judging.judgement import Answer, both, judgement_of, opposite_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.glossary import floor_phrase
 from heatcheck.report.numbers import POINTS, SPACE, Unit, count, difference_of, few, listed, number
-from heatcheck.report.verdict import FEW_PATIENTS, LEVEL, Verdict
-from heatcheck.studies.localization.vocabulary import TESTED
-
-SAME_GAP = 0.005  # two means differ by what was tested, but for rounding
-_NONE_DOES = {
-    "does not clearly beat": "clearly beats",
-    "does not beat": "beats",
-    "was not tested": "was tested",
-}
-_ON = {"iou": "on overlap", "hit": "on pointing"}
-_PRAISE = {
-    "iou": ("outlines best", "tie for the best outlines"),
-    "hit": ("points best", "tie for the best pointing"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    less: str
-    more: str
-    same: str
-
-
-_WORDS = {
-    "iou": _Words("which is {} less than", "which is {} more than", "which is about as much as"),
-    "hit": _Words("{} less often than", "{} more often than", "about as often as"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """Who scores highest on one measure, ties included."""
-
-    metric: str
-    entrants: tuple[Entrant, ...]
-    value: float
+from heatcheck.report.verdict import FEW_PATIENTS, Verdict, smallest_visible, would_decide
+from heatcheck.studies.localization.report.standing import NAMES, Standing, distance_from_readers, standing_on
+from heatcheck.studies.localization.vocabulary import COUNT, TESTED, Counts
 
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
-    leaders = [leader for metric in TESTED if (leader := leader_on(evidence, metric))]
-    if not leaders and not evidence.finished:
+    standings = [standing for metric in TESTED if (standing := standing_on(evidence, metric))]
+    if not standings and not evidence.finished:
         return Verdict(
             "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
         )
-    if not leaders:
+    if not standings:
         return Verdict(
             "There is no verdict, because no method has a defined score.", "The section on gaps says what was missing."
         )
-    return Verdict(_standing(evidence, leaders), _against_floors(evidence, leaders))
+    metrics = [standing.metric for standing in standings]
+    return Verdict(_who_is_best(evidence, standings), _against_floors(evidence, metrics), _limits(evidence, standings))
 
 
-def leader_on(evidence: Evidence, metric: str) -> Leader | None:
-    """The method with the highest mean over all findings; those that look equal when rounded share first place."""
-    scored = [(evidence.value(MEAN, metric, ALL_FINDINGS, m.name), m) for m in evidence.methods]
-    defined = [(value, method) for value, method in scored if not math.isnan(value)]
-    if not defined:
-        return None
-    best = max(value for value, _ in defined)
-    tied = tuple(
-        method for value, method in defined if _brief(evidence, metric, value) == _brief(evidence, metric, best)
-    )
-    return Leader(metric, tied, best)
-
-
-def _brief(evidence: Evidence, metric: str, value: float) -> str:
-    unit = evidence.metrics[metric].unit
-    return number(value, unit.rounded(unit.decimals - 1))
-
-
-def _standing(evidence: Evidence, leaders: Sequence[Leader]) -> str:
-    same = len({leader.entrants for leader in leaders}) == 1
-    owner = ("its" if len(leaders[0].entrants) == 1 else "their") if same else ""
-    phrases = _performances(evidence, leaders, owner)
-    joined = (", and " if any("," in phrase for phrase in phrases) else " and ").join(phrases)
-    if same and len(leaders[0].entrants) == 1:
-        text = f"{_opening(evidence, leaders)}: {joined}"
-    elif same and len(leaders) > 1:
-        names = few([entrant.label for entrant in leaders[0].entrants])
-        text = f"Of {count(len(evidence.methods), 'method')}, {names} share first place: {joined}"
+def _who_is_best(evidence: Evidence, standings: Sequence[Standing]) -> str:
+    """Who may be the best by each metric, with the score of the highest and its distance from the readers."""
+    scores = [_scored(evidence, standing, name_level=not i) for i, standing in enumerate(standings)]
+    alone = len(evidence.methods) == 1
+    if alone or (all(each.is_clear for each in standings) and len({each.leader for each in standings}) == 1):
+        means = [f"{NAMES[each.metric]} {score}" for each, score in zip(standings, scores, strict=True)]
+        label = standings[0].leader.label
+        opening = "was the one method tested" if alone else f"is clearly the best of {len(evidence.methods)} methods"
+        text = f"{label} {opening}: {' and '.join(means)}"
     else:
-        named = [f"{_crowned(leader)}, with {phrase}" for leader, phrase in zip(leaders, phrases, strict=True)]
-        text = f"Of {count(len(evidence.methods), 'method')}, {', and '.join(named)}"
+        clauses = [_clause(each, score) for each, score in zip(standings, scores, strict=True)]
+        none = "" if any(each.is_clear for each in standings) else "none is shown to be the best: "
+        text = f"Of {count(len(evidence.methods), 'method')}, {none}{', and '.join(clauses)}"
+    if any(each.findings != ALL_FINDINGS for each in standings):
+        text += ", on the findings that all methods have"
+    elif len(evidence.findings) > 1:
+        text += ", each the mean over all findings"
     if not evidence.has_readers:
         text += "; no human readers were given, so the distance from human performance is unknown"
     return text + "."
 
 
-def _opening(evidence: Evidence, leaders: Sequence[Leader]) -> str:
-    name = leaders[0].entrants[0].label
-    if len(evidence.methods) == 1:
-        return f"{name} was the one method tested"
-    return f"Of {count(len(evidence.methods), 'method')}, {name} is best here"
+def _clause(standing: Standing, score: str) -> str:
+    name, label = NAMES[standing.metric], standing.leader.label
+    candidates = standing.may_be_best
+    if standing.is_clear:
+        return f"{label} clearly has the best {name}, {score}"
+    if not standing.is_tested:
+        return f"{label} has the highest {name}, {score}, though no difference between methods could be tested"
+    if len(candidates) == 1:
+        return f"{label} has the best {name}, {score}, though by less than matters"
+    if len(candidates) == 2:
+        return f"{label} or {candidates[1].label} may have the best {name}, {label} the highest at {score}"
+    return f"{len(candidates)} may have the best {name}, {label} the highest at {score}"
 
 
-def _crowned(leader: Leader) -> str:
-    names = few([entrant.label for entrant in leader.entrants])
-    alone, tied = _PRAISE[leader.metric]
-    return f"{names} {alone if len(leader.entrants) == 1 else tied}"
+def _scored(evidence: Evidence, standing: Standing, *, name_level: bool) -> str:
+    """The leader's score with its distance from the readers in brackets."""
+    unit = evidence.metrics[standing.metric].unit
+    score = number(standing.value, unit.rounded(unit.decimals - 1))
+    limited = standing.findings != ALL_FINDINGS  # then the distance, on all findings of the method, is another thing
+    distance = None if limited else distance_from_readers(evidence, standing)
+    words = _from_readers(distance, unit, _readers(evidence), name_level=name_level)
+    return f"{score} ({words})" if words else score
 
 
-def _performances(evidence: Evidence, leaders: Sequence[Leader], possessive: str) -> list[str]:
-    """What each leader scores and how far that is from the readers; the interval's level is named once."""
-    phrases: list[str] = []
-    for leader in leaders:
-        level_named = any("interval" in phrase for phrase in phrases)
-        unit = evidence.metrics[leader.metric].unit
-        distance = _from_readers(difference_from_readers(evidence, leader), unit, name_level=not level_named)
-        phrases.append(_scored(evidence, leader, possessive) + (f", {distance}" if distance else ""))
-    return phrases
+def _readers(evidence: Evidence) -> str:
+    """The readers, as those of this run: intervals do not speak of readers in general."""
+    n = evidence.value(COUNT, Counts.READERS, ALL_FINDINGS)
+    if math.isnan(n):
+        return "these readers\u2019"
+    return "this reader\u2019s" if n == 1 else f"these {n:.0f} readers\u2019"
 
 
-def difference_from_readers(evidence: Evidence, leader: Leader) -> Estimate | None:
-    """Leader less readers on the cases both have; the highest mean speaks for those that look equal."""
-    means = {e: evidence.value(MEAN, leader.metric, ALL_FINDINGS, e.name) for e in leader.entrants}
-    name = max(means, key=lambda entrant: means[entrant]).name
-    return evidence.find(DIFFERENCE, leader.metric, ALL_FINDINGS, name, HUMAN)
-
-
-def _scored(evidence: Evidence, leader: Leader, possessive: str) -> str:
-    value = _brief(evidence, leader.metric, leader.value)
-    if leader.metric == "iou":
-        return f"{possessive} outlines overlap the truth by {value}" if possessive else f"an overlap of {value}"
-    subject = f"{possessive} hottest point falls" if possessive else "the hottest point"
-    return f"{subject} inside the finding in {value} of cases"
-
-
-def _against_floors(evidence: Evidence, leaders: Sequence[Leader]) -> str:
-    if not evidence.floors:
-        text = "No floor was run, so it is unknown whether a picture made without the model would do as well"
-    else:
-        text = "; ".join(_claims(evidence, leaders))
-        text = text[0].upper() + text[1:]
-    few = _patients(evidence, leaders)
-    if few < FEW_PATIENTS:
-        text += f"; with only {count(few, 'patient')} behind it, this is a first impression"
-    return text + "."
-
-
-def _claims(evidence: Evidence, leaders: Sequence[Leader]) -> list[str]:
-    """What each named method does against the floors on the measure it leads; one clause where it holds for all."""
-    named = {entrant: None for leader in leaders for entrant in leader.entrants}
-    outcomes = {leader.metric: {e: _outcome(evidence, e, leader.metric) for e in leader.entrants} for leader in leaders}
-    different = {outcome for by_entrant in outcomes.values() for outcome in by_entrant.values()}
-    if len(different) == 1:
-        return [_claim(["it"] if len(named) == 1 else [e.label for e in named], different.pop(), by_name=False)]
-    claims = []
-    for metric, by_entrant in outcomes.items():
-        for outcome in dict.fromkeys(by_entrant.values()):
-            sharers = [entrant.label for entrant, theirs in by_entrant.items() if theirs == outcome]
-            claims.append(f"{_ON[metric]} {_claim(['it'] if len(named) == 1 else sharers, outcome)}")
-    return claims
-
-
-def _claim(subjects: Sequence[str], outcome: str, *, by_name: bool = True) -> str:
-    """The outcome as a clause about all subjects, negated once where it denies something of each."""
-    if len(subjects) == 1:
-        return f"{subjects[0]} {outcome}"
-    for denied, affirmed in _NONE_DOES.items():
-        if outcome.startswith(denied):
-            rest = affirmed + outcome.removeprefix(denied)
-            if len(subjects) == 2:
-                return f"neither {' nor '.join(subjects)} {rest}" if by_name else f"neither {rest}"
-            return f"none of {few(subjects) if by_name else 'them'} {rest}"
-    return f"each of {few(subjects) if by_name else 'them'} {outcome}"
-
-
-def _outcome(evidence: Evidence, entrant: Entrant, metric: str) -> str:
-    tests = {f: evidence.find(TEST, metric, ALL_FINDINGS, entrant.name, f.name) for f in evidence.floors}
-    tested = {floor: test for floor, test in tests.items() if test and not math.isnan(test.p_adjusted)}
-    if not tested:
-        return "was not tested against a floor"
-    lost = [floor for floor, test in tested.items() if not (test.value > 0 and test.p_adjusted < LEVEL)]
-    if lost:
-        won = len(tested) - len(lost)
-        below = {floor: tested[floor] for floor in lost if _is_clearly_below(tested[floor])}
-        unsure = {floor: tested[floor] for floor in lost if floor not in below}
-        worse = [_gap(evidence, entrant, floor, test) for floor, test in below.items()]
-        parts = [f"scores clearly below {listed(worse)}"] if worse else []
-        parts += [_not_beaten(unsure)] if unsure else []
-        return f"beats {won} of {len(tested)} floors but {listed(parts)}" if won else listed(parts)
-    if len(tested) < len(tests):
-        beaten = listed([floor_phrase(floor) for floor in tested])
-        return f"beats {beaten}, the only {'floor' if len(tested) == 1 else 'floors'} it was tested against"
-    if any(floor.name == "location_prior" for floor in tested):
-        return "beats every floor, even simply pointing where a finding usually is"
-    return "beats every floor"
-
-
-def _is_clearly_below(test: Estimate) -> bool:
-    return test.value < 0 and (test.p_adjusted < LEVEL or test.high < 0)
-
-
-def _not_beaten(tests: Mapping[Entrant, Estimate]) -> str:
-    verb = "does not beat" if all(test.value <= 0 for test in tests.values()) else "does not clearly beat"
-    return f"{verb} {listed([floor_phrase(floor) for floor in tests], 'or')}"
-
-
-def _gap(evidence: Evidence, entrant: Entrant, floor: Entrant, test: Estimate) -> str:
-    """The floor with both means; with the tested difference where the means do not rest on the same cases."""
-    means = [evidence.value(MEAN, test.metric, ALL_FINDINGS, one.name) for one in (entrant, floor)]
-    unit = evidence.metrics[test.metric].unit
-    if abs(means[0] - means[1] - test.value) < SAME_GAP:
-        method_mean, floor_mean = (_brief(evidence, test.metric, value) for value in means)
-        return f"{floor_phrase(floor)} ({method_mean} against {floor_mean})"
-    apart = difference_of(unit)
-    gap = number(-test.value, Unit(apart.factor, apart.decimals - 1))
-    gap = f"{gap} percentage points" if apart == POINTS else gap
-    return f"{floor_phrase(floor)} (by {gap} on the cases both have)"
-
-
-def _patients(evidence: Evidence, leaders: Sequence[Leader]) -> int:
-    means = [evidence.find(MEAN, leader.metric, ALL_FINDINGS, leader.entrants[0].name) for leader in leaders]
-    return min(row.n_patients or row.n_cases for row in means if row)
-
-
-def _from_readers(difference: Estimate | None, unit: Unit, *, name_level: bool) -> str:
-    """The difference as a clause, such as "which is 0.40 less than the readers\u2019 (95 % interval 0.38 to 0.41)".
-
-    `unit` is that of the two scores. Without an interval there are no brackets, without a difference no clause.
-    """
+def _from_readers(difference: Estimate | None, unit: Unit, readers: str, *, name_level: bool) -> str:
+    """The difference in words, such as "0.40 below these 2 readers\u2019, 95 % interval 0.38 to 0.41"."""
     if difference is None or math.isnan(difference.value):
         return ""
     unit = difference_of(unit)
-    digits, side = _digits(difference.value, unit), _side(difference.value, unit)
-    words = _WORDS[difference.metric]
-    amount = count(int(digits), "percentage point") if unit == POINTS else digits
-    clause = {"less": words.less, "more": words.more, "": words.same}[side].format(amount) + " the readers\u2019"
+    side = _side(difference.value, unit)
+    amount = _digits(difference.value, unit)
+    amount = count(int(amount), "percentage point") if unit == POINTS else amount
+    clause = f"{amount} {side} {readers}" if side else f"equal to {readers}"
     if lacks_interval(difference):
         return clause
-    level = f"95{SPACE}% interval " if name_level else ""
-    return f"{clause} ({level}{_between(difference, unit, side)})"
+    return f"{clause}, {f'95{SPACE}% interval ' if name_level else ''}{_between(difference, unit, side)}"
 
 
 def _between(difference: Estimate, unit: Unit, side: str) -> str:
@@ -261,4 +115,111 @@ def _digits(value: float, unit: Unit) -> str:
 def _side(value: float, unit: Unit) -> str:
     if float(_digits(value, unit)) == 0:
         return ""
-    return "less" if value < 0 else "more"
+    return "below" if value < 0 else "above"
+
+
+def _against_floors(evidence: Evidence, metrics: Sequence[str]) -> str:
+    if not evidence.floors:
+        return "No floor was run, so it is unknown whether a picture made without the model would do as well."
+    tests = {metric: _tests_of(evidence, metric) for metric in metrics}
+    if not any(tests.values()):
+        return "No method was tested against a floor."
+    clauses = [f"on {NAMES[metric]}, {_beaten(found)}" for metric, found in tests.items() if found]
+    if len(clauses) > 1 and len({clause.partition(", ")[2] for clause in clauses}) == 1:
+        clauses = [f"on {' and on '.join(NAMES[m] for m in tests if tests[m])}, {clauses[0].partition(', ')[2]}"]
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+_Tests = Mapping[Entrant, Mapping[Entrant, Estimate]]  # by method and floor
+
+
+def _tests_of(evidence: Evidence, metric: str) -> _Tests:
+    tests = {
+        m: {f: row for f in evidence.floors if (row := evidence.find(TEST, metric, ALL_FINDINGS, m.name, f.name))}
+        for m in evidence.methods
+    }
+    return {method: rows for method, rows in tests.items() if rows}
+
+
+def _beaten(tests: _Tests) -> str:
+    """Which methods clearly beat every floor, which do not, and of how many it is not shown."""
+    if len(tests) == 1:
+        ((method, rows),) = tests.items()
+        return f"{method.label} {_one_method(rows)}"
+    answers = {method: both(*map(judgement_of, rows.values())).answer for method, rows in tests.items()}
+    groups = {answer: [m.label for m, theirs in answers.items() if theirs is answer] for answer in Answer}
+    yes, no, unknown = groups[Answer.YES], groups[Answer.NO], groups[Answer.OPEN]
+    if not no and not unknown:
+        return f"all {len(tests)} methods clearly beat every floor"
+    if not yes and not unknown:
+        return f"none of the {len(tests)} methods beats every floor{_all_below(tests)}"
+    parts = [f"{few(yes)} clearly {'beats' if len(yes) == 1 else 'beat'} every floor" if yes else ""]
+    parts += [f"{few(no)} {'does' if len(no) == 1 else 'do'} not" + ("" if yes else " beat every floor") if no else ""]
+    rest = "it" if yes or no else "that it beats every floor"
+    parts += [f"for {'the other ' if yes or no else 'all '}{len(unknown)} {rest} is not shown" if unknown else ""]
+    return listed([part for part in parts if part])
+
+
+def _all_below(tests: _Tests) -> str:
+    """The floors that clearly beat every method."""
+    floors = {floor: None for rows in tests.values() for floor in rows}
+    better = [f for f in floors if all(opposite_of(rows.get(f)).is_yes for rows in tests.values())]
+    return f": all are clearly worse than {listed([floor_phrase(f) for f in better])}" if better else ""
+
+
+def _one_method(rows: Mapping[Entrant, Estimate]) -> str:
+    """What one method does against each floor."""
+    judged = {floor: judgement_of(row) for floor, row in rows.items()}
+    if all(each.is_yes for each in judged.values()):
+        which = "every floor" if len(rows) > 1 else floor_phrase(next(iter(rows)))
+        return f"clearly beats {which}"
+    worse = [floor_phrase(f) for f, row in rows.items() if opposite_of(row).is_yes]
+    no = [floor_phrase(f) for f, each in judged.items() if each.is_no and floor_phrase(f) not in worse]
+    unknown = [floor for floor, each in judged.items() if each.answer is Answer.OPEN]
+    won = sum(each.is_yes for each in judged.values())
+    parts = [f"clearly beats {won} of {count(len(rows), 'floor')}" if won else ""]
+    parts += [f"is clearly worse than {listed(worse)}" if worse else ""]
+    parts += [f"does not beat {listed(no, 'or')}" if no else ""]
+    parts += [f"is not shown to beat {listed([_with_needed(f, rows[f]) for f in unknown], 'or')}" if unknown else ""]
+    return listed([part for part in parts if part])
+
+
+def _with_needed(floor: Entrant, row: Estimate) -> str:
+    needed = would_decide(row)
+    return f"{floor_phrase(floor)} ({needed})" if needed else floor_phrase(floor)
+
+
+def _limits(evidence: Evidence, standings: Sequence[Standing]) -> str:
+    """Which differences the patients of this run could not have shown, and whether findings have few patients."""
+    missed = []
+    for metric in (standing.metric for standing in standings):
+        rows = [row for tests in _tests_of(evidence, metric).values() for row in tests.values()]
+        smallest, unit = smallest_visible(rows), difference_of(evidence.metrics[metric].unit)
+        if not math.isnan(smallest):
+            amount = f"{_digits(smallest, unit)}{' percentage points' if unit == POINTS else ''}"
+            missed.append(f"{amount} ({NAMES[metric]})")
+    patients = max((row.n_patients or row.n_cases for row in _means(evidence, standings, ALL_FINDINGS)), default=0)
+    parts = []
+    if missed:
+        parts.append(
+            f"with {count(patients, 'patient')}, a method truly better than a floor by less than {' or '.join(missed)} "
+            "would be missed more often than shown"
+        )
+    thin = [finding for finding in evidence.findings if _is_thin(evidence, standings, finding)]
+    if 2 * len(thin) > len(evidence.findings):
+        all_of = len(evidence.findings)
+        which = "the finding has" if all_of == 1 else f"{len(thin)} of {all_of} findings have"
+        parts.append(f"{which} fewer than {FEW_PATIENTS} patients, so this is a first impression")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _is_thin(evidence: Evidence, standings: Sequence[Standing], finding: str) -> bool:
+    numbers = [row.n_patients or row.n_cases for row in _means(evidence, standings, finding)]
+    return bool(numbers) and max(numbers) < FEW_PATIENTS
+
+
+def _means(evidence: Evidence, standings: Sequence[Standing], finding: str) -> list[Estimate]:
+    rows = [evidence.find(MEAN, each.metric, finding, each.leader.name) for each in standings]
+    return [row for row in rows if row]

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import SLOPE, SPEARMAN
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Matrix, by_finding, labelled
 from heatcheck.report.numbers import SCORE, count, listed
 from heatcheck.report.published import figure_cell, with_rows
-from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns, footnotes_of
 from heatcheck.studies.localization.report.sections.geometry import OURS, THEIRS, slope_cell
-from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.report.standing import standing_on
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, PROBABILITY
 
 MEASURES = {"iou_full": "iou", "hit": "hit"}  # with the paper's table
@@ -43,8 +43,8 @@ def confidence(evidence: Evidence) -> Mapping[str, object] | None:
 
 def _shown_methods(evidence: Evidence) -> list[Entrant]:
     """The leading method, and the method of the paper's tables."""
-    leader = leader_on(evidence, "iou") or leader_on(evidence, "hit")
-    chosen = [leader.entrants[0]] if leader else list(evidence.methods[:1])
+    standing = standing_on(evidence, "iou") or standing_on(evidence, "hit")
+    chosen = [standing.leader] if standing else list(evidence.methods[:1])
     return chosen + [e for e in evidence.methods if e.name == literature.PIPELINE and e not in chosen]
 
 
@@ -63,10 +63,7 @@ def _table(evidence: Evidence, entrant: Entrant, metric: str) -> Matrix | None:
     estimates = {
         label: [v.find(statistic, metric, n, entrant.name) for n in names] for label, (v, statistic) in fits.items()
     }
-    together = evidence.together()
-    rows = [
-        labelled(label, [slope_cell(x, notes, together) for x in row]) for label, row in estimates.items() if any(row)
-    ]
+    rows = [labelled(label, [slope_cell(x, notes) for x in row]) for label, row in estimates.items() if any(row)]
     if not rows:
         return None
     caption = f"{evidence.metrics[metric].label} of {entrant.label} on the model\u2019s probability"
@@ -96,15 +93,16 @@ def _sentence(evidence: Evidence, entrant: Entrant) -> str:
     for metric, name in (("iou_full", "overlap"), ("hit", "hit rate")):
         rows = [row for finding in evidence.findings if (row := view.find(SLOPE, metric, finding, entrant.name))]
         if rows:
-            links.append(f"its {name} {_link(sum(row.p_adjusted < LEVEL and row.value > 0 for row in rows), rows)}")
+            links.append(f"its {name} {_link(rows)}")
     return f"{entrant.label}: {listed(links)}." if links else ""
 
 
-def _link(rises: int, rows: Sequence[Estimate]) -> str:
+def _link(rows: Sequence[Estimate]) -> str:
     """On how many findings the score clearly rises; where on none, on how many it clearly falls."""
+    rises = sum(judgement_of(row).is_yes for row in rows)
     if rises:
         return f"clearly rises with the model\u2019s probability on {rises} of {count(len(rows), 'finding')}"
-    falls = sum(row.p_adjusted < LEVEL and row.value < 0 for row in rows)
+    falls = sum(opposite_of(row).is_yes for row in rows)
     if falls:
         return f"clearly falls with the model\u2019s probability on {falls} of {count(len(rows), 'finding')}"
-    return "shows no clear link with the model\u2019s probability on any finding"
+    return "is not shown to change with the model\u2019s probability on any finding"

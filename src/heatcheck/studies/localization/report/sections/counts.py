@@ -20,6 +20,7 @@ COUNTED = {
     Counts.ANNOTATED: "Images with an outline",
     Counts.SEGMENTATIONS: "Outlines by the experts",
     Counts.SEGMENTATIONS_BY_READER: "Outlines by the readers",
+    Counts.READERS: "Readers",
     Counts.WITHOUT_FINDING: "Images without any finding",
 }
 

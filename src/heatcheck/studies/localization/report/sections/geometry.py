@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import SLOPE
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.charts.distributions import draw, spread_of
 from heatcheck.report.charts.panels import Panel
 from heatcheck.report.evidence import Entrant, Evidence
@@ -13,10 +14,9 @@ from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
 from heatcheck.report.numbers import SCORE, SHARE, Unit, listed
 from heatcheck.report.published import figure_cell, with_rows
-from heatcheck.report.verdict import LEVEL
 from heatcheck.studies.localization.report import literature
 from heatcheck.studies.localization.report.facts import footnotes_of
-from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.report.standing import NAMES, standing_on
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
 
 OURS, THEIRS = "recommended", "paper\u2019s rules"
@@ -96,17 +96,17 @@ def _table(evidence: Evidence, metric: str, other: str) -> Matrix | None:
     slopes = {entrant: row for entrant, row in slopes.items() if any(row)}
     if not slopes:
         return None
-    together, tests = evidence.together(), len(FEATURES)
-    rows = [Row(entrant, tuple(slope_cell(x, notes, together, tests) for x in row)) for entrant, row in slopes.items()]
+    tests = len(FEATURES)
+    rows = [Row(entrant, tuple(slope_cell(x, notes, tests) for x in row)) for entrant, row in slopes.items()]
     columns = tuple(Column(feature.label, rules) for feature in FEATURES for rules in (OURS, THEIRS))
     name = evidence.metrics[metric].label
     table = Matrix(name, columns, (("Methods", tuple(rows)),), tuple(notes.reasons))
     return _with_published(table, metric, other, list(slopes)) if literature.shared(evidence.findings) else table
 
 
-def slope_cell(row: Estimate | None, notes: Footnotes, together: Mapping[str, int], tests: int = 1) -> Cell:
+def slope_cell(row: Estimate | None, notes: Footnotes, tests: int = 1) -> Cell:
     """A slope; under the paper's rules with stars, at levels divided by the number of tests."""
-    cell = cell_of(row, SCORE, notes, together)
+    cell = cell_of(row, SCORE, notes)
     if row is None or not math.isnan(row.p_adjusted) or math.isnan(row.p_value):
         return cell
     return replace(cell, text=cell.text + "*" * sum(row.p_value < level / tests for level in _STARS))
@@ -128,19 +128,22 @@ def _with_published(table: Matrix, metric: str, other: str, methods: Sequence[En
 
 def _sentence(evidence: Evidence, metric: str) -> str:
     """What the leading method's slopes say, in words."""
-    leader = leader_on(evidence, metric)
-    if leader is None:
+    standing = standing_on(evidence, metric)
+    if standing is None:
         return ""
-    entrant = leader.entrants[0]
+    entrant = standing.leader
     slopes = {f.phrase: _slope(evidence, metric, entrant.name, f.name, "")[0] for f in FEATURES}
     tested = {phrase: row for phrase, row in slopes.items() if row and not math.isnan(row.p_adjusted)}
-    if not tested:
-        return ""
-    rises = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value > 0]
-    falls = [phrase for phrase, row in tested.items() if row.p_adjusted < LEVEL and row.value < 0]
-    unsure = [phrase for phrase in tested if phrase not in {*rises, *falls}]
+    return f"The {NAMES[metric]} of {entrant.label} {listed(_links(tested))}." if tested else ""
+
+
+def _links(slopes: Mapping[str, Estimate]) -> list[str]:
+    """With what the score clearly rises or falls, with what it does not change, and where that is not shown."""
+    rises = [phrase for phrase, row in slopes.items() if judgement_of(row).is_yes]
+    falls = [phrase for phrase, row in slopes.items() if opposite_of(row).is_yes]
+    flat = [phrase for phrase, row in slopes.items() if judgement_of(row).is_no and opposite_of(row).is_no]
+    unknown = [phrase for phrase in slopes if phrase not in {*rises, *falls, *flat}]
     parts = [f"clearly rises with {listed(rises)}"] if rises else []
     parts += [f"clearly falls with {listed(falls)}"] if falls else []
-    parts += [f"shows no clear link with {listed(unsure, 'or')}"] if unsure else []
-    name = {"iou": "overlap", "hit": "hit rate"}[metric]
-    return f"The {name} of {entrant.label} {listed(parts)}."
+    parts += [f"does not change by a size that matters with {listed(flat, 'or')}"] if flat else []
+    return parts + ([f"is not shown to change with {listed(unknown, 'or')}"] if unknown else [])

@@ -1,5 +1,6 @@
 """How good the model itself is: discrimination and calibration by finding, before and after temperature scaling."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from heatcheck.runs.store import Run
 from heatcheck.studies.localization.report.facts import every_finding, finding_columns
 from heatcheck.studies.localization.vocabulary import (
     CALIBRATION,
+    CHANCE_CALIBRATION,
     ON_FOLDS,
     ON_VALIDATION,
     SCALED,
@@ -56,6 +58,7 @@ class ModelQuality:
     finding: str
     auroc: Cell
     ece: Cell
+    chance: str  # what a perfect model would get
     positives: str
     cases: str
 
@@ -85,6 +88,7 @@ def _answers(evidence: Evidence, finding: str, positives: Mapping[str, int], not
         finding=finding,
         auroc=_cell(auroc, notes),
         ece=_cell(ece, notes),
+        chance=_by_chance(evidence.find(CHANCE_CALIBRATION, "ece", finding)),
         positives=f"{positives[finding]:,}" if finding in positives else MISSING,
         cases=f"{either.n_cases:,}" if either and either.n_cases else MISSING,
     )
@@ -95,6 +99,13 @@ def _cell(estimate: Estimate | None, notes: Footnotes) -> Cell:
         return Cell(MISSING)
     reason = explained(estimate)
     return Cell(number(estimate.value), interval_or_dash(estimate, SCORE), title=reason, note=notes.mark(reason))
+
+
+def _by_chance(estimate: Estimate | None) -> str:
+    """The error that a perfect model has on average, and that which only one in twenty exceeds."""
+    if estimate is None or math.isnan(estimate.value):
+        return MISSING
+    return f"{number(estimate.value)} (up to {number(estimate.high)})"
 
 
 def positive_cases(run: Run) -> dict[str, int]:

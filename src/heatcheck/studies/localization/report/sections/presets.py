@@ -8,10 +8,10 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
-from heatcheck.report.numbers import Unit, difference_of, interval, listed, number
+from heatcheck.report.numbers import Unit, difference_of, interval, number
 from heatcheck.studies.localization.report.facts import every_finding, manifest
 from heatcheck.studies.localization.report.literature import with_published
-from heatcheck.studies.localization.report.verdict import leader_on
+from heatcheck.studies.localization.report.standing import NAMES, standing_on
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
 
 LARGEST = 15
@@ -115,12 +115,12 @@ def _with_interval(row: Estimate, unit: Unit) -> str:
 def _leaders(evidence: Evidence, view: Evidence) -> list[str]:
     """Whether both presets put the same method first, one sentence per measure."""
     sentences = []
-    for metric, name in (("iou", "overlap"), ("hit", "pointing")):
-        ours, theirs = (leader_on(each, metric) if metric in evidence.metrics else None for each in (evidence, view))
+    for metric, name in NAMES.items():
+        ours, theirs = (standing_on(each, metric) if metric in evidence.metrics else None for each in (evidence, view))
         if ours and theirs:
-            first, second = (listed([entrant.label for entrant in each.entrants]) for each in (ours, theirs))
+            first, second = ours.leader.label, theirs.leader.label
             sentences.append(
-                f"On {name}, both sets of rules put {first} first." if first == second
-                else f"On {name}, the recommended rules put {first} first, the paper\u2019s rules {second}."
+                f"{first} has the highest mean {name} by both sets of rules." if first == second
+                else f"By the recommended rules {first} has the highest mean {name}, by the paper\u2019s {second}."
             )  # fmt: skip
     return sentences

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.judging.judgement import judge
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
@@ -13,7 +14,8 @@ from heatcheck.studies.localization.report.standing import distance_from_readers
 from heatcheck.studies.localization.vocabulary import TESTED
 
 FEW_CASES = 10
-WEAK_AUROC = 0.6
+GUESS = 0.5  # the AUROC of a model that guesses
+LEAST_AUROC = 0.1  # above that, for a map to explain something
 MOST_CASES = 0.9  # below this share of common cases with the readers there is a caveat
 
 
@@ -44,13 +46,19 @@ def _paper_rules(evidence: Evidence) -> str:
 def _weak_model(evidence: Evidence) -> str:
     """The findings that the model hardly recognises: a map cannot explain a guess."""
     rows = {finding: evidence.find(AUROC, "auroc", finding) for finding in evidence.findings}
-    weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and row.value < WEAK_AUROC]
+    weak = [f"{finding} ({row.value:.2f})" for finding, row in rows.items() if row and not _knows(row)]
     if not weak:
         return ""
     return (
-        f"The model is close to guessing, or worse, on {listed(weak)} (AUROC); a good score there "
-        "cannot come from what the model knows: check that the probabilities belong to these maps."
+        f"The model is not shown to do better than guessing on {listed(weak)} (AUROC); a good score there "
+        "may not come from what the model knows: check that the probabilities belong to these maps."
     )
+
+
+def _knows(auroc: Estimate) -> bool:
+    """Whether the model clearly does better than guessing; an AUROC that is undefined is listed as a gap instead."""
+    above = (number - GUESS for number in (auroc.value, auroc.low, auroc.high))
+    return math.isnan(auroc.value) or judge(*above, LEAST_AUROC).is_yes
 
 
 def _rare(evidence: Evidence) -> str:

@@ -82,6 +82,11 @@ def _limits(sums: PatientValues, counts: PatientValues, level: float) -> tuple[f
         # patients who agree by chance, or shares of hits, must not count as more than their cases
         size = independent / variance if independent < variance * cases else cases
         size *= float(stdtrit(cases - 1, (1 + level) / 2) / stdtrit(patients - 1, (1 + level) / 2)) ** 2
+    return clopper_pearson(value, size, level)
+
+
+def clopper_pearson(value: float, size: float, level: float = LEVEL) -> tuple[float, float]:
+    """Clopper and Pearson's limits of a rate among a number of independent cases, which need not be whole."""
     hits, tail = value * size, (1 - level) / 2
     low = float(betaincinv(hits, size - hits + 1, tail)) if value > 0 else 0.0
     high = float(betaincinv(hits + 1, size - hits, 1 - tail)) if value < 1 else 1.0

@@ -127,14 +127,24 @@ class Components:
         return self._of_sources <= 1e-12 * self.rest
 
 
+def patient_influences(totals: CellTotals) -> Float[np.ndarray, "patients columns"]:
+    """The influence of each patient on each column's estimate; a column's influences sum to 0."""
+    in_group = totals.cells.in_group
+    return np.asarray((_influences_on_cells(totals) @ in_group / in_group.sum(0)).mean(2))
+
+
+def _influences_on_cells(totals: CellTotals) -> Float[np.ndarray, "patients columns cells"]:
+    """The influence of a patient on the mean of each cell: the first-order change of a ratio sum / count."""
+    return np.asarray(((totals.sums - totals.counts * totals.means) / totals.counts.sum(0)).transpose(0, 2, 1))
+
+
 def variance_components(totals: CellTotals) -> list[Components]:
     """The variance components of each column, from the influence of each seed and each patient on the estimate."""
     cells, means = totals.cells, totals.means
     n_patients, n_seeds = len(totals.counts), cells.of_seed.shape[1]
     cells_in_group = cells.in_group.sum(0)
     n_groups = len(cells_in_group)
-    # influence of a patient on the mean of each cell: the first-order change of a ratio sum / count
-    patient_influence = ((totals.sums - totals.counts * means) / totals.counts.sum(0)).transpose(0, 2, 1)
+    patient_influence = _influences_on_cells(totals)
 
     def seed_influence(by_cell: Float[np.ndarray, "*many columns cells"]) -> Float[np.ndarray, "many columns seeds"]:
         # deviation from the group's mean, so that differences between groups are no variance of seeds; a seed that
@@ -148,7 +158,7 @@ def variance_components(totals: CellTotals) -> list[Components]:
             return np.zeros(influence.shape[1])
         return np.sum(influence**2, axis=(0, 2)) / (n_seeds * (n_seeds - 1))
 
-    on_estimate = (patient_influence @ cells.in_group / cells_in_group).mean(2)
+    on_estimate = patient_influences(totals)
     unbiased = n_patients / (n_patients - 1)
     of_seeds = variance_of_mean(seed_influence(means.T))
     of_patients = unbiased * np.sum(on_estimate**2, axis=0)

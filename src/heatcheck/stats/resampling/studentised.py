@@ -129,8 +129,8 @@ def studentised_intervals(
         columns = pattern_of.ravel() == pattern
         if takes_part.sum() >= FEWEST_PATIENTS:
             # every pattern starts from the same seed: the order and number of patterns must not change a result
-            drawn = _studentised(statistics.influences[takes_part][:, columns], draws, np.random.default_rng(seed))
-            limits[:, columns] = _limits(drawn, drawn, level)
+            drawn = studentised_draws(statistics.influences[takes_part][:, columns], draws, np.random.default_rng(seed))
+            limits[:, columns] = draw_limits(drawn, drawn, level)
     return _intervals(statistics, limits)
 
 
@@ -162,24 +162,24 @@ def simultaneous_intervals(
     limits, (p_values, p_adjusted) = np.full((2, 2, len(usable)), np.nan)
     if usable.any():
         family = statistics.only(usable)
-        drawn = _studentised(family.influences, draws, generator)
+        drawn = studentised_draws(family.influences, draws, generator)
         # Student's t of few degrees of freedom against that of the patients drawn
         degrees = np.maximum(family.freedom, 1), family.n_patients - 1.0
         wider = np.maximum(1, stdtrit(degrees[0], (1 + level) / 2) / stdtrit(degrees[1], (1 + level) / 2))
         lowest, highest = drawn.min(1), drawn.max(1)
-        limits[:, usable] = _limits(lowest, highest, level)[:, None] * wider
+        limits[:, usable] = draw_limits(lowest, highest, level)[:, None] * wider
         observed = family.values / family.errors / wider
-        p_values[usable] = _two_sided((drawn >= observed).sum(0), (drawn <= observed).sum(0), draws)
-        p_adjusted[usable] = _two_sided(
+        p_values[usable] = two_sided_p((drawn >= observed).sum(0), (drawn <= observed).sum(0), draws)
+        p_adjusted[usable] = two_sided_p(
             (highest[:, None] >= observed).sum(0), (lowest[:, None] <= observed).sum(0), draws
         )
     return SimultaneousIntervals(_intervals(statistics, limits), p_values, p_adjusted)
 
 
-def _limits(
+def draw_limits(
     lowest: Float[np.ndarray, "draws *columns"], highest: Float[np.ndarray, "draws *columns"], level: float
 ) -> Float[np.ndarray, "2 *columns"]:
-    """The ends of an interval in studentised values; it excludes 0 exactly where `_two_sided` is below 1 − level.
+    """The ends of an interval in studentised values; it excludes 0 exactly where `two_sided_p` is below 1 − level.
 
     Of too few draws the limits are infinite, as no p-value of theirs could be small.
     """
@@ -189,7 +189,7 @@ def _limits(
     return np.stack([np.sort(lowest, axis=0)[beyond - 1], np.sort(highest, axis=0)[-beyond]])
 
 
-def _two_sided(above: np.ndarray, below: np.ndarray, draws: int) -> np.ndarray:
+def two_sided_p(above: np.ndarray, below: np.ndarray, draws: int) -> np.ndarray:
     """The p-value from the draws at or beyond the observed value on either side; the data count as one more."""
     return np.asarray(np.minimum(1, 2 * (1 + np.minimum(above, below)) / (1 + draws)))
 
@@ -199,7 +199,7 @@ def _varies(statistics: Linearised) -> Bool[np.ndarray, " columns"]:
     return np.asarray(statistics.errors > _ROUNDING * np.maximum(np.abs(statistics.values), 1e-6))
 
 
-def _studentised(
+def studentised_draws(
     influences: Influences, draws: int, generator: np.random.Generator
 ) -> Float[np.ndarray, "draws columns"]:
     """By how many of its own standard errors each statistic moves when patients are drawn again."""

@@ -2,12 +2,11 @@
 
 import math
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from heatcheck.core.records import ALL_FINDINGS, Score
 from heatcheck.core.vocabulary import condition
+from heatcheck.judging.judgement import judgement_of
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.triggers.estimates import trigger_estimates
 from heatcheck.studies.triggers.settings import TriggerSettings
@@ -147,30 +146,84 @@ def test_what_a_method_has_more_than_random_boxes_is_positive(estimates, metric)
         assert table.one(**wanted, method=method, finding=finding).value == pytest.approx(value), (method, finding)
 
 
-def test_the_method_with_the_highest_scores_has_the_first_rank_and_floors_have_none(estimates):
-    # means of the blocks: square 1 is .3, .2, .1; square 2 is .9, .7, .8; dynamic 1 is .2, .3, .1
-    table = estimates(rows("trigger_iou", IOU))
-    ranks = {one.method: one.value for one in table.all(statistic="mean_rank", metric="trigger_iou")}
-    assert ranks == pytest.approx({"gradient": 4 / 3, "occlusion": 2.0, "grad_cam": 8 / 3})
-    test = table.one(statistic="friedman", metric="trigger_iou")
-    outside = stats.friedmanchisquare([0.3, 0.9, 0.2], [0.2, 0.7, 0.3], [0.1, 0.8, 0.1])
-    assert (test.value, test.p_value) == pytest.approx((outside.statistic, outside.pvalue))
-    assert (test.n_cases, test.n_undefined) == (3, 0)
-    pair = table.one(statistic="nemenyi", metric="trigger_iou", method="gradient", other_method="grad_cam")
-    assert pair.value == pytest.approx(4 / 3 - 8 / 3)  # negative: the first of the two ranks better
-    apart = (8 / 3 - 4 / 3) / math.sqrt(3 * 4 / (6 * 3)) * math.sqrt(2)
-    assert pair.p_value == pytest.approx(stats.studentized_range.sf(apart, 3, np.inf), abs=1e-6)
-    assert len(table.all(statistic="nemenyi", metric="trigger_iou")) == 3
+MANY = 12  # patients, enough for an interval
 
 
-def test_a_block_that_lacks_a_method_is_counted_and_dropped(estimates):
-    part = {name: dict(by) for name, by in IOU.items()}
-    del part["grad_cam"][SQUARE, 2]
-    table = estimates(rows("trigger_iou", part))
-    test = table.one(statistic="friedman", metric="trigger_iou")
-    assert (test.n_cases, test.n_undefined) == (2, 1)
-    ranks = {one.method: one.value for one in table.all(statistic="mean_rank", metric="trigger_iou")}
-    assert ranks == pytest.approx({"gradient": 1.5, "occlusion": 1.5, "grad_cam": 3.0})
+def spread(level, seeds=(1, 2, 3), triggers=(SQUARE, DYNAMIC), images=MANY):
+    """Values around a level, which differ by image, seed and trigger, and otherwise for another level."""
+    step = 1 + round(10 * level)
+    return {
+        (trigger, seed): [level + 0.01 * ((step * n * n + 3 * seed + len(trigger)) % 7 - 3) for n in range(images)]
+        for trigger in triggers
+        for seed in seeds
+    }
+
+
+def judged_run(estimates, found, floor=0.1, **plan):
+    """The estimates of methods with these levels of overlap and recovery; random boxes have one level."""
+    by_method = {name: spread(level, **plan) for name, level in found.items()}
+    boxes = {name: spread(floor, **plan) for name in found}
+    parts = [rows(m, by_method) for m in ("trigger_iou", "recovered")]
+    parts += [rows(f"{m}_floor", boxes) for m in ("trigger_iou", "recovered")]
+    return estimates(*parts, methods=tuple(found))
+
+
+def test_every_two_methods_are_compared_by_paired_differences_and_floors_are_not(estimates):
+    table = judged_run(estimates, {"gradient": 0.5, "occlusion": 0.6, "random": 0.9})
+    (pair,) = [one for one in table.all(statistic="difference", metric="trigger_iou") if one.other_method in METHODS]
+    assert (pair.method, pair.other_method, pair.value) == ("occlusion", "gradient", pytest.approx(0.1, abs=0.01))
+    assert 0.05 < pair.low <= pair.value <= pair.high
+    assert pair.p_adjusted < 0.05
+    assert pair.size == 0.05
+    assert not table.all(statistic="friedman")
+
+
+def test_methods_are_compared_on_the_triggers_and_images_that_all_have(estimates):
+    """The method that lacks the hard trigger must not win by it."""
+    easy, hard = spread(0.9, triggers=(SQUARE,)), spread(0.1, triggers=(DYNAMIC,))
+    found = {"gradient": easy | hard, "occlusion": spread(0.8, triggers=(SQUARE,))}
+    table = estimates(rows("trigger_iou", found), methods=("gradient", "occlusion"))
+    means = {one.method: one.value for one in table.all(statistic="mean", metric="trigger_iou", finding=ALL_FINDINGS)}
+    assert means["occlusion"] > means["gradient"]
+    pair = table.one(statistic="difference", metric="trigger_iou", method="gradient", other_method="occlusion")
+    assert pair.value == pytest.approx(0.1, abs=0.01)
+    assert "over 1 of 2 triggers" in pair.reason
+
+
+def test_claims_against_random_boxes_carry_the_size_that_matters_and_one_correction_for_both_metrics(estimates):
+    table = judged_run(estimates, {"gradient": 0.5, "occlusion": 0.2}, floor=0.1)
+    claims = table.all(statistic="difference", other_method="random_box", finding=ALL_FINDINGS)
+    claims = [one for one in claims if one.metric in {"trigger_iou", "recovered"}]
+    assert len(claims) == 4
+    assert len({one.family for one in claims}) == 1
+    assert [one.size for one in claims] == pytest.approx([0.1 * 0.9] * 4, rel=0.01)
+    assert all((one.low > 0) == (one.p_adjusted < 0.05) for one in claims)
+
+
+def test_recovery_is_compared_with_one_half_by_an_interval(estimates):
+    table = judged_run(estimates, {"gradient": 0.9, "occlusion": 0.505, "grad_cam": 0.2})
+    half = {one.method: one for one in table.all(statistic="difference", other_method="half")}
+    answers = {name: judgement_of(row).answer.value for name, row in half.items()}
+    assert answers == {"gradient": "yes", "occlusion": "cannot say", "grad_cam": "no"}
+    assert half["gradient"].value == pytest.approx(0.4, abs=0.01)
+
+
+def test_images_that_all_agree_have_an_interval(estimates):
+    ones = {"gradient": {(SQUARE, seed): [1.0] * MANY for seed in (1, 2, 3)}}
+    noughts = {"gradient": {(SQUARE, seed): [0.0] * MANY for seed in (1, 2, 3)}}
+    table = estimates(rows("recovered", ones), rows("recovered_floor", noughts), methods=("gradient",))
+    mean = table.one(statistic="mean", metric="recovered", finding=ALL_FINDINGS)
+    above = table.one(statistic="difference", metric="recovered", other_method="random_box", finding=ALL_FINDINGS)
+    assert 0.5 < mean.low < mean.high == 1
+    assert 0 < above.low < above.high == 1
+    assert above.p_adjusted < 0.05
+
+
+def test_one_seed_keeps_the_interval_over_images_and_says_what_it_does_not_cover(estimates):
+    table = judged_run(estimates, {"gradient": 0.5}, seeds=(1,))
+    above = table.one(statistic="difference", metric="recovered", other_method="random_box", finding=ALL_FINDINGS)
+    assert above.low > 0
+    assert "not between trainings" in above.reason
 
 
 def test_each_network_has_its_accuracy_and_success_and_so_has_each_trigger_over_its_seeds(estimates):

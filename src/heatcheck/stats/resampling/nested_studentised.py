@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import stdtr, stdtrit
 
+from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.ratios import ratio
 from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.resampling.bootstrap import LEVEL
@@ -33,6 +34,7 @@ from heatcheck.stats.resampling.studentised import (
     two_sided_p,
 )
 
+TOO_WIDE = "one patient alone decides it"
 _ROUNDING = 1e-12  # relative size below which a difference is rounding
 _MOST_FREEDOM = 1e6  # degrees of freedom with which Student's t is the normal distribution
 Columns = Float[np.ndarray, " columns"]
@@ -46,6 +48,8 @@ class ComparedMean:
     mean: NestedEstimate
     p_value: float  # that it is 0, by itself; NaN where there is no interval
     p_adjusted: float  # corrected for the family; below 1 − level exactly where the interval excludes 0
+    influences: Float[np.ndarray, " patients"]  # on the mean, of the patients who have a value
+    of_seeds: float  # variance due to the choice of seeds
 
 
 def separate_means(
@@ -91,10 +95,12 @@ def simultaneous_means(
     """
     n_columns = values.shape[1]
     if not len(values):
-        return tuple(ComparedMean(NestedEstimate(reason=NO_SEED), math.nan, math.nan) for _ in range(n_columns))
+        empty = ComparedMean(NestedEstimate(reason=NO_SEED), math.nan, math.nan, np.zeros(0), 0.0)
+        return (empty,) * n_columns
     totals = cell_totals(values, design)
     family = _family(totals)
     ends, (p_values, p_adjusted) = np.full((2, 2, n_columns), np.nan)
+    of_seeds = np.zeros(n_columns)
     usable = np.flatnonzero(family.usable)
     if len(usable):
         part = family.only(usable)
@@ -103,11 +109,14 @@ def simultaneous_means(
         ends[:, usable] = drawn.ends(draw_limits(lowest, highest, LEVEL))
         p_values[usable] = drawn.p_values(drawn.deviations, drawn.deviations)
         p_adjusted[usable] = drawn.p_values(lowest, highest)
+        of_seeds[usable] = drawn.errors**2 * (1 - drawn.share_of_patients)
     for column in np.flatnonzero(family.agree):
         tail = _tail_of_agreement(float(family.values[column]), family.components[column].n_patients, within)
         p_values[column], p_adjusted[column] = min(1.0, 2 * tail), min(1.0, 2 * tail * n_columns)
     means = _with_intervals(family, ends, totals, within, n_columns)
-    return tuple(ComparedMean(*each) for each in zip(means, p_values.tolist(), p_adjusted.tolist(), strict=True))
+    influences = [family.influences[family.takes_part[:, column], column] for column in range(n_columns)]
+    numbers = p_values.tolist(), p_adjusted.tolist(), influences, of_seeds.tolist()
+    return tuple(ComparedMean(*each) for each in zip(means, *numbers, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +194,7 @@ class _Drawn:
 
     values: Columns
     errors: Columns  # standard errors, over seeds and patients
+    share_of_patients: Columns  # of the variance
     deviations: Float[np.ndarray, "draws columns"]
     freedom_of_draws: Columns  # degrees of freedom if the variance from seeds were known
     freedom: Columns
@@ -209,9 +219,10 @@ class _Drawn:
         )
         # patients who differ in the last bits only have no part in a difference between seeds
         influences = np.where(patients > _ROUNDING * total, family.influences, 0.0)
-        moved = studentised_draws(influences, draws, generator) * np.sqrt(patients / total)
-        moved += generator.standard_normal((draws, noises)) * np.sqrt(1 - patients / total)
-        return cls(family.values, np.sqrt(total), moved, *freedoms)
+        share = patients / total
+        moved = studentised_draws(influences, draws, generator) * np.sqrt(share)
+        moved += generator.standard_normal((draws, noises)) * np.sqrt(1 - share)
+        return cls(family.values, np.sqrt(total), share, moved, *freedoms)
 
     def ends(self, limits: Float[np.ndarray, "2 columns"]) -> Float[np.ndarray, "2 columns"]:
         """The estimates less their error times the limits of the deviations, stretched."""
@@ -239,6 +250,8 @@ def _with_intervals(
             low, high = _ends_of_agreement(value, each.n_patients, (1 - LEVEL) / 2 / together, within)
         low, high = np.clip([low, high], *within).tolist()  # NaN stays NaN
         reason = "" if agree[column] else _why_none(value, each.n_patients)
+        if math.isinf(low) or math.isinf(high):
+            low, high, reason = math.nan, math.nan, ONE_VALUE if agree[column] else TOO_WIDE
         note = ONE_SEED if each.n_seeds == 1 and not reason else ""
         means[column] = NestedEstimate(value, low, high, reason=reason, note=note)
     return with_counts(means, totals)

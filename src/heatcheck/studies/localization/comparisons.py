@@ -11,7 +11,7 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PERCENT_DECREASE
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Values
-from heatcheck.judging.patients import judged
+from heatcheck.judging.patients import judged_together
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.registry import Needs
 from heatcheck.stats.rates import rate_difference_interval, rate_interval
@@ -186,7 +186,7 @@ def simultaneous_rows(
             chance = _inverted(each)
             row = replace(each.filled(exact), p_value=chance, p_adjusted=min(1.0, chance * len(measurements)))
         rows.append(replace(row, family=family))
-    return judged(rows, sizes, statistics.influences, settings.generator("needed", first.metric, family))
+    return judged_together(rows, sizes, statistics.influences, settings.generator("needed", first.metric, family))
 
 
 def _inverted(measured: Measurement) -> float:

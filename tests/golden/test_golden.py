@@ -34,7 +34,8 @@ SECTIONS = {
     "counts gaps record",
     "modality": "overview importance networks comparison distributions heat ranks ratings cost cases gaps record",
     "modality-volumes": "overview importance networks comparison heat ranks cost cases gaps record",
-    "triggers": "overview attack detection uncovered sensitivity ranks artefacts agreement cost cases gaps record",
+    "triggers": "overview attack detection uncovered sensitivity differences artefacts agreement cost cases gaps "
+    "record",
 }
 CIRCUMSTANCES = {"study", "title", "threads", "batch_size", "shard_size"}  # the spec says them
 OF_THE_RUN = {"schema", "status", "versions", "machine", "started", "finished", "trusted_code", "n_cases", "n_failed"}

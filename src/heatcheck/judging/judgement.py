@@ -82,4 +82,4 @@ def opposite_of(row: Estimate | None) -> Judgement:
 
 
 def _with_reason(judgement: Judgement, row: Estimate) -> Judgement:
-    return replace(judgement, reason=row.reason) if judgement.reason == NO_INTERVAL and row.reason else judgement
+    return replace(judgement, reason=row.reason) if judgement.reason and row.reason else judgement

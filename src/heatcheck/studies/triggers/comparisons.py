@@ -116,7 +116,10 @@ def _family(
         influences = each.influences
         if row.other_method in settings.methods and filled.value < 0:  # the higher one of two methods first
             filled, influences = _turned(filled), -influences
-        yield judged(filled, row.size, influences, generator, each.of_seeds)
+        if each.mean.n_seeds == 1:  # this speaks of one network, so that nothing can be claimed of a method
+            yield replace(filled, size=math.nan)
+        else:
+            yield judged(filled, row.size, influences, generator, each.of_seeds)
 
 
 def _turned(row: Estimate) -> Estimate:

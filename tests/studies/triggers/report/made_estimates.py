@@ -46,7 +46,7 @@ def all_estimates(plan):
     triggers = [name for name in plan.triggers if plan.graded_seeds(name)]
     if triggers:
         rows += detection(plan, triggers, rng)
-        rows += ranks(plan, triggers) + agreement(plan, rng) if len(plan.methods) > 1 else []
+        rows += pairs_of(plan, triggers) + agreement(plan, rng) if len(plan.methods) > 1 else []
     return rows + artefacts(plan, rng)
 
 
@@ -93,8 +93,14 @@ def detection(plan, triggers, rng):
                      for metric, value in values.items()]  # fmt: skip
             for metric in ("trigger_iou", "recovered", "uncovered"):
                 gap = values[metric] - values[f"{metric}_floor"]
+                size = 0.1 * (1 - values[f"{metric}_floor"]) if len(plan.seeds) > 1 else math.nan
                 rows.append(Estimate("difference", metric, trigger, name, MODEL, gap, gap - 0.05, gap + 0.05,
-                                     other_method="random_box", n_cases=n))  # fmt: skip
+                                     other_method="random_box", n_cases=n, n_patients=plan.images,
+                                     size=size))  # fmt: skip
+            if trigger == ALL_FINDINGS:
+                gap = values["recovered"] - 0.5
+                rows.append(Estimate("difference", "recovered", trigger, name, MODEL, gap, gap - 0.1, gap + 0.1,
+                                     other_method="half", size=0.0 if len(plan.seeds) > 1 else math.nan))  # fmt: skip
             rows += variations(plan, trigger, name, values, n)
     return rows
 
@@ -137,28 +143,17 @@ def mean(metric, finding, method, value, n=240, width=0.04, **facts):
                     condition=condition(**facts))  # fmt: skip
 
 
-def ranks(plan, triggers):
-    """Friedman, mean ranks and Nemenyi; undefined where there are fewer than two blocks."""
-    blocks = sum(len(plan.graded_seeds(name)) for name in triggers)
+def pairs_of(plan, triggers):
+    """Every two methods, the higher one first; with one seed nothing is judged."""
     names = [name for name in plan.methods if name != "random"]
+    size = math.nan if len(plan.seeds) == 1 else 0.05
     rows = []
     for metric, level in (("trigger_iou", IOU), ("recovered", RECOVERED)):
-        if blocks < 2:
-            rows.append(Estimate("friedman", metric, ALL_FINDINGS, "", MODEL, math.nan, n_cases=blocks,
-                                 reason="one block: there is nothing to rank twice"))  # fmt: skip
-            continue
-        order = sorted(names, key=lambda name: -level[name])
-        mean_rank = {name: 1.2 + 0.92 * i for i, name in enumerate(order)}
-        rows.append(Estimate("friedman", metric, ALL_FINDINGS, "", MODEL, 61.3, p_value=1e-9, n_cases=blocks,
-                             n_undefined=len(plan.triggers) * len(plan.seeds) - blocks))  # fmt: skip
-        rows.append(Estimate("critical_difference", metric, ALL_FINDINGS, "", MODEL, 1.9, n_cases=blocks))
-        rows += [
-            Estimate("mean_rank", metric, ALL_FINDINGS, name, MODEL, mean_rank[name], n_cases=blocks) for name in names
-        ]
-        for one, other in combinations(names, 2):
-            gap = mean_rank[one] - mean_rank[other]
-            rows.append(Estimate("nemenyi", metric, ALL_FINDINGS, one, MODEL, gap, other_method=other,
-                                 p_value=0.001 if abs(gap) > 1.9 else 0.4))  # fmt: skip
+        for one, other in combinations(sorted(names, key=lambda name: -level[name]), 2):
+            gap = level[one] - level[other]
+            rows.append(Estimate("difference", metric, ALL_FINDINGS, one, MODEL, gap, gap - 0.1, gap + 0.1,
+                                 p_adjusted=0.001 if gap > 0.1 else 0.4, other_method=other, size=size,
+                                 n_cases=len(triggers) * plan.images, n_patients=plan.images))  # fmt: skip
     return rows
 
 

@@ -17,7 +17,7 @@ from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
 from heatcheck.studies.triggers.report.plots import by_trigger, overall
 from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.cost import section as cost_section
-from heatcheck.studies.triggers.report.sections.ranks import ranks
+from heatcheck.studies.triggers.report.sections.differences import differences
 from heatcheck.studies.triggers.report.sections.sensitivity import presets_tried, sensitivity
 from heatcheck.studies.triggers.report.sections.uncovered import uncovered
 
@@ -47,11 +47,19 @@ def test_judgement_table_shows_both_comparisons(trigger_text):
     page = read(trigger_text())
     (shown,) = [t for t in page.tables if t["section"] == "overview"]
     rows = {row[0]: row[1:] for row in shown["rows"]}
-    assert rows["Guided backprop"][:3] == ["✓ finds it", "yes: 0.59 against 0.01", "yes"]
-    assert rows["Feature ablation"][0] == "◐ partly"
-    assert rows["Feature ablation"][3].startswith("not clearly: 3 % against 4 %")
-    assert rows["Guided Grad-CAM"][4] == "no"
-    assert "Overlap at least 0.1?" in shown["rows"][0]
+    assert rows["Guided backprop"][:4] == ["✓ finds it", "yes: 0.59 against 0.01", "yes: 92 % against 1 %", "yes"]
+    assert rows["Feature ablation"][0] == "✕ does not"
+    assert rows["Feature ablation"][2].startswith("no: 3 % against 4 %")
+    assert rows["Grad-CAM"][:2] == ["? not shown", "not shown: 0.10 against 0.02"]
+    assert rows["Guided Grad-CAM"][3] == "not shown"
+
+
+def test_table_of_one_training_ticks_nothing(trigger_text):
+    page = read(trigger_text("one seed"))
+    (shown,) = [t for t in page.tables if t["section"] == "overview"]
+    assert {row[1] for row in shown["rows"][1:]} == {"? not shown"}
+    assert all(row[2].startswith("not shown: 0.") and row[4] == "not shown" for row in shown["rows"][1:])
+    assert "says nothing about the methods in general" in section_text(trigger_text("one seed"), "overview")
 
 
 def test_mask_overlap_and_the_printed_formula_are_folded_out(trigger_text):
@@ -183,7 +191,7 @@ def test_run_that_does_not_tell_its_rules_has_no_main_rule_marked(trigger_eviden
 
 def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
     result = sensitivity(trigger_evidence()).trials[0]
-    assert result.sentence == "Guided backprop has the highest overlap at every σ that was tried."
+    assert result.sentence == "Guided backprop has the highest mean overlap at every σ that was tried."
 
     def leads_at(sigma, **plan):
         rows = [replace(row, value=0.99) if row.condition == f'{{"sigma":{sigma}}}' and row.method == "lime" else row
@@ -191,7 +199,8 @@ def test_sentence_tells_when_the_order_depends_on_the_rule(trigger_evidence):
         return sensitivity(trigger_evidence(rows=rows, **plan)).trials[0].sentence
 
     assert leads_at(8.0) == (
-        "Which method overlaps most depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4; LIME at σ 8."
+        "Which method has the highest mean overlap depends on the smoothing: Guided backprop at σ 0, 1, 2 and 4; LIME "
+        "at σ 8."
     )
 
 
@@ -244,28 +253,67 @@ def test_diagram_draws_the_critical_difference_to_scale_and_says_it_in_words():
     assert "No clear difference: A, C. No clear difference: C, B." in plot
 
 
-def test_test_is_told_with_its_blocks_and_what_the_best_differs_from(trigger_evidence):
-    overlap, recovered = ranks(trigger_evidence())["rankings"]
-    sentence = " ".join(overlap.sentences)
-    assert "The methods differ (Friedman χ² = 61.3, p < 0.001)." in sentence
-    assert "34 blocks of seed and trigger were used, 6 incomplete ones left out." in sentence
-    assert "Guided backprop has the best mean rank and is clearly better than Occlusion" in sentence
-    assert "is not clearly better than LIME and Gradient (Nemenyi)" in sentence
-    assert recovered.diagram
+def pair(one, other, value, low, high, size=0.05, **more):
+    return Estimate("difference", "trigger_iou", ALL_FINDINGS, one, MODEL, value, low, high, other_method=other,
+                    size=size, **more)  # fmt: skip
 
 
-def test_undefined_test_gives_its_reason_and_no_diagram(trigger_evidence):
-    plan = ONE_SEED | {"triggers": ("square-corner-20",), "failed": {}}
-    overlap = ranks(trigger_evidence(**plan))["rankings"][0]
-    assert overlap.sentences[0] == "The test is undefined: one block: there is nothing to rank twice."
-    assert overlap.diagram is None
+THREE = ("gradient", "lime", "occlusion")
 
 
-def test_methods_that_do_not_differ_are_not_ranked_in_words(trigger_evidence):
-    rows = [replace(row, p_value=0.3) if row.statistic == "friedman" else row for row in all_estimates(TriggerPlan())]
-    sentence = " ".join(ranks(trigger_evidence(rows=rows))["rankings"][0].sentences)
-    assert sentence.startswith("No clear difference between the methods")
-    assert "best mean rank" not in sentence
+@pytest.mark.parametrize(
+    ("intervals", "said"),
+    [
+        (((0.01, 0.4), (0.1, 0.5), (0.1, 0.3)), "Gradient is best: it is clearly better than every other method."),
+        (((-0.1, 0.4), (0.1, 0.5), (0.1, 0.3)), "Gradient and LIME may be best: no other method is clearly better."),
+        (
+            ((-0.1, 0.4), (-0.1, 0.5), (-0.1, 0.3)),
+            "No method is clearly better than another: each of the 3 may be best.",
+        ),
+        (((-0.1, 0.4), (0.1, 0.5), (-0.1, 0.3)), "Gradient and LIME may be best"),
+        (((math.nan,) * 2,) * 3, "No two methods can be compared: there is no interval."),
+    ],
+)
+def test_a_method_is_best_only_if_it_is_clearly_better_than_every_other(trigger_evidence, intervals, said):
+    names = (("gradient", "lime"), ("gradient", "occlusion"), ("lime", "occlusion"))
+    rows = [pair(*two, 0.2, low, high) for two, (low, high) in zip(names, intervals, strict=True)]
+    (overlap,) = differences(trigger_evidence(rows=rows, methods=THREE))["metrics"]
+    assert overlap.sentences[0].startswith(said)
+
+
+def test_a_difference_beyond_chance_that_is_too_small_to_matter_rules_nothing_out(trigger_evidence):
+    rows = [pair("gradient", "lime", 0.03, 0.01, 0.04, p_adjusted=0.001)]
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"))
+    (overlap,) = differences(evidence)["metrics"]
+    assert overlap.sentences[0] == "No method is clearly better than another: each of the 2 may be best."
+    ((_, (row,)),) = overlap.table.groups
+    assert row.cells[0].outcome == "no difference that matters, p = 0.001"
+
+
+def test_pairs_stand_in_a_table_with_their_intervals_and_what_would_decide_them(trigger_evidence):
+    rows = [pair("lime", "gradient", 0.2, 0.1, 0.3, p_adjusted=0.01, n_cases=60, n_patients=20)]
+    rows += [pair("lime", "occlusion", 0.25, -0.1, 0.3, p_adjusted=0.2, n_needed=61)]
+    rows += [pair("gradient", "occlusion", 0.05, -0.1, 0.3, p_adjusted=0.9)]
+    (overlap,) = differences(trigger_evidence(rows=rows, methods=THREE))["metrics"]
+    assert [column.name for column in overlap.table.columns] == ["less Gradient", "less Occlusion"]
+    first, second = overlap.table.groups[0][1]
+    assert (first.entrant.name, first.cells[0].text, first.cells[0].interval) == ("lime", "+0.200", "+0.100 to +0.300")
+    assert first.cells[0].outcome == "clearly better, p = 0.010"
+    assert first.cells[1].outcome == "not shown, p = 0.200, about 61 patients would decide it"
+    assert second.cells[0].text == ""
+    assert "the same 60 poisoned images of 20 patients" in " ".join(overlap.sentences)
+    assert "A difference below 0.15 would more likely have been missed." in overlap.sentences
+
+
+def test_one_training_compares_no_methods_in_general(trigger_evidence):
+    overlap = differences(trigger_evidence(**ONE_SEED))["metrics"][0]
+    assert "say nothing about the methods in general" in overlap.sentences[0]
+    words = [cell.outcome for _, rows in overlap.table.groups for row in rows for cell in row.cells]
+    assert not [each for each in words if "better" in each or "not shown" in each]
+
+
+def test_one_method_alone_has_no_section_on_differences(trigger_evidence):
+    assert differences(trigger_evidence(methods=("gradient",))) is None
 
 
 # Agreement

@@ -7,10 +7,11 @@ import pytest
 from tests.studies.triggers.report.made_estimates import MODEL, all_estimates, mean
 from tests.studies.triggers.report.material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
 
-from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.studies.triggers.report.caveats import caveats
+from heatcheck.studies.triggers.report.facts import trainings
 from heatcheck.studies.triggers.report.sections.overview import overview
-from heatcheck.studies.triggers.report.verdict import FINDS, NOT, PARTLY, UNKNOWN, judge, judgements, verdict
+from heatcheck.studies.triggers.report.verdict import FINDS, NOT, OPEN, UNKNOWN, judge, judgements, verdict
 
 ONE_TRIGGER = {"triggers": ("square-corner-20",), "failed": {}}
 
@@ -19,102 +20,141 @@ def graded(trigger="square-corner-20", seeds=5):
     return Estimate("graded", "asr", trigger, "", MODEL, float(seeds), n_cases=seeds)
 
 
-def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), uncovered=0.1):
+def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), size=0.1, n_needed=0):
     """The rows of one method; `above` and `recovers` are the intervals of its differences from random boxes."""
-    values = {"trigger_iou": overlap, "recovered": recovered, "box_area": 0.05, "uncovered": uncovered}
+    values = {"trigger_iou": overlap, "recovered": recovered, "box_area": 0.05}
+    values |= {"trigger_iou_floor": 0.02, "recovered_floor": 0.1}
     rows = [mean(metric, ALL_FINDINGS, method, value) for metric, value in values.items()]
     for metric, (low, high) in (("trigger_iou", above), ("recovered", recovers)):
         rows.append(Estimate("difference", metric, ALL_FINDINGS, method, MODEL, (low + high) / 2, low, high,
-                             other_method="random_box"))  # fmt: skip
+                             other_method="random_box", size=size, n_needed=n_needed, n_patients=40))  # fmt: skip
     return rows
+
+
+NAN = (math.nan, math.nan)
+FAR_BELOW = (-0.1, 0.05)  # the size that matters is 0.1
 
 
 @pytest.mark.parametrize(
     ("numbers", "outcome"),
     [
         ({}, FINDS),
-        ({"recovered": 0.5}, FINDS),
-        ({"recovered": 0.499}, PARTLY),
-        ({"overlap": 0.1}, FINDS),
-        ({"overlap": 0.099}, PARTLY),
-        ({"overlap": 0.099, "above": (-0.1, 0.1), "recovers": (-0.1, 0.1)}, NOT),
-        ({"above": (-0.01, 0.2)}, PARTLY),
-        ({"recovers": (0.0, 0.2)}, PARTLY),
-        ({"above": (-0.01, 0.2), "recovers": (-0.2, 0.2)}, NOT),
-        ({"above": (math.nan, math.nan), "recovers": (math.nan, math.nan)}, NOT),
-        ({"overlap": math.nan, "recovered": math.nan, "above": (math.nan,) * 2, "recovers": (math.nan,) * 2}, UNKNOWN),
-        ({"recovered": math.nan, "recovers": (math.nan,) * 2}, UNKNOWN),
+        ({"recovered": 0.4}, FINDS),  # half of the images is a statement of its own
+        ({"above": (-0.01, 0.2)}, OPEN),
+        ({"recovers": (0.0, 0.2)}, OPEN),
+        ({"above": (0.01, 0.15)}, OPEN),  # beyond chance, but an estimate below the size that matters
+        ({"above": (0.01, 0.09)}, NOT),  # beyond chance, and too small to matter
+        ({"above": FAR_BELOW}, NOT),
+        ({"recovers": FAR_BELOW}, NOT),
+        ({"above": FAR_BELOW, "recovers": FAR_BELOW}, NOT),
+        ({"above": (-0.2, 0.2), "recovers": (-0.2, 0.2)}, OPEN),
+        ({"above": NAN, "recovers": NAN}, OPEN),
+        ({"size": math.nan}, OPEN),
+        ({"overlap": math.nan, "recovered": math.nan, "above": NAN, "recovers": NAN}, UNKNOWN),
+        ({"recovered": math.nan, "recovers": NAN}, UNKNOWN),
     ],
 )
-def test_criterion_asks_for_overlap_a_box_that_fits_recovery_and_half_of_the_images(trigger_evidence, numbers, outcome):
+def test_a_method_finds_triggers_only_where_both_judgements_say_yes(trigger_evidence, numbers, outcome):
     evidence = trigger_evidence(rows=[graded(), *scored("gradient", **numbers)], **ONE_TRIGGER)
     assert judge(evidence, evidence.methods[0]).outcome == outcome
 
 
-@pytest.mark.parametrize(
-    ("numbers", "too_large"),
-    [
-        ({}, True),
-        ({"above": (-0.1, 0.1)}, True),
-        ({"overlap": 0.3}, False),  # it finds them
-        ({"uncovered": 0.5}, False),  # not larger than the trigger, but beside it
-        ({"uncovered": math.nan}, False),
-        ({"recovered": 0.3}, False),
-        ({"recovers": (-0.1, 0.1)}, False),
-    ],
-)
-def test_box_is_called_far_too_large_only_where_it_holds_the_trigger_and_undoes_the_attack(
-    trigger_evidence, numbers, too_large
-):
-    rows = scored("gradient", **{"overlap": 0.04, "recovered": 0.97} | numbers)
-    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
-    assert judge(evidence, evidence.methods[0]).is_too_large == too_large
-
-
-def test_method_that_recovers_by_the_size_of_its_boxes_is_not_praised(trigger_evidence):
-    rows = [graded(), *scored("gradient"), *scored("grad_cam", overlap=0.042, recovered=0.97)]
+def test_method_that_recovers_with_boxes_that_miss_is_not_praised(trigger_evidence):
+    rows = [graded(), *scored("gradient"), *scored("grad_cam", overlap=0.042, recovered=0.97, above=(0.0, 0.05))]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "grad_cam"), **ONE_TRIGGER)
     sentences = verdict(evidence)
     assert sentences.first.startswith("On VGG-16, Gradient finds the planted triggers: its boxes")
     assert sentences.second.startswith(
-        "Grad-CAM undoes the attack, but with boxes far too large to show where the trigger is (IoU 0.04); this rests"
+        "Grad-CAM undoes the attack, but with boxes that do not show where the trigger is (IoU 0.04); this rests"
     )
     (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
-    assert (row.outcome, row.fits, row.half) == (PARTLY, "no", "yes")
-    assert row.aside == "recovers, but its boxes are far too large"
+    assert (row.outcome, row.overlap[:2], row.recovered[:3]) == (NOT, "no", "yes")
+    assert row.aside == "recovers, but its boxes do not show where the trigger is"
 
 
-def test_least_overlap_is_one_number_with_its_reason(trigger_evidence):
-    content = overview(trigger_evidence())
-    assert any("at least 0.1, which is all that a box 10 times as large" in line for line in content["criterion"])
-    assert content["least_overlap"] == "0.1"
+def test_half_of_the_images_is_said_to_recover_only_where_its_interval_lies_above_one_half(trigger_evidence):
+    def half(value, low, high):
+        above = Estimate("difference", "recovered", ALL_FINDINGS, "gradient", MODEL, value, low, high,
+                         other_method="half", size=0.0)  # fmt: skip
+        evidence = trigger_evidence(rows=[graded(), *scored("gradient"), above], methods=("gradient",), **ONE_TRIGGER)
+        return overview(evidence)["rows"][0].half
+
+    assert half(0.03, -0.05, 0.1) == "not shown"
+    assert half(0.13, 0.05, 0.2) == "yes"
+    assert half(-0.13, -0.2, -0.05) == "no"
 
 
-@pytest.mark.parametrize(("images", "value", "outcome"), [(6, 1.0, FINDS), (5, 1.0, PARTLY), (60, 0.0, PARTLY)])
-def test_difference_that_is_the_same_in_every_image_is_sure_when_images_are_not_too_few(
-    trigger_evidence, images, value, outcome
-):
-    rows = [replace(row, value=value, low=math.nan, high=math.nan, reason=ONE_VALUE, n_patients=images)
-            if (row.statistic, row.metric) == ("difference", "recovered") else row
-            for row in scored("gradient")]  # fmt: skip
-    evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER, methods=("gradient",))
-    assert judge(evidence, evidence.methods[0]).outcome == outcome
-    assert bool(caveat_with(evidence, "no interval")) == (images < 6)
+def test_size_that_matters_is_that_of_the_run(trigger_evidence):
+    words = " ".join(overview(trigger_evidence())["words"])
+    assert "is 10\u00a0% of the room between random boxes and a perfect score" in words
+    assert "corrected for all comparisons made together" in words
+    other = overview(trigger_evidence(facts={"sizes": {"maps": 0.2}}))["words"]
+    assert any("a mean IoU of at least 0.2." in sentence for sentence in other)
+
+
+def test_patients_that_would_decide_are_named(trigger_evidence):
+    rows = [graded(), *scored("gradient", above=(-0.1, 0.4), n_needed=61)]
+    evidence = trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER)
+    assert overview(evidence)["rows"][0].aside == "about 61 patients would decide it"
+    assert "Gradient is not shown to (about 61 patients would decide it)" in verdict(evidence).second
+
+
+def test_one_training_makes_no_claim_about_a_method(trigger_evidence):
+    """However clear its numbers are; the first sentence must not read as a claim."""
+    one = {"rows": [graded(seeds=1), *scored("gradient", size=math.nan)], "seeds": (0,), "methods": ("gradient",)}
+    evidence = trigger_evidence(**one, **ONE_TRIGGER)
+    sentences = verdict(evidence)
+    assert sentences.first == (
+        "One training of VGG-16 was judged: this speaks of this network only and says nothing about the methods in "
+        "general."
+    )
+    assert sentences.second.startswith(
+        "In this network, Gradient\u2019s boxes overlapped the planted triggers by a mean IoU of 0.40 (random boxes of "
+        "the same size: 0.02), and clean pixels pasted into them undid the attack in 80\u00a0% of images (random"
+    )
+    assert "find" not in sentences.text
+    assert judge(evidence, evidence.methods[0]).outcome == OPEN
+
+
+def test_one_graded_seed_of_several_is_one_training(trigger_evidence):
+    evidence = trigger_evidence(triggers=("square-corner-20",), seeds=(0, 1), failed={"square-corner-20": (1,)})
+    assert trainings(evidence) == 1
+    assert verdict(evidence).first.startswith("One training of VGG-16 was judged")
+    assert trainings(trigger_evidence()) == 5
+
+
+def test_two_trainings_are_said_to_be_few(trigger_evidence):
+    evidence = trigger_evidence(seeds=(0, 1), failed={})
+    assert "missed the truth in up to" in caveat_with(evidence, "Two trainings")
+    assert not caveat_with(trigger_evidence(), "Two trainings")
+
+
+def test_differences_that_would_have_been_missed_are_said(trigger_evidence):
+    rows = [graded(), *scored("gradient", recovers=(0.1, 0.5))]
+    rows.append(Estimate("difference", "trigger_iou", ALL_FINDINGS, "gradient", MODEL, 0.1, -0.1, 0.3,
+                         other_method="lime", size=0.05))  # fmt: skip
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER)
+    assert caveat_with(evidence, "missed than shown") == (
+        "With 40 patients and 5 seeds, differences from random boxes below 0.10 (overlap) and 20\u00a0pp (recovery) "
+        "and differences between two methods below 0.20 (overlap) would more likely have been missed than shown."
+    )
 
 
 def test_high_overlap_alone_does_not_find_anything(trigger_evidence):
     """A method is never judged by its mean without the floor."""
     rows = [row for row in scored("gradient", overlap=0.99, recovered=0.99) if row.statistic == "mean"]
     evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
-    assert judge(evidence, evidence.methods[0]).outcome == NOT
+    assert judge(evidence, evidence.methods[0]).outcome == OPEN
 
 
 def test_verdict_names_the_methods_that_find_triggers_and_what_it_rests_on(trigger_evidence):
     sentences = verdict(trigger_evidence())
     assert sentences.first.startswith(
-        "On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Grad-CAM find the planted"
+        "On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Guided Grad-CAM find the planted"
     )
-    assert "Guided Grad-CAM and Feature ablation find them partly" in sentences.second
+    assert sentences.second.startswith(
+        "Feature ablation does not find them and Grad-CAM is not shown to; this rests on"
+    )
     assert "1,680 poisoned images, 7 triggers and 5 seeds" in sentences.second
     assert "Laterality letter was not graded because the attack did not work" in sentences.second
     assert sentences.first.count(". ") == sentences.second.count(". ") == 0  # one sentence each
@@ -122,26 +162,27 @@ def test_verdict_names_the_methods_that_find_triggers_and_what_it_rests_on(trigg
 
 def test_verdict_gives_the_numbers_of_a_single_finder(trigger_evidence):
     rows = [graded(), *scored("gradient", overlap=0.44, recovered=0.83)]
-    rows += scored("lime", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
+    rows += scored("lime", recovers=FAR_BELOW)
     sentences = verdict(trigger_evidence(rows=rows, methods=("gradient", "lime"), **ONE_TRIGGER))
     assert "Gradient finds the planted triggers: its boxes" in sentences.first
     assert "(IoU 0.44)" in sentences.first
     assert "in 83\u00a0% of images" in sentences.first
-    assert sentences.second.startswith("LIME does not; this rests on")
+    assert sentences.second.startswith("LIME does not find them; this rests on")
 
 
 @pytest.mark.parametrize(
-    ("methods", "start"),
+    ("methods", "above", "start"),
     [
-        (("gradient",), "On VGG-16, the one method tested does not find"),
-        (("gradient", "lime"), "On VGG-16, none of 2 methods"),
+        (("gradient",), FAR_BELOW, "On VGG-16, the one method tested does not find"),
+        (("gradient", "lime"), FAR_BELOW, "On VGG-16, none of 2 methods finds"),
+        (("gradient",), (-0.1, 0.5), "On VGG-16, the one method tested is not shown to find"),
+        (("gradient", "lime"), (-0.1, 0.5), "On VGG-16, none of 2 methods is shown to find"),
     ],
 )
-def test_verdict_says_when_no_method_finds_a_trigger(trigger_evidence, methods, start):
-    rows = [graded()] + [row for name in methods for row in scored(name, recovered=0.2)]
+def test_verdict_says_when_no_method_finds_a_trigger(trigger_evidence, methods, above, start):
+    rows = [graded()] + [row for name in methods for row in scored(name, above=above)]
     sentences = verdict(trigger_evidence(rows=rows, methods=methods, **ONE_TRIGGER))
     assert sentences.first.startswith(start)
-    assert "have a mean IoU of at least 0.1 and undo the attack in at least half" in sentences.first
 
 
 def test_verdict_where_all_find_it(trigger_evidence):
@@ -170,7 +211,7 @@ def test_run_of_artefacts_alone_does_not_speak_of_finding_triggers(trigger_evide
     sentences = verdict(trigger_evidence(**ARTEFACTS_ONLY))
     assert sentences.first.startswith("No trigger was planted")
     assert "2 kinds of artefact" in sentences.second
-    assert "Guided backprop overlaps their outlines most (mean IoU 0.4" in sentences.second
+    assert "in this network, their outlines were overlapped by 0.08 to 0.45 (mean IoU, random" in sentences.second
     assert "random boxes of the same size 0.01)" in sentences.second
 
 
@@ -186,12 +227,14 @@ def caveat_with(evidence, words):
 
 def test_one_seed_few_images_and_drawn_images_are_held_against_the_verdict(trigger_evidence):
     evidence = trigger_evidence(images=3, source="phantom_classes", **ONE_SEED)
-    assert "one seed" in caveat_with(evidence, "trained once")
+    assert "not another training" in caveat_with(evidence, "on one training")
     assert caveat_with(evidence, "21 poisoned images")
     assert caveat_with(evidence, "The images are drawn")
     usual = trigger_evidence()
     assert (
-        not caveat_with(usual, "trained once") + caveat_with(usual, "could be graded") + caveat_with(usual, "are drawn")
+        not caveat_with(usual, "on one training")
+        + caveat_with(usual, "could be graded")
+        + caveat_with(usual, "are drawn")
     )
 
 
@@ -225,23 +268,23 @@ def test_method_without_an_interval_is_named(trigger_evidence):
     assert caveat_with(evidence, "no interval").startswith("Gradient has no interval")
 
 
-def test_method_above_its_floor_without_an_interval_is_not_called_a_failure(trigger_evidence):
+def test_method_without_an_interval_is_not_shown_to_fail(trigger_evidence):
     rows = [
-        replace(row, low=math.nan, high=math.nan, reason="undefined in 135 of 2000 draws")
+        replace(row, low=math.nan, high=math.nan, reason="fewer than 6 patients")
         if row.statistic == "difference"
         else row
         for row in scored("gradient")
     ]
     evidence = trigger_evidence(rows=[graded(), *rows], **ONE_TRIGGER)
     (method,) = [entrant for entrant in evidence.methods if entrant.name == "gradient"]
-    assert judge(evidence, method).outcome == UNKNOWN
+    judgement = judge(evidence, method)
+    assert (judgement.outcome, judgement.claim.reason) == (OPEN, "fewer than 6 patients")
 
 
 def test_method_that_cannot_be_judged_is_named_in_the_verdict(trigger_evidence):
-    unsure = [replace(row, low=math.nan, high=math.nan) if row.statistic == "difference" else row
-              for row in scored("occlusion")]  # fmt: skip
-    bad = scored("gradient", above=(-0.1, 0.1), recovers=(-0.1, 0.1))
-    evidence = trigger_evidence(rows=[graded(), *bad, *unsure], **ONE_TRIGGER, methods=("gradient", "occlusion"))
+    unknown = scored("occlusion", recovered=math.nan, recovers=NAN)
+    bad = scored("gradient", above=FAR_BELOW)
+    evidence = trigger_evidence(rows=[graded(), *bad, *unknown], **ONE_TRIGGER, methods=("gradient", "occlusion"))
     sentences = verdict(evidence)
     assert "the one method that could be judged does not find" in sentences.first
     assert "Occlusion cannot be judged" in sentences.second

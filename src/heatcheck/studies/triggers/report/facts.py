@@ -67,7 +67,7 @@ def noted_once(evidence: Evidence) -> Evidence:
 
     For triggers a caveat says it once; for artefacts nothing is trained.
     """
-    one_seed = len(manifest(evidence).seeds) == 1
+    one_seed = trainings(evidence) == 1
     slices = {
         (model, under): {key: _without_note(row) for key, row in rows.items()}
         if one_seed or is_of_artefacts(under)
@@ -109,6 +109,14 @@ def grading(evidence: Evidence, trigger: str) -> AttackSummary:
 def graded_triggers(evidence: Evidence) -> tuple[TriggerRecord, ...]:
     """The triggers on which the attack worked in at least one seed."""
     return tuple(trigger for trigger in triggers_of(evidence) if grading(evidence, trigger.name).graded)
+
+
+def trainings(evidence: Evidence) -> int:
+    """How many seeds have a network on which methods were graded: with one, a run speaks of that network only."""
+    by_trigger = [grading(evidence, trigger.name) for trigger in triggers_of(evidence)]
+    every = set(manifest(evidence).seeds)
+    known = [every - set(summary.reasons) for summary in by_trigger if summary.seeds == len(every)]
+    return max(len(set().union(*known)), *(summary.graded for summary in by_trigger)) if by_trigger else 0
 
 
 def images_graded(evidence: Evidence) -> int:

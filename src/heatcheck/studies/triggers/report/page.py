@@ -19,8 +19,8 @@ from heatcheck.studies.triggers.report.sections import cost as trigger_cost
 from heatcheck.studies.triggers.report.sections.agreement import agreement
 from heatcheck.studies.triggers.report.sections.artefacts import artefacts
 from heatcheck.studies.triggers.report.sections.attack import attack
+from heatcheck.studies.triggers.report.sections.differences import differences
 from heatcheck.studies.triggers.report.sections.overview import overview
-from heatcheck.studies.triggers.report.sections.ranks import ranks
 from heatcheck.studies.triggers.report.sections.sensitivity import sensitivity
 from heatcheck.studies.triggers.report.sections.uncovered import uncovered
 from heatcheck.studies.triggers.report.tables import EVERY, by_trigger, dynamic_table
@@ -50,7 +50,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("detection", "Do the methods find the trigger?", "Detection", _detection(evidence)),
         _section("uncovered", "What do the boxes leave of the trigger?", "Remainder", uncovered(evidence)),
         _section("sensitivity", "Would another box rule change the result?", "Sensitivity", _sensitivity(evidence)),
-        _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("differences", "Which methods differ?", "Differences", differences(evidence)),
         _section("artefacts", "Artefacts in the original images", "Artefacts", artefacts(evidence)),
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
         trigger_cost.section(evidence),

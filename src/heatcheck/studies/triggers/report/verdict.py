@@ -2,37 +2,30 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.judgement import Judgement, both, judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, Unit, count, few, listed, number
-from heatcheck.report.verdict import Verdict
-from heatcheck.studies.triggers.report.facts import graded_triggers, grading, images_graded, manifest, triggers_of
+from heatcheck.report.verdict import Verdict, would_decide
+from heatcheck.studies.triggers.report.facts import (
+    graded_triggers,
+    grading,
+    images_graded,
+    trainings,
+    triggers_of,
+)
 from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
-from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, RANDOM_BOX
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, RANDOM_BOX, floor_of
 
-HALF = 0.5  # of the images must be recovered
-LEAST_OVERLAP = 0.1  # mean IoU: all that a box ten times as large as the trigger can reach, wherever it lies
-UNANIMOUS = 6  # the fewest agreeing images for which a two-sided sign test has p < 0.05
-FINDS, PARTLY, NOT, UNKNOWN = "finds it", "partly", "does not", "not judged"
-_FITS = (
-    f"their mean overlap (IoU) is at least {LEAST_OVERLAP:g}, which is all that a box {1 / LEAST_OVERLAP:g} times as "
-    "large as the trigger can reach: a larger one may undo the attack by its size, but does not show where the trigger "
-    "is;"
-)
+FINDS, NOT, OPEN, UNKNOWN = "finds it", "does not", "not shown", "not judged"
 CRITERION = (
-    "its boxes overlap the triggers clearly more than random boxes of the same height and width;",
-    _FITS,
-    "clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes;",
-    "and they do so in at least half of the images.",
+    "its boxes overlap the triggers (IoU) clearly more than random boxes of the same height and width;",
+    "and clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes.",
 )
-CLEARLY = (
-    "Clearly means that the 95 % interval of the difference lies above 0, or that all images agree and there are at "
-    f"least {UNANIMOUS} of them. A method that is clearly better than random boxes, but does not meet all "
-    "of this, finds triggers partly."
-)
+ONE_TRAINING = "this speaks of this network only and says nothing about the methods in general"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +33,48 @@ class TriggerJudgement:
     """The outcome of the criterion for one method, and the numbers behind it."""
 
     entrant: Entrant
-    outcome: str
-    overlap: Estimate | None
+    overlap: Estimate | None  # the means
     recovered: Estimate | None
-    overlaps: bool  # clearly more than random boxes
-    recovers: bool  # clearly more often than random boxes
-    uncovered: float = math.nan  # share of the trigger outside its boxes
+    overlaps: Estimate | None  # the differences from random boxes
+    recovers: Estimate | None
 
     @property
-    def fits(self) -> bool:
-        """Whether its boxes are close enough to the triggers to show where they are."""
-        return self.overlap is not None and self.overlap.value >= LEAST_OVERLAP
+    def claim(self) -> Judgement:
+        """Whether it clearly beats random boxes in overlap and in recovery."""
+        return both(judgement_of(self.overlaps), judgement_of(self.recovers))
 
     @property
-    def undoes_half(self) -> bool:
-        """Whether at least half of the images were recovered."""
-        return self.recovered is not None and self.recovered.value >= HALF
+    def outcome(self) -> str:
+        """The claim in words, or that the method could not be scored."""
+        if any(row is None or math.isnan(row.value) for row in (self.overlap, self.recovered)):
+            return UNKNOWN
+        return FINDS if self.claim.is_yes else NOT if self.claim.is_no else OPEN
 
     @property
-    def is_too_large(self) -> bool:
-        """Whether its boxes hold most of the trigger and undo the attack, and fail only by their size."""
-        return self.outcome == PARTLY and self.recovers and self.undoes_half and not self.fits and self.uncovered < HALF
+    def only_recovers(self) -> bool:
+        """Whether it undoes the attack with boxes that do not show where the trigger is."""
+        return judgement_of(self.recovers).is_yes and judgement_of(self.overlaps).is_no
+
+    @property
+    def would_decide(self) -> str:
+        """How many patients would decide both comparisons; empty where it is not known."""
+        rows = [row for row in (self.overlaps, self.recovers) if row is not None]
+        still_open = [row for row in rows if not (judgement_of(row).is_yes or judgement_of(row).is_no)]
+        if self.outcome != OPEN or not all(would_decide(row) for row in still_open):
+            return ""
+        return would_decide(max(still_open, key=lambda row: row.n_needed))
 
 
 def judge(evidence: Evidence, entrant: Entrant) -> TriggerJudgement:
     """The criterion applied to one method over all triggers."""
-    overlap, recovered = (evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS)
-    overlaps, recovers = (_clearly_above(evidence, m, entrant) for m in CRITERION_METRICS)
-    uncovered = evidence.value(MEAN, "uncovered", ALL_FINDINGS, entrant.name)
-    judgement = TriggerJudgement(entrant, UNKNOWN, overlap, recovered, overlaps, recovers, uncovered)
-    if any(row is None or math.isnan(row.value) for row in (overlap, recovered)):
-        return judgement
-    if overlaps and recovers and judgement.fits and judgement.undoes_half:
-        return replace(judgement, outcome=FINDS)
-    if not overlaps and not recovers and any(_is_open(evidence, m, entrant) for m in CRITERION_METRICS):
-        return judgement
-    return replace(judgement, outcome=PARTLY if overlaps or recovers else NOT)
+    means = (evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS)
+    above = (evidence.find(DIFFERENCE, m, ALL_FINDINGS, entrant.name, RANDOM_BOX) for m in CRITERION_METRICS)
+    return TriggerJudgement(entrant, *means, *above)
 
 
 def judgements(evidence: Evidence) -> list[TriggerJudgement]:
     """Every method, those that find triggers first, the highest overlap first within each outcome."""
-    order = (FINDS, PARTLY, NOT, UNKNOWN)
+    order = (FINDS, OPEN, NOT, UNKNOWN)
 
     def key(judgement: TriggerJudgement) -> tuple[int, float]:
         value = judgement.overlap.value if judgement.overlap else math.nan
@@ -93,6 +87,8 @@ def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say about its methods."""
     every = judgements(evidence)
     judged = [judgement for judgement in every if judgement.outcome != UNKNOWN]
+    if judged and trainings(evidence) == 1:
+        return _of_one_network(evidence, judged)
     if judged:
         return Verdict(_finders(evidence, judged, unjudged=len(every) > len(judged)), _others(evidence, every))
     if not evidence.finished:
@@ -104,44 +100,68 @@ def verdict(evidence: Evidence) -> Verdict:
     return _nothing_defined(evidence) if graded_triggers(evidence) else _nothing_graded(evidence)
 
 
-def _clearly_above(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
-    row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
-    return row is not None and (row.low > 0 or (row.value > 0 and is_unanimous(row)))
+def _of_one_network(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> Verdict:
+    """What one training showed, which is no claim about any method."""
+    overlap, share = _of_methods_and_boxes(evidence, judged)
+    boxes = (
+        f"the boxes of {count(len(judged), 'method')}" if len(judged) > 1 else f"{judged[0].entrant.label}\u2019s boxes"
+    )
+    return Verdict(
+        f"One training of {evidence.models[0].label} was judged: {ONE_TRAINING}.",
+        f"In this network, {boxes} overlapped the planted triggers by a mean IoU of {overlap}, and clean pixels "
+        f"pasted into them undid the attack in {share}; {_basis(evidence)}.",
+    )
 
 
-def _is_open(evidence: Evidence, metric: str, entrant: Entrant) -> bool:
-    """Whether the method is above its floor but has no interval, which is no reason to call it a failure."""
-    row = evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, RANDOM_BOX)
-    return row is not None and row.value > 0 and math.isnan(row.low) and not is_unanimous(row)
-
-
-def is_unanimous(row: Estimate) -> bool:
-    """Whether all images agree, so that there is no interval, and are enough for a sign test at 5 %."""
-    return row.reason == ONE_VALUE and row.n_patients >= UNANIMOUS
+def _of_methods_and_boxes(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> list[str]:
+    """The means of both metrics, lowest to highest, each beside those of random boxes."""
+    words = []
+    for metric, unit, noun in zip(
+        CRITERION_METRICS, (SCORE.rounded(2), SHARE.rounded(0)), ("", " of images"), strict=True
+    ):
+        rows, floors = (
+            [evidence.find(MEAN, name, ALL_FINDINGS, each.entrant.name) for each in judged]
+            for name in (metric, floor_of(metric))
+        )
+        chance = f" (random boxes of the same size: {_range(floors, unit)})" if any(floors) else ""
+        words.append(f"{_range(rows, unit)}{noun}{chance}")
+    return words
 
 
 def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
     finders = [judgement for judgement in judged if judgement.outcome == FINDS]
     model = evidence.models[0].label
     if not finders:
-        which = "that could be judged" if unjudged else "tested" if len(judged) == 1 else ""
-        one, several = (
-            f"the one method {which} does not find",
-            f"none of {len(judged)} methods {which}".rstrip() + " finds",
-        )
-        tested = one if len(judged) == 1 else several
-        return (
-            f"On {model}, {tested} the planted triggers: none has boxes that clearly beat random boxes of the same "
-            f"size, have a mean IoU of at least {LEAST_OVERLAP:g} and undo the attack in at least half of the images."
-        )
+        return _no_finder(model, judged, unjudged=unjudged)
     names = listed([judgement.entrant.label for judgement in finders])
     find, whose = ("finds", "its") if len(finders) == 1 else ("find", "their")
     overlap = _values([judgement.overlap for judgement in finders], SCORE.rounded(2))
     share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
     return (
         f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them clearly more than random boxes "
-        f"of the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack in {share} of "
-        "images."
+        f"of the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack clearly more "
+        f"often (in {share} of images)."
+    )
+
+
+def _no_finder(model: str, judged: Sequence[TriggerJudgement], *, unjudged: bool) -> str:
+    which = " that could be judged" if unjudged else " tested" if len(judged) == 1 else ""
+    if all(judgement.outcome == NOT for judgement in judged):
+        found = (
+            f"the one method{which} does not find"
+            if len(judged) == 1
+            else f"none of {len(judged)} methods{which} finds"
+        )
+        return (
+            f"On {model}, {found} the planted triggers: in overlap or in recovery, each beats random boxes of the same "
+            "size by too little to matter, or not at all."
+        )
+    found = (
+        f"the one method{which} is not shown" if len(judged) == 1 else f"none of {len(judged)} methods{which} is shown"
+    )
+    return (
+        f"On {model}, {found} to find the planted triggers: none clearly beats random boxes of the same size in both "
+        "overlap and recovery."
     )
 
 
@@ -153,16 +173,23 @@ def _values(rows: Sequence[Estimate | None], unit: Unit) -> str:
     return f"{number(min(values), Unit(unit.factor, unit.decimals))} to {number(max(values), unit)}"
 
 
+def _range(rows: Sequence[Estimate | None], unit: Unit) -> str:
+    """The lowest and the highest value; one where they are written alike."""
+    values = [row.value for row in rows if row and not math.isnan(row.value)]
+    low, high = number(min(values, default=math.nan), unit), number(max(values, default=math.nan), unit)
+    return high if low == high else f"{low.removesuffix(unit.sign)} to {high}"
+
+
 def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
-    large = [judgement for judgement in every if judgement.is_too_large]
-    partly = [judgement for judgement in every if judgement.outcome == PARTLY and not judgement.is_too_large]
-    failed = [judgement for judgement in every if judgement.outcome == NOT]
-    overlaps = _values([judgement.overlap for judgement in large], SCORE.rounded(2))
-    but = f"the attack, but with boxes far too large to show where the trigger is (IoU {overlaps})"
+    recover = [judgement for judgement in every if judgement.outcome == NOT and judgement.only_recovers]
+    failed = [judgement for judgement in every if judgement.outcome == NOT and not judgement.only_recovers]
+    still_open = [judgement for judgement in every if judgement.outcome == OPEN]
+    overlaps = _values([judgement.overlap for judgement in recover], SCORE.rounded(2))
+    but = f"the attack, but with boxes that do not show where the trigger is (IoU {overlaps})"
     parts = [
-        _clause(large, f"undoes {but}", f"undo {but}"),
-        _clause(partly, "finds them partly", "find them partly"),
-        _clause(failed, "does not", "do not"),
+        _clause(recover, f"undoes {but}", f"undo {but}"),
+        _clause(failed, "does not find them", "do not find them"),
+        _clause(still_open, f"is not shown to{_decided_by(still_open)}", f"are not shown to{_decided_by(still_open)}"),
         _clause(
             [judgement for judgement in every if judgement.outcome == UNKNOWN], "cannot be judged", "cannot be judged"
         ),
@@ -172,6 +199,12 @@ def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
     if not text:
         return f"No other method was tested; {basis}." if len(every) == 1 else f"No method fails; {basis}."
     return f"{text}; {basis}."
+
+
+def _decided_by(still_open: Sequence[TriggerJudgement]) -> str:
+    """The patients that would decide the only open method; several are in the table."""
+    words = still_open[0].would_decide if len(still_open) == 1 else ""
+    return f" ({words})" if words else ""
 
 
 def _clause(judgements: Sequence[TriggerJudgement], one: str, several: str) -> str:
@@ -186,7 +219,7 @@ def _basis(evidence: Evidence) -> str:
     graded, planted = graded_triggers(evidence), triggers_of(evidence)
     text = (
         f"this rests on {count(images_graded(evidence), 'poisoned image')}, {count(len(graded), 'trigger')} and "
-        f"{count(len(manifest(evidence).seeds), 'seed')}"
+        f"{count(trainings(evidence), 'seed')}"
     )
     left_out = [trigger.label for trigger in planted if trigger not in graded]
     if not left_out:

@@ -95,13 +95,15 @@ def test_page_of_artefacts_alone_claims_no_planted_patch(trigger_text):
     assert {"artefacts", "agreement", "cost"} <= set(sections)
 
 
-@pytest.mark.parametrize(("method", "value"), [("lime", 0.9), ("guided_backprop", math.nan)])
-def test_verdict_names_the_method_that_overlaps_most_and_skips_what_is_undefined(trigger_evidence, method, value):
+@pytest.mark.parametrize(("method", "value", "highest"), [("lime", 0.9, "0.90"), ("guided_backprop", math.nan, "0.41")])
+def test_verdict_names_no_best_method_of_one_network_and_skips_what_is_undefined(
+    trigger_evidence, method, value, highest
+):
     rows = [replace(row, value=value) if (row.metric, row.method) == ("trigger_mask_iou", method) else row
             for row in all_estimates(TriggerPlan(**ARTEFACTS_ONLY))]  # fmt: skip
-    assert (
-        "; LIME overlaps their outlines most" in artefact_verdict(trigger_evidence(rows=rows, **ARTEFACTS_ONLY)).second
-    )
+    sentence = artefact_verdict(trigger_evidence(rows=rows, **ARTEFACTS_ONLY)).second
+    assert f"in this network, their outlines were overlapped by 0.08 to {highest} (mean IoU" in sentence
+    assert "LIME" not in sentence
 
 
 def test_artefacts_that_were_not_scored_have_no_table(trigger_evidence):

@@ -143,7 +143,8 @@ def _closest(evidence: Evidence, metric: str) -> str:
     name = (MEASURES[metric].name[0].lower() + MEASURES[metric].name[1:]) if metric in MEASURES else metric
     lonely = min(means, key=lambda label: means[label])
     return (
-        f"By {name}, the maps of {listed([one, other])} are most alike; {lonely} agrees least with the other methods. "
+        f"By {name}, the maps of {listed([one, other])} were most alike on average; {lonely} agreed least with the "
+        "others. "
         "Agreement is not proof: methods can share an error, and two that disagree may both show a part of the truth."
     )
 

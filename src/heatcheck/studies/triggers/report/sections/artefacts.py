@@ -1,5 +1,6 @@
 """Artefacts that the images came with: do the maps mark them? Nothing was planted and nothing retrained."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix
-from heatcheck.report.numbers import SCORE, count, listed, number
+from heatcheck.report.numbers import SCORE, Unit, count, listed, number
 from heatcheck.report.verdict import Verdict
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord, manifest
@@ -81,20 +82,27 @@ def artefact_verdict(evidence: Evidence) -> Verdict:
     return Verdict(
         f"No trigger was planted, so this run cannot say which methods find what {evidence.models[0].label} relies on.",
         f"Its maps were compared with {count(len(names), 'kind')} of artefact in the original images"
-        f"{_closest(PART.under(evidence))}.",
+        f"{_overlaps(PART.under(evidence))}.",
     )
 
 
-def _closest(evidence: Evidence) -> str:
-    """The method with the highest overlap, compared with random boxes."""
-    rows = [row for method in evidence.methods if (row := evidence.find(MEAN, MAIN, ALL_FINDINGS, method.name))]
-    best = max((row for row in rows if row.value >= 0), key=lambda row: row.value, default=None)
-    if best is None:
+def _overlaps(evidence: Evidence) -> str:
+    """The lowest and the highest mean overlap, beside random boxes: one network supports no claim about a method."""
+    rows, floors = (
+        [value for method in evidence.methods
+         if not math.isnan(value := evidence.value(MEAN, metric, ALL_FINDINGS, method.name))]
+        for metric in (MAIN, floor_of(MAIN))
+    )  # fmt: skip
+    if not rows:
         return ""
-    (label,) = (method.label for method in evidence.methods if method.name == best.method)
-    floor = evidence.value(MEAN, floor_of(MAIN), ALL_FINDINGS, best.method)
-    overlap, chance = (number(value, SCORE.rounded(2)) for value in (best.value, floor))
-    return f"; {label} overlaps their outlines most (mean IoU {overlap}, random boxes of the same size {chance})"
+    unit = SCORE.rounded(2)
+    chance = f", random boxes of the same size {_range(floors, unit)}" if floors else ""
+    return f": in this network, their outlines were overlapped by {_range(rows, unit)} (mean IoU{chance})"
+
+
+def _range(values: Sequence[float], unit: Unit) -> str:
+    low, high = number(min(values), unit), number(max(values), unit)
+    return high if low == high else f"{low} to {high}"
 
 
 def _graded(evidence: Evidence, metric: str, columns: Sequence[TriggerRecord]) -> Graded | None:

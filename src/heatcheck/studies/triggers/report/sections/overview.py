@@ -3,26 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.vocabulary import MEAN
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SHARE, number
-from heatcheck.studies.triggers.report.facts import manifest, triggers_of
+from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer
+from heatcheck.studies.triggers.report.facts import manifest, trainings, triggers_of
 from heatcheck.studies.triggers.report.plots import overall
 from heatcheck.studies.triggers.report.verdict import (
-    CLEARLY,
     CRITERION,
     FINDS,
-    LEAST_OVERLAP,
     NOT,
-    PARTLY,
+    ONE_TRAINING,
+    OPEN,
     UNKNOWN,
     TriggerJudgement,
     judgements,
 )
-from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, floor_of
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, HALF, floor_of
 
-_SIGNS = {FINDS: "✓", PARTLY: "◐", NOT: "✕", UNKNOWN: "?"}
+_SIGNS = {FINDS: "✓", NOT: "✕", OPEN: "?"}
 INTERVAL = (
     "The range in which the true value plausibly lies, given how few or how many trainings and images were seen: first "
     "seeds, then images are resampled. A narrow one means a precise answer."
@@ -40,9 +41,8 @@ class TriggerVerdictRow:
     entrant: Entrant
     sign: str
     outcome: str
-    aside: str  # why it does not find the trigger, where a few words suffice
+    aside: str  # more about the outcome, where a few words suffice
     overlap: str
-    fits: str
     recovered: str
     half: str
     area: str
@@ -60,30 +60,47 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "panels": [panel for metric in CRITERION_METRICS if (panel := overall(evidence, metric))],
         "rows": [_row(evidence, each) for each in judgements(evidence) if each.outcome != UNKNOWN],
         "criterion": CRITERION,
-        "clearly": CLEARLY,
-        "least_overlap": f"{LEAST_OVERLAP:g}",
+        "words": (CLEARLY, _size(evidence), NOT_SHOWN, _one_training(evidence)),
         "terms": [*terms, ("Random-box floor", FLOOR), ("Interval", INTERVAL)],
     }
+
+
+def _size(evidence: Evidence) -> str:
+    """The size that matters in a comparison with random boxes."""
+    share = Sizes(**manifest(evidence).sizes).maps
+    return (
+        f"The size that matters here is {number(share, SHARE.rounded(0))} of the room between random boxes and a "
+        f"perfect score, so a method that finds triggers has a mean IoU of at least {share:g}. A method does not find "
+        "them where the whole interval of one of its two differences lies below that size."
+    )
+
+
+def _one_training(evidence: Evidence) -> str:
+    return (
+        f"Methods were judged on one training, so nothing is shown: {ONE_TRAINING}." if trainings(evidence) == 1 else ""
+    )
 
 
 def _row(evidence: Evidence, judgement: TriggerJudgement) -> TriggerVerdictRow:
     entrant = judgement.entrant
     area = evidence.value(MEAN, "box_area", ALL_FINDINGS, entrant.name)
+    half = evidence.find(DIFFERENCE, "recovered", ALL_FINDINGS, entrant.name, HALF)
     return TriggerVerdictRow(
         entrant,
         _SIGNS[judgement.outcome],
         judgement.outcome,
-        "recovers, but its boxes are far too large" if judgement.is_too_large else "",
-        _against_floor(evidence, "trigger_iou", entrant, clear=judgement.overlaps),
-        "yes" if judgement.fits else "no",
-        _against_floor(evidence, "recovered", entrant, clear=judgement.recovers),
-        "yes" if judgement.undoes_half else "no",
+        "recovers, but its boxes do not show where the trigger is"
+        if judgement.only_recovers
+        else judgement.would_decide,
+        _against_floor(evidence, judgement.overlaps, "trigger_iou", entrant),
+        _against_floor(evidence, judgement.recovers, "recovered", entrant),
+        answer(half),
         number(area, SHARE),
     )
 
 
-def _against_floor(evidence: Evidence, metric: str, entrant: Entrant, *, clear: bool) -> str:
+def _against_floor(evidence: Evidence, row: Estimate | None, metric: str, entrant: Entrant) -> str:
     mean, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
     unit = evidence.metrics[metric].unit
     unit = unit.rounded(unit.decimals - 1)
-    return f"{'yes' if clear else 'not clearly'}: {number(mean, unit)} against {number(floor, unit)}"
+    return f"{answer(row)}: {number(mean, unit)} against {number(floor, unit)}"

@@ -208,9 +208,9 @@ def _sentence(metric: str, knob: Knob, columns: Sequence[SettingColumn]) -> str:
     if len(leaders) == 1:
         (labels,) = leaders
         has = "has" if len(labels) == 1 else "share"
-        return f"{listed(labels)} {has} the highest overlap at every {knob.sign} that was tried."
+        return f"{listed(labels)} {has} the highest mean overlap at every {knob.sign} that was tried."
     parts = [f"{listed(labels)} {_where(won, knob)}" for labels, won in leaders.items()]
-    return f"Which method overlaps most depends on the {knob.noun}: {'; '.join(parts)}."
+    return f"Which method has the highest mean overlap depends on the {knob.noun}: {'; '.join(parts)}."
 
 
 def _where(columns: Sequence[SettingColumn], knob: Knob) -> str:

@@ -1,0 +1,132 @@
+"""Which methods differ? Every two of them by paired differences, and the set of methods that may be best."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE
+from heatcheck.judging.judgement import Answer, judgement_of
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
+from heatcheck.report.numbers import Unit, count, difference_of, few, listed, number, probability
+from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, smallest_visible, would_decide
+from heatcheck.studies.triggers.report.facts import trainings
+from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS
+
+_WORDS = {Answer.YES: "clearly better", Answer.NO: "no difference that matters", Answer.OPEN: "not shown"}
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MethodDifferences:
+    """All pairs of methods by one metric: what they say, and their table."""
+
+    name: str  # of the metric
+    sentences: tuple[str, ...]
+    table: Matrix
+
+
+def differences(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on differences shows; None where no two methods were compared."""
+    made = [found for metric in CRITERION_METRICS if (found := _by_metric(evidence, metric))]
+    return {"metrics": made, "clearly": CLEARLY, "not_shown": NOT_SHOWN} if made else None
+
+
+def method_pairs(evidence: Evidence, metric: str) -> list[Estimate]:
+    """The comparisons of every two methods, the one with the higher mean first."""
+    names = {method.name for method in evidence.methods}
+    return [
+        row
+        for key, row in evidence.estimates.items()
+        if key[:3] == (DIFFERENCE, metric, ALL_FINDINGS) and row.method in names and row.other_method in names
+    ]
+
+
+def may_be_best(methods: Sequence[Entrant], pairs: Sequence[Estimate]) -> list[Entrant]:
+    """The methods that were compared and that no other is clearly better than."""
+    compared = {name for row in pairs for name in (row.method, row.other_method)}
+    worse = {row.other_method for row in pairs if judgement_of(row).is_yes}
+    return [method for method in methods if method.name in compared - worse]
+
+
+def _by_metric(evidence: Evidence, metric: str) -> MethodDifferences | None:
+    pairs = method_pairs(evidence, metric)
+    if not pairs:
+        return None
+    sentences = (_outcome(evidence, pairs), _coverage(pairs), _out_of_sight(evidence, metric, pairs))
+    name = evidence.metrics[metric].label
+    return MethodDifferences(name, tuple(filter(None, sentences)), _table(evidence, metric, pairs))
+
+
+def _outcome(evidence: Evidence, pairs: Sequence[Estimate]) -> str:
+    if trainings(evidence) == 1:
+        return (
+            "One training was judged: these are the differences in this network, with intervals over its images. They "
+            "say nothing about the methods in general."
+        )
+    if all(math.isnan(row.low) for row in pairs):
+        return f"No two methods can be compared: {pairs[0].reason or 'there is no interval'}."
+    best = may_be_best(evidence.methods, pairs)
+    compared = len({name for row in pairs for name in (row.method, row.other_method)})
+    if len(best) == 1 and _beats_all(best[0], pairs, compared):
+        return f"{best[0].label} is best: it is clearly better than every other method."
+    if len(best) == compared:
+        return f"No method is clearly better than another: each of the {compared} may be best."
+    labels = [method.label for method in best]
+    named = listed(labels) if len(labels) <= _MOST_NAMED else few(labels)
+    some = "one method" if compared - len(best) == 1 else f"{compared - len(best)} methods"
+    return f"{named} may be best: no other method is clearly better. {some.capitalize()} can be ruled out."
+
+
+def _beats_all(method: Entrant, pairs: Sequence[Estimate], compared: int) -> bool:
+    return sum(row.method == method.name and judgement_of(row).is_yes for row in pairs) == compared - 1
+
+
+def _coverage(pairs: Sequence[Estimate]) -> str:
+    """On what all methods were compared."""
+    row = max(pairs, key=lambda row: row.n_cases)
+    if not row.n_cases:
+        return ""
+    return (
+        f"All were compared on the same {count(row.n_cases, 'poisoned image')} of {count(row.n_patients, 'patient')}."
+    )
+
+
+def _out_of_sight(evidence: Evidence, metric: str, pairs: Sequence[Estimate]) -> str:
+    size = least_shown(pairs)
+    if math.isnan(size):
+        return ""
+    unit = difference_of(evidence.metrics[metric].unit)
+    return f"A difference below {number(size, unit.rounded(unit.decimals - 1))} would more likely have been missed."
+
+
+def least_shown(rows: Sequence[Estimate]) -> float:
+    """The smallest difference that would more likely be shown than missed, at least the size that matters."""
+    sizes = [row.size for row in rows if not math.isnan(row.size)]
+    return max(smallest_visible(rows), min(sizes, default=0.0))  # NaN stays NaN
+
+
+def _table(evidence: Evidence, metric: str, pairs: Sequence[Estimate]) -> Matrix:
+    """Each method less those that have a lower mean."""
+    by_pair = {(row.method, row.other_method): row for row in pairs}
+    wins = {method: sum(row.method == method.name for row in pairs) for method in evidence.methods}
+    compared = {name for pair in by_pair for name in pair}
+    ordered = [m for m in sorted(evidence.methods, key=lambda m: -wins[m]) if m.name in compared]
+    notes, unit = Footnotes(), difference_of(evidence.metrics[metric].unit)
+    rows = []
+    for one in ordered[:-1]:
+        cells = [_cell(by_pair.get((one.name, other.name)), unit, notes) for other in ordered[1:]]
+        rows.append(Row(one, tuple(cells)))
+    columns = tuple(Column(f"less {other.label}") for other in ordered[1:])
+    return Matrix(evidence.metrics[metric].label, columns, grouped(rows), tuple(notes.reasons))
+
+
+def _cell(row: Estimate | None, unit: Unit, notes: Footnotes) -> Cell:
+    if row is None:
+        return Cell("")
+    cell = cell_of(row, unit, notes)
+    words = _WORDS[judgement_of(row).answer] if not math.isnan(row.size) else ""
+    outcome = ", ".join(filter(None, [words, probability(row.p_adjusted), would_decide(row)]))
+    return Cell(cell.text, cell.interval, cell.title, cell.note, outcome=outcome)

@@ -8,7 +8,7 @@ from tests.stats.resampling.test_nested import crossed, laid_out
 from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, nested_means
-from heatcheck.stats.resampling.nested_studentised import separate_means, simultaneous_means
+from heatcheck.stats.resampling.nested_studentised import TOO_WIDE, separate_means, simultaneous_means
 from heatcheck.stats.resampling.studentised import FEW_PATIENTS, linearised_ratios, studentised_intervals
 
 WIDE = (-9.0, 9.0)
@@ -88,6 +88,16 @@ def test_equal_methods_are_rarely_told_apart_though_their_images_are_shared():
         found = family([one - other for one, other in combinations(scores, 2)], draws=199)
         false += any(each.p_adjusted < 0.05 for each in found)
     assert false / 200 <= 0.09
+
+
+def test_one_patient_who_decides_leaves_the_interval_open_to_the_possible_values():
+    """Of six patients one differs: many draws lack it and have no spread, so nothing is ruled out on that side."""
+    table = np.array([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]] * 2)
+    (found,) = family([table], draws=99, within=(-1.0, 1.0))
+    assert -1 <= found.mean.low < found.mean.value < found.mean.high <= 1
+    assert found.p_adjusted > 0.05
+    unlimited = separate(table, within=(-math.inf, math.inf))
+    assert (unlimited.reason, math.isnan(unlimited.high)) == (TOO_WIDE, True)
 
 
 def test_patients_who_all_agree_have_an_interval_and_a_p_value():

@@ -235,8 +235,10 @@ class _Drawn:
 
 
 def _stretched(quantiles: np.ndarray, given: Columns, wanted: Columns) -> np.ndarray:
-    """Quantiles of Student's t with given degrees of freedom, as those with others; infinity stays."""
-    return np.asarray(-np.sign(quantiles) * stdtrit(wanted, stdtr(given, -np.abs(quantiles))))
+    """Quantiles of Student's t with given degrees of freedom, as those with others; infinity where none is so far."""
+    tails = stdtr(given, -np.abs(quantiles))
+    reach = np.where(tails > 0, -stdtrit(wanted, np.where(tails > 0, tails, 0.5)), np.inf)
+    return np.asarray(np.sign(quantiles) * reach)
 
 
 def _with_intervals(

@@ -90,14 +90,21 @@ def test_equal_methods_are_rarely_told_apart_though_their_images_are_shared():
     assert false / 200 <= 0.09
 
 
-def test_one_patient_who_decides_leaves_the_interval_open_to_the_possible_values():
-    """Of six patients one differs: many draws lack it and have no spread, so nothing is ruled out on that side."""
-    table = np.array([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]] * 2)
-    (found,) = family([table], draws=99, within=(-1.0, 1.0))
-    assert -1 <= found.mean.low < found.mean.value < found.mean.high <= 1
-    assert found.p_adjusted > 0.05
-    unlimited = separate(table, within=(-math.inf, math.inf))
-    assert (unlimited.reason, math.isnan(unlimited.high)) == (TOO_WIDE, True)
+def test_one_odd_patient_widens_its_own_interval_and_not_that_of_others():
+    """Draws without the odd one have no spread: they say that the estimate could be far off, for this column alone."""
+    generator = np.random.default_rng(2)
+    usual = [crossed(generator, 0.05, 0.2, 0.2, (3, 30)) for _ in range(4)]
+    odd = np.where(np.arange(30) == 7, 0.0, 1.0) * np.ones((3, 1))
+    alone, beside = family(usual, draws=2000), family([*usual, odd], draws=2000)
+    assert math.isfinite(beside[4].mean.low)
+    assert beside[4].mean.low < 0.8  # the exact interval of 29 of 30 at a corrected level ends at 0.77
+    for one, other in zip(alone, beside, strict=False):
+        assert other.mean.high - other.mean.low == pytest.approx(one.mean.high - one.mean.low, rel=0.2)
+
+
+def test_too_few_draws_leave_no_interval():
+    found = separate(np.random.default_rng(0).random((2, 20)), draws=20, within=(-math.inf, math.inf))
+    assert (found.reason, math.isnan(found.high)) == (TOO_WIDE, True)
 
 
 def test_patients_who_all_agree_have_an_interval_and_a_p_value():

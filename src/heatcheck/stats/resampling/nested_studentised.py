@@ -36,6 +36,8 @@ from heatcheck.stats.resampling.studentised import (
 
 TOO_WIDE = "one patient alone decides it"
 _ROUNDING = 1e-12  # relative size below which a difference is rounding
+_MOST_ERRORS = 10.0  # by which patients move an estimate; without an odd patient, a draw has no spread of its own
+_USUAL = 1.5  # times the median limit; a column with a higher one is far off more often than others
 _MOST_FREEDOM = 1e6  # degrees of freedom with which Student's t is the normal distribution
 Columns = Float[np.ndarray, " columns"]
 Range = tuple[float, float]
@@ -105,7 +107,7 @@ def simultaneous_means(
     if len(usable):
         part = family.only(usable)
         drawn = _Drawn.of(part, _pooled_seeds(part), draws, generator, noises=len(usable))
-        lowest, highest = drawn.deviations.min(1)[:, None], drawn.deviations.max(1)[:, None]
+        lowest, highest = _largest(drawn.deviations)
         ends[:, usable] = drawn.ends(draw_limits(lowest, highest, LEVEL))
         p_values[usable] = drawn.p_values(drawn.deviations, drawn.deviations)
         p_adjusted[usable] = drawn.p_values(lowest, highest)
@@ -220,7 +222,7 @@ class _Drawn:
         # patients who differ in the last bits only have no part in a difference between seeds
         influences = np.where(patients > _ROUNDING * total, family.influences, 0.0)
         share = patients / total
-        moved = studentised_draws(influences, draws, generator) * np.sqrt(share)
+        moved = np.clip(studentised_draws(influences, draws, generator), -_MOST_ERRORS, _MOST_ERRORS) * np.sqrt(share)
         moved += generator.standard_normal((draws, noises)) * np.sqrt(1 - share)
         return cls(family.values, np.sqrt(total), share, moved, *freedoms)
 
@@ -232,6 +234,19 @@ class _Drawn:
         """How often the deviations reach the estimates' distances from 0."""
         observed = _stretched(self.values / self.errors, self.freedom, self.freedom_of_draws)
         return two_sided_p((highest >= observed).sum(0), (lowest <= observed).sum(0), len(self.deviations))
+
+
+def _largest(deviations: Float[np.ndarray, "draws columns"]) -> np.ndarray:
+    """The deviations of each draw that are furthest below and above 0, for every column.
+
+    A column that is far off more often than others, such as a rate with one odd patient, is measured by its own limits
+    (Beran 1988, JASA 83:679), so that it does not widen the others.
+    """
+    limits = np.abs(draw_limits(deviations, deviations, LEVEL))
+    usual = _USUAL * np.median(limits, axis=1, keepdims=True)
+    scales = np.where(limits > usual, limits / usual, 1.0)
+    furthest = (deviations / scales[0]).min(1), (deviations / scales[1]).max(1)
+    return np.stack([each[:, None] * scale for each, scale in zip(furthest, scales, strict=True)])
 
 
 def _stretched(quantiles: np.ndarray, given: Columns, wanted: Columns) -> np.ndarray:

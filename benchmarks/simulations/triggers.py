@@ -1,0 +1,219 @@
+"""Triggers: coverage over seeds and images, false claims where no method finds anything or none is better, and power.
+
+Run with `python -m benchmarks.simulations.triggers [--repetitions N] [--seed S]`. Methods have luck with single images
+that all seeds and triggers share, and the network of another seed suits other methods. Of the lines on claims,
+"coverage" and "truth below" are what `Claims` says; a claim is what a report reads from `judging`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from benchmarks.simulations.row import Row, main, row, views
+
+from heatcheck.judging.judgement import Judgement, both, judge
+from heatcheck.judging.sizes import Sizes
+from heatcheck.stats.resampling.cells import Design
+from heatcheck.stats.resampling.nested_rates import nested_rates
+from heatcheck.stats.resampling.nested_studentised import ComparedMean, separate_means, simultaneous_means
+
+DRAWS = 500
+SIZES = Sizes()
+OVERLAP, RECOVERY = -2.2, -1.0  # logits of the scores of random boxes
+TRUTH = 4000  # drawn studies from which a true mean is computed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study whose methods differ by luck only, but for the first."""
+
+    seeds: int
+    triggers: int
+    patients: int
+    methods: int
+    of_training: float = 0.25  # standard deviation between trainings, of each method
+    of_luck: float = 0.5  # of each method with each image
+    above: float = 0.0  # logits by which the first method exceeds the others
+
+    @property
+    def name(self) -> str:
+        """The setting in words."""
+        numbers = (self.seeds, "seed"), (self.triggers, "trigger"), (self.methods, "method")
+        return ", ".join(f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers)
+
+
+def latent(setting: Setting, generator: np.random.Generator) -> tuple[np.ndarray, Design]:
+    """How easy each image of each network (rows) is for each method, in logits around 0, and their design."""
+    patient = views(setting.patients, generator)
+    shape = setting.seeds, setting.triggers, len(patient), setting.methods
+    draw = generator.standard_normal
+    image = 0.6 * draw(setting.patients)[patient][:, None] + 0.5 * draw((len(patient), 1))
+    luck = setting.of_luck * draw((len(patient), setting.methods))
+    training = 0.8 * draw((shape[0], 1, 1, shape[3])) + 0.6 * draw((*shape[:2], 1, shape[3]))
+    network = 0.8 * setting.of_training * draw((*shape[:2], 1, 1))
+    logits = image + luck + setting.of_training * training + network + 0.8 * draw(shape)
+    logits += setting.above * (np.arange(setting.methods) == 0)
+    seed, trigger, position = (index.ravel() for index in np.indices(shape[:3]))
+    return logits.reshape(-1, setting.methods), Design(seed, patient[position], trigger)
+
+
+def overlaps(logits: np.ndarray) -> np.ndarray:
+    """Skewed scores, many of them 0."""
+    scores = 1 / (1 + np.exp(-logits))
+    return np.where(scores < 0.06, 0.0, scores)
+
+
+def recoveries(logits: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Zeros and ones."""
+    return (generator.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+
+
+@cache
+def truths(setting: Setting, level: float) -> tuple[float, float]:
+    """The true mean overlap and recovery of a method without an advantage."""
+    one = replace(setting, seeds=1, triggers=1, patients=200, methods=1, above=0.0)
+    generator = np.random.default_rng(1)
+    drawn = [latent(one, generator)[0] + level for _ in range(TRUTH)]
+    return (
+        float(np.mean([overlaps(each).mean() for each in drawn])),
+        float(np.mean([(1 / (1 + np.exp(-each))).mean() for each in drawn])),
+    )
+
+
+def coverage(setting: Setting, repetitions: int, seed: list[int]) -> list[Row]:
+    """A mean of skewed scores and a rate near 1, each over seeds and images."""
+    found = []
+    for name, level, is_rate in (("mean overlap", -1.0, False), ("recovery near 1", 3.2, True)):
+        generator, truth, estimates = np.random.default_rng([*seed, is_rate]), truths(setting, level)[is_rate], []
+        for _ in range(repetitions):
+            logits, design = latent(setting, generator)
+            if is_rate:
+                (given,) = nested_rates(recoveries(logits + level, generator), design)
+            else:
+                (given,) = separate_means(overlaps(logits + level), design, DRAWS, generator, (0.0, 1.0))
+            estimates.append((given.value, given.low, given.high))
+        steady = "" if setting.of_training else ", trainings alike"
+        words = f"{name}, {setting.seeds} {'seed' if setting.seeds == 1 else 'seeds'}{steady}"
+        found.append(row(words, setting.patients, truth, estimates))
+    return found
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a line on claims counts, per run: two shares."""
+
+    name: str
+    counts: Callable[[Setting, np.random.Generator], tuple[bool, bool]]
+    settings: tuple[Setting, ...]
+
+
+def _judged(compared: ComparedMean, size: float) -> Judgement:
+    return judge(compared.mean.value, compared.mean.low, compared.mean.high, size)
+
+
+def _boxes(setting: Setting, generator: np.random.Generator) -> tuple[list[Judgement], list[ComparedMean]]:
+    """Of every method, the judgement of its overlap, then of its recovery, against random boxes with equal means."""
+    logits, design = latent(setting, generator)
+    parts, sizes = [], []
+    for level, position in ((OVERLAP, 0), (RECOVERY, 1)):
+        floor = truths(setting, level)[position]
+        values = recoveries(logits + level, generator) if position else overlaps(logits + level)
+        parts.append(values - floor - 0.03 * generator.standard_normal(values.shape))
+        sizes += [SIZES.above_floor(floor, 1.0)] * setting.methods
+    compared = simultaneous_means(np.hstack(parts), design, DRAWS, generator)
+    return [_judged(each, size) for each, size in zip(compared, sizes, strict=True)], list(compared)
+
+
+def _false_boxes(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether no interval excludes 0, and whether some overlap or recovery is called above random boxes."""
+    judgements, compared = _boxes(setting, generator)
+    return not any(map(_excludes, compared)), any(each.is_yes for each in judgements)
+
+
+def _finds(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether the first method is said to find triggers, and whether it is said not to."""
+    judgements, _ = _boxes(setting, generator)
+    claim = both(judgements[0], judgements[setting.methods])
+    return claim.is_yes, claim.is_no
+
+
+def _pairs(setting: Setting, generator: np.random.Generator) -> tuple[list[tuple[int, int]], list[ComparedMean]]:
+    logits, design = latent(setting, generator)
+    scores = overlaps(logits - 1.0)
+    pairs = list(combinations(range(setting.methods), 2))
+    differences = np.stack([scores[:, one] - scores[:, other] for one, other in pairs], axis=1)
+    return pairs, list(simultaneous_means(differences, design, DRAWS, generator))
+
+
+def _false_pairs(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether no interval excludes 0, and whether some method is called clearly better than another."""
+    _, compared = _pairs(setting, generator)
+    size = SIZES.between_methods("iou")
+    called = (_judged(each, size).is_yes or _mirrored(each, size).is_yes for each in compared)
+    return not any(map(_excludes, compared)), any(called)
+
+
+def _best(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether the first method alone is called best, and whether it is left out of those that may be."""
+    pairs, compared = _pairs(setting, generator)
+    size = SIZES.between_methods("iou")
+    first = [each for (one, _), each in zip(pairs, compared, strict=True) if one == 0]
+    return all(_judged(each, size).is_yes for each in first), any(_mirrored(each, size).is_yes for each in first)
+
+
+def _mirrored(compared: ComparedMean, size: float) -> Judgement:
+    return judge(-compared.mean.value, -compared.mean.high, -compared.mean.low, size)
+
+
+def _excludes(compared: ComparedMean) -> bool:
+    return compared.mean.low > 0 or compared.mean.high < 0
+
+
+CLAIMS = (
+    Claims("no method beats random boxes", _false_boxes, (
+        Setting(1, 3, 28, 7, of_training=0.0), Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(3, 1, 12, 19),
+        Setting(5, 11, 28, 15), Setting(3, 3, 28, 7, of_training=0.6),
+    )),
+    Claims("no method is better than another", _false_pairs, (
+        Setting(1, 3, 28, 7, of_training=0.0), Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(3, 3, 12, 7),
+        Setting(5, 11, 28, 15), Setting(5, 11, 28, 15, of_luck=0.0), Setting(3, 3, 28, 7, of_training=0.6),
+    )),
+    Claims("one method finds triggers", _finds, (
+        Setting(2, 3, 28, 7, above=2.0), Setting(3, 3, 28, 7, above=2.0), Setting(5, 3, 28, 7, above=2.0),
+        Setting(5, 3, 28, 7, above=1.2), Setting(5, 11, 28, 15, above=1.2),
+    )),
+    Claims("one method is best", _best, (
+        Setting(3, 3, 28, 7, above=1.2), Setting(5, 3, 28, 7, above=1.2), Setting(5, 11, 28, 15, above=1.2),
+    )),
+)  # fmt: skip
+
+
+def simulate(repetitions: int, seed: int) -> list[Row]:
+    """Coverage of single means, then claims of whole runs (a tenth of the repetitions)."""
+    rows = []
+    for seeds in (1, 2, 3, 5):
+        for patients in (12, 60):
+            rows += coverage(Setting(seeds, 1, patients, 1, of_luck=0.0), repetitions, [seed, seeds, patients])
+    rows += coverage(Setting(1, 1, 12, 1, 0.0, 0.0), repetitions, [seed, 9, 12])
+    rows += coverage(Setting(1, 1, 60, 1, 0.0, 0.0), repetitions, [seed, 9, 60])
+    for claims in CLAIMS:
+        for number, setting in enumerate(claims.settings):
+            rows.append(claimed(claims, setting, max(100, repetitions // 4), [seed, number]))
+    return rows
+
+
+def claimed(claims: Claims, setting: Setting, repetitions: int, seed: list[int]) -> Row:
+    """The shares that a line on claims counts."""
+    generator = np.random.default_rng(seed)
+    first, second = np.mean([claims.counts(setting, generator) for _ in range(repetitions)], axis=0).tolist()
+    spread = f", trainings vary by {setting.of_training:g}, luck by {setting.of_luck:g}"
+    ahead = f", ahead by {setting.above:g}" if setting.above else ""
+    error = math.sqrt(max(first * (1 - first), 0) / repetitions)
+    return Row(f"{claims.name}: {setting.name}{spread}{ahead}", setting.patients, 1.0, first, second, math.nan, error)
+
+
+if __name__ == "__main__":
+    main(simulate)

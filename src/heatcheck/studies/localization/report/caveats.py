@@ -57,8 +57,8 @@ def _weak_model(evidence: Evidence) -> str:
 
 def _knows(auroc: Estimate) -> bool:
     """Whether the model clearly does better than guessing; an AUROC that is undefined is listed as a gap instead."""
-    above = (number - GUESS for number in (auroc.value, auroc.low, auroc.high))
-    return math.isnan(auroc.value) or judge(*above, LEAST_AUROC).is_yes
+    above = judge(auroc.value - GUESS, auroc.low - GUESS, auroc.high - GUESS, LEAST_AUROC)
+    return math.isnan(auroc.value) or above.is_yes
 
 
 def _rare(evidence: Evidence) -> str:

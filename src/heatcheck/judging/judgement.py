@@ -82,4 +82,5 @@ def opposite_of(row: Estimate | None) -> Judgement:
 
 
 def _with_reason(judgement: Judgement, row: Estimate) -> Judgement:
+    """The judgement with the estimate's own reason, such as a single training, where nothing can be said."""
     return replace(judgement, reason=row.reason) if judgement.reason and row.reason else judgement

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import stdtr, stdtrit
 
 from heatcheck.stats.resampling.bootstrap import LEVEL
+from heatcheck.stats.sandwich import Precision, clustered_precision
 
 FEWEST_PATIENTS = 10  # the fewest at which slopes of scores were simulated; their intervals covered 93 to 95 %
 FEW_CASES = "fewer than three cases"
@@ -22,7 +23,6 @@ SAME_SCORE = "the score does not vary"
 NOT_FITTED = "too few cases for so many findings"
 ONE_DECIDES = "without one of the patients there would be no slope"
 ONE_LINE = "all points lie on one line"
-_FULL_LEVERAGE = 1e-9  # what the hat matrix leaves of a direction that one patient decides, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,7 @@ def least_squares(feature: Float[np.ndarray, " rows"], scores: Float[np.ndarray,
 def clustered_least_squares(observations: Observations) -> Fit:
     """The slope common to all groups, each with its own intercept, with errors clustered by patient.
 
-    A few patients with large values of the feature may decide the slope, and the line is drawn towards them: their
-    residuals are small, and a plain sandwich takes this for precision. Bell and McCaffrey (2002, Survey Methodology
-    28:169) scale each patient's residuals up to what they would be without that pull (CR2), and take as degrees of
-    freedom of t what the error would have with independent rows: near 1 where one patient decides.
+    A few patients with large values of the feature may decide the slope; CR2 allows for that (`stats.sandwich`).
     """
     points = observations.defined()
     counts = row_counts(points, observations)
@@ -114,7 +111,7 @@ def clustered_least_squares(observations: Observations) -> Fit:
     precision = _precision(points, line)
     if precision is None:
         return replace(counts, value=line.slope, reason=ONE_DECIDES)
-    return with_interval(counts, line.slope, *precision)
+    return with_interval(counts, line.slope, precision.error, precision.freedom)
 
 
 def row_counts(used: Observations, observations: Observations) -> Fit:
@@ -178,41 +175,14 @@ def _line(points: Observations) -> _Slope | str:
     return _Slope(slope, feature, residuals, spread, float(residuals @ residuals) <= 1e-24 * float(scores @ scores))
 
 
-def _precision(points: Observations, line: _Slope) -> tuple[float, float] | None:
-    """The standard error of a slope and its degrees of freedom (CR2); None if one patient alone gives the slope.
-
-    With orthonormal columns Q (the feature and one per group), the hat matrix is Q Qᵀ. A patient's rows Q_g weigh on
-    the slope as a_g = (I − Q_g Q_gᵀ)^(−½) Q_g e₁ = Q_g (I − Q_gᵀ Q_g)^(−½) e₁: a matrix per patient whose size is the
-    number of columns, not of rows. The variance is Σ (a_gᵀ residuals)², a quadratic form whose matrix B over patients
-    is diag(a_gᵀ a_g) − Z Zᵀ with rows z_g = Q_gᵀ a_g; its degrees of freedom are (tr B)² / ‖B‖².
-    """
-    _, patients = np.unique(points.patients, return_inverse=True)
+def _precision(points: Observations, line: _Slope) -> Precision | None:
+    """The precision of a slope, with errors clustered by patient; None if one patient alone gives the slope."""
     _, groups = np.unique(points.groups, return_inverse=True)
-    n_patients, n_groups = int(patients.max()) + 1, int(groups.max()) + 1
-    feature, heights = line.feature / math.sqrt(line.spread), 1 / np.sqrt(np.bincount(groups))
-    # all of Q_gᵀ Q_g: its first row and column belong to the feature, and groups have no rows in common
-    cells, shape = patients * n_groups + groups, (n_patients, n_groups)
-    products = np.zeros((n_patients, 1 + n_groups, 1 + n_groups))
-    products[:, 0, 0] = np.bincount(patients, feature**2)
-    crossed = np.bincount(cells, feature * heights[groups], n_patients * n_groups).reshape(shape)
-    products[:, 0, 1:] = products[:, 1:, 0] = crossed
-    diagonal = np.arange(1, 1 + n_groups)
-    products[:, diagonal, diagonal] = np.bincount(cells, heights[groups] ** 2, n_patients * n_groups).reshape(shape)
-    eigenvalues, directions = np.linalg.eigh(np.eye(1 + n_groups) - products)
-    # a group of one patient has no residuals: that direction is left out, and matters only if it gives the slope
-    kept = eigenvalues > _FULL_LEVERAGE
-    if np.any(~kept & (directions[:, 0, :] ** 2 > _FULL_LEVERAGE)):
-        return None
-    inverse_roots = np.where(kept, 1 / np.sqrt(np.where(kept, eigenvalues, 1)), 0)
-    columns = np.einsum("pij,pj->pi", directions, inverse_roots * directions[:, 0, :])
-    weights = feature * columns[patients, 0] + heights[groups] * columns[patients, 1 + groups]
-    sums = np.bincount(patients, weights * line.residuals)
-    error = math.sqrt(float(sums @ sums) / line.spread)
-    squares = np.bincount(patients, weights**2)
-    z = np.einsum("pij,pj->pi", products, columns)
-    z_squares = np.sum(z**2, axis=1)
-    norm = float(squares @ squares - 2 * squares @ z_squares + np.sum((z.T @ z) ** 2))
-    return error, float(squares.sum() - z_squares.sum()) ** 2 / norm
+    basis = np.zeros((len(groups), 2 + int(groups.max())))  # the feature within groups, then one column per group
+    basis[:, 0] = line.feature / math.sqrt(line.spread)
+    basis[np.arange(len(groups)), 1 + groups] = 1 / np.sqrt(np.bincount(groups))[groups]
+    direction = np.eye(1, basis.shape[1])[0] / math.sqrt(line.spread)
+    return clustered_precision(basis, direction, line.residuals, points.patients)
 
 
 def _centred(values: Float[np.ndarray, " rows"], groups: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:

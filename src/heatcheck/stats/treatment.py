@@ -2,6 +2,9 @@
 
 Every factor has a reference level; a coefficient is the difference in outcome between another level and the reference,
 all other factors held fixed. The intercept is the outcome where every factor is at its reference.
+
+A factor may belong to networks rather than to images: then what one network does differently by the luck of its
+training looks like an effect of the factor, however many images there are. Such factors are tested over networks.
 """
 
 import math
@@ -11,14 +14,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from heatcheck.stats.regression import FEW_PATIENTS, FEWEST_PATIENTS, Fit, few_patients_factor, with_interval
+from heatcheck.stats.regression import FEW_PATIENTS, FEWEST_PATIENTS, ONE_LINE, Fit, with_interval
+from heatcheck.stats.resampling.bootstrap import LEVEL
 from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
+from heatcheck.stats.sandwich import clustered_precision, joint_p_value, joint_reach
 
 NO_ROW = "no row has an outcome"
 NO_ROW_OF_LEVEL = "no row of this level has an outcome"
 TOO_FEW_ROWS = "no more rows than coefficients"
 EXACT = "every row is fitted exactly"
+ONE_NETWORK = "one network decides it, and its luck cannot be separated from the effect: no test over networks"
+ONE_PATIENT_DECIDES = "without one of the patients there would be no coefficient"
 INTERCEPT = "intercept"
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +44,12 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class RegressionTerm:
-    """One coefficient, with errors that take all rows as independent and with errors clustered by patient."""
+    """One coefficient, with errors that take all rows as independent, and with those of a test over networks."""
 
     factor: str  # or INTERCEPT
     level: str  # "" for the intercept, and for a factor that is left out
     classical: Fit
-    clustered: Fit
+    networks: Fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +60,38 @@ class Treatment:
     references: Mapping[str, str]
 
 
-def treatment_effects(outcome: Float[np.ndarray, " rows"], factors: Sequence[Factor], patients: Clusters) -> Treatment:
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """The patient and the network of each row."""
+
+    patients: Clusters
+    networks: Clusters
+
+    def only(self, rows: Bool[np.ndarray, " rows"]) -> "RowOrigin":
+        """The marked rows, their patients and networks coded from 0."""
+        return RowOrigin(cluster_codes(self.patients[rows]), cluster_codes(self.networks[rows]))
+
+
+def treatment_effects(outcome: Float[np.ndarray, " rows"], factors: Sequence[Factor], origin: RowOrigin) -> Treatment:
     """The coefficients of outcome ~ 1 + factors, over the rows that have an outcome.
 
     A factor with outcomes at only one level is left out, and its term gives the reason. Where factors are confounded
     (every ViT is pre-trained, and no other model is), the terms concerned are undefined and name each other; all other
-    terms are unaffected. Clustered errors are Liang and Zeger's sandwich with the usual correction for few patients,
-    and t with one degree of freedom less than there are patients.
+    terms are unaffected.
+
+    The test over networks has two sources of error: rows are clustered by network, and by patient, since all networks
+    see the same patients. Both errors are CR2 (`stats.sandwich`); what is neither the network's nor the patient's
+    counts in both, which widens the interval. A coefficient that one network decides has no test.
     """
-    lengths = {len(outcome), len(patients), *(len(factor.labels) for factor in factors)}
+    lengths = {len(outcome), len(origin.patients), len(origin.networks), *(len(factor.labels) for factor in factors)}
     if len(lengths) > 1:
-        raise ValueError(f"outcomes, patients and labels must have the same length, got {sorted(lengths)}")
+        raise ValueError(f"outcomes, patients, networks and labels must have the same length, got {sorted(lengths)}")
     if np.isinf(outcome).any():
         raise ValueError("outcomes must be finite, or NaN where undefined, got infinity")
     rows = ~np.isnan(outcome)
-    codes = cluster_codes(patients[rows])
-    counts = Fit(
-        n_cases=int(rows.sum()), n_patients=int(codes.max(initial=-1)) + 1, n_undefined=int((~rows).sum())
-    )  # fmt: skip
+    codes = origin.only(rows)
+    n_patients = int(codes.patients.max(initial=-1)) + 1
+    counts = Fit(n_cases=int(rows.sum()), n_patients=n_patients, n_undefined=int((~rows).sum()))
     present = {factor.name: _present_levels(factor, rows) for factor in factors}
     columns = [(INTERCEPT, "", rows)]
     for factor in factors:
@@ -107,7 +129,7 @@ def _terms(
 def _fits(
     design: Float[np.ndarray, "rows columns"],
     outcome: Float[np.ndarray, " rows"],
-    patients: np.ndarray,
+    origin: RowOrigin,
     names: list[str],
     counts: Fit,
 ) -> list[tuple[Fit, Fit]]:
@@ -120,9 +142,8 @@ def _fits(
     squares = float(residuals @ residuals)
     rank = len(names) - null_space.shape[1]
     freedom = counts.n_cases - rank
-    # diagonal of the sandwich (XᵀX)⁻¹ (Σ s sᵀ) (XᵀX)⁻¹, where s sums column × residual over the rows of a patient
-    by_patient = np.stack([np.bincount(patients, column) for column in (design * residuals[:, None]).T], 1)
-    sandwich = ((by_patient @ inverse) ** 2).sum(0)
+    basis = np.linalg.svd(design, full_matrices=False)[0][:, :rank]
+    directions = inverse @ (design.T @ basis)  # the coefficients are these times the basis' products with the outcome
     fits = []
     for index, value in enumerate(coefficients.tolist()):
         if reason := _confounded_with(index, null_space, names) or (TOO_FEW_ROWS if freedom < 1 else ""):
@@ -131,13 +152,34 @@ def _fits(
             fits.append((replace(counts, value=value, reason=EXACT),) * 2)
         else:
             error = math.sqrt(squares / freedom * float(inverse[index, index]))
-            clustered = replace(counts, value=value, reason=FEW_PATIENTS)
-            if counts.n_patients >= FEWEST_PATIENTS:
-                robust = math.sqrt(few_patients_factor(counts, rank) * float(sandwich[index]))
-                robust = robust if robust > 1e-10 * error else 0.0  # else it is rounding
-                clustered = with_interval(counts, value, robust, counts.n_patients - 1)
-            fits.append((with_interval(counts, value, error, freedom), clustered))
+            given = replace(counts, value=value)
+            over_networks = _over_networks(basis, directions[index], residuals, given, origin)
+            fits.append((with_interval(counts, value, error, freedom), over_networks))
     return fits
+
+
+def _over_networks(
+    basis: Float[np.ndarray, "rows columns"],
+    direction: Float[np.ndarray, " columns"],
+    residuals: Float[np.ndarray, " rows"],
+    counts: Fit,
+    origin: RowOrigin,
+) -> Fit:
+    """The coefficient with its test over networks and patients, or the reason why there is none."""
+    of_networks = clustered_precision(basis, direction, residuals, origin.networks)
+    if of_networks is None:
+        return replace(counts, reason=ONE_NETWORK)
+    if counts.n_patients < FEWEST_PATIENTS:
+        return replace(counts, reason=FEW_PATIENTS)
+    of_patients = clustered_precision(basis, direction, residuals, origin.patients)
+    if of_patients is None:
+        return replace(counts, reason=ONE_PATIENT_DECIDES)
+    sources = of_networks, of_patients
+    reach = joint_reach(sources, LEVEL)
+    if reach <= _ROUNDING * float(np.abs(residuals).max()):
+        return replace(counts, reason=ONE_LINE)
+    value = counts.value
+    return replace(counts, low=value - reach, high=value + reach, p_value=joint_p_value(sources, value))
 
 
 def _inverse(

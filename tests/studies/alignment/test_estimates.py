@@ -9,8 +9,11 @@ from tests.studies.alignment.made_tables import CNN, estimated, rule_of, scored
 
 from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE
 from heatcheck.core.vocabulary import condition
+from heatcheck.judging.judgement import judgement_of
 from heatcheck.stats.resampling.cells import Design
-from heatcheck.stats.resampling.nested import ONE_SEED, nested_means
+from heatcheck.stats.resampling.joint_means import joint_means
+from heatcheck.stats.resampling.nested import ONE_SEED
+from heatcheck.studies.alignment.vocabulary import ONE_TRAINING
 
 NAN = math.nan
 # Nodule has two seeds of three images and one seed lacks one; Effusion has one image of each seed
@@ -49,17 +52,59 @@ def test_robustness_pairs_images_and_seeds_and_drops_a_pair_of_which_one_is_unde
     assert (pooled.n_cases, pooled.n_undefined) == (6, 2)
 
 
-def test_an_interval_is_that_of_nested_means_with_the_estimates_own_draws(tmp_path):
+def two_seeds(differences, **where):
+    """Scores whose two ends lie so far apart, by seed and image."""
+    rows = []
+    for seed, apart in enumerate(differences, 1):
+        rows += [*scored(0.3 + apart, "align", seed, **where), *scored([0.3] * len(apart), "misalign", seed, **where)]
+    return rows
+
+
+def test_the_intervals_of_robustness_hold_together_over_models_and_methods(tmp_path):
     generator = np.random.default_rng(1)
-    align, misalign = generator.random((2, 2, 12))
-    rows = [row for s in (0, 1) for row in (*scored(align[s], "align", s + 1), *scored(misalign[s], "misalign", s + 1))]
-    rule = rule_of(**ONE_PAIR, draws=300)
-    one = estimated(tmp_path, rule, rows).one(statistic="robustness", metric="mass", finding="Nodule")
+    apart = generator.normal(0.1, 0.05, (2, 2, 12))
+    rows = [row for k, name in enumerate(("gradient", "lrp")) for row in two_seeds(apart[:, k], method=name)]
+    rule = rule_of(**ONE_PAIR | {"methods": ("gradient", "lrp")})
+    found = estimated(tmp_path, rule, rows)
     design = Design(np.repeat([1, 2], 12), np.tile([f"p{n}" for n in range(12)], 2))
-    apart = (align - misalign).reshape(-1, 1)
-    draws = rule.generator("robustness", "mass", "Nodule", "{}")
-    judge = nested_means(apart, design, 300, draws, within=(-1, 1))[0]
-    assert (one.value, one.low, one.high) == pytest.approx((judge.value, judge.low, judge.high))
+    judge = joint_means(apart.transpose(0, 2, 1).reshape(-1, 2), design, 2)
+    for name, joint in zip(rule.methods, judge, strict=True):
+        one = found.one(statistic="robustness", metric="mass", finding="Nodule", method=name, other_method="")
+        assert (one.value, one.low, one.high) == pytest.approx(
+            (joint.estimate.value, joint.estimate.low, joint.estimate.high)
+        )
+        # one finding and all findings rest on the same scores
+        over_all = found.one(statistic="robustness", metric="mass", finding=ALL_FINDINGS, method=name, other_method="")
+        assert (over_all.low, over_all.high) == (one.low, one.high)
+
+
+def test_robustness_matters_from_a_tenth_of_the_room_and_two_pairs_are_compared_on_the_same_images(tmp_path):
+    generator = np.random.default_rng(2)
+    noise = generator.normal(0, 0.01, (2, 2, 12))
+    rows = [*two_seeds(0.4 + noise[:, 0]), *two_seeds(0.1 + noise[:, 1], method="lrp")]
+    ends = [
+        *scored([0.1] * 12, "floor", model="", method="random"),
+        *scored([0.9] * 12, "human", model="", method="human"),
+    ]
+    rule = rule_of(**ONE_PAIR | {"methods": ("gradient", "lrp"), "findings": ("Nodule",)})
+    found = estimated(tmp_path, rule, rows, ends)
+    pushed = {"statistic": "robustness", "metric": "mass", "finding": ALL_FINDINGS, "method": "gradient"}
+    assert found.one(**pushed, other_method="").size == pytest.approx(0.08)
+    compared = found.one(**pushed, other_method="lrp", condition=condition(other_model="cnn"))
+    assert compared.value == pytest.approx(0.3 + (noise[:, 0] - noise[:, 1]).mean())
+    assert judgement_of(compared).is_yes
+    assert compared.size == pytest.approx(0.08)
+
+
+def test_one_training_keeps_its_interval_over_images_and_supports_no_claim(tmp_path):
+    generator = np.random.default_rng(3)
+    rows = two_seeds(0.4 + generator.normal(0, 0.01, (1, 12)))
+    ends = scored([0.1] * 12, "floor", model="", method="random")
+    found = estimated(tmp_path, rule_of(**ONE_PAIR | {"seeds": (1,), "human": "truth"}), rows, ends)
+    one = found.one(statistic="robustness", metric="mass", finding="Nodule")
+    assert one.low > 0.3
+    judgement = judgement_of(one)
+    assert (judgement.answer, judgement.reason) == ("cannot say", ONE_TRAINING)
 
 
 def turned(rows):
@@ -189,8 +234,11 @@ def test_two_scores_for_one_place_are_refused(tmp_path):
 
 
 def test_scores_that_all_agree_have_that_reason_alone(tmp_path):
-    rows = [*scored([0.5, 0.5], "align", 1), *scored([0.5, 0.5], "misalign", 1)]
-    one = estimated(tmp_path, rule_of(**ONE_PAIR), rows).one(statistic="robustness", metric="mass", finding="Nodule")
+    rows = [*scored([0.5, 0.5], "align", 1), *scored([0.5, 0.5], "control", 1)]
+    against_control = condition(arm="align", versus="control")
+    one = estimated(tmp_path, rule_of(**ONE_PAIR), rows).one(
+        statistic="difference", metric="mass", finding="Nodule", condition=against_control
+    )
     assert (one.value, one.reason) == (0.0, ONE_VALUE)
 
 

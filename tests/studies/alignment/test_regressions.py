@@ -13,7 +13,7 @@ from tests.studies.alignment.made_tables import CNN, VIT, estimated, rule_of, sc
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition, facts_of
-from heatcheck.stats.treatment import Factor, treatment_effects
+from heatcheck.stats.treatment import ONE_NETWORK, Factor, RowOrigin, treatment_effects
 from heatcheck.studies.alignment.estimates import PAIRS
 from heatcheck.studies.alignment.vocabulary import Base
 
@@ -70,16 +70,36 @@ def test_an_image_is_one_row_however_many_seeds_there_are_and_a_lost_pair_is_not
     apart = generator.normal(0.1, 0.05, (2, 12))
     lost = apart.copy()
     lost[1, 3] = NAN
+    noise = generator.normal(0, 0.02, (2, 2, 12))
     rows = [*ends(lost), *ends(apart + 0.1, method="lrp")]
-    found = estimated(tmp_path, rule_of(bases=(CNN,)), rows)
-    outcome = np.stack([np.nanmean(lost, 0), apart.mean(0) + 0.1], 1)
-    factor = Factor("method", np.tile(["gradient", "lrp"], 12), ("gradient", "lrp"))
-    judge = treatment_effects(outcome.ravel(), [factor], np.repeat(np.arange(12), 2)).terms[1]
-    for errors in ("classical", "clustered"):
+    rows += [
+        row for k, name in enumerate(("gradient", "lrp")) for row in ends(apart + noise[k], model="b", method=name)
+    ]
+    found = estimated(tmp_path, rule_of(bases=(CNN, replace(CNN, key="b"))), rows)
+    of_images = [np.nanmean(lost, 0), apart.mean(0) + 0.1, *(apart + noise).mean(1)]
+    outcome = np.stack([of_images[place] for place in (0, 1, 2, 3)], 1)
+    factor = Factor("method", np.tile(["gradient", "lrp"], 24), ("gradient", "lrp"))
+    origin = RowOrigin(np.repeat(np.arange(12), 4), np.tile([0, 0, 1, 1], 12))
+    judge = treatment_effects(outcome.ravel(), [factor], origin).terms[1]
+    for errors in ("classical", "networks"):
         one, fit = term(found, "method:lrp", errors), getattr(judge, errors)
         assert (one.value, one.low, one.p_value) == pytest.approx((fit.value, fit.low, fit.p_value))
-        assert (one.n_cases, one.n_undefined) == (24, 0)
+        assert (one.n_cases, one.n_undefined) == (48, 0)
     assert term(found, "architecture").reason == "architecture has one level only: DenseNet"
+
+
+def test_an_architecture_that_one_base_alone_has_is_not_tested_however_many_seeds_it_has(tmp_path):
+    generator = np.random.default_rng(4)
+    luck = {"cnn": 0.1, "vit": 0.2}
+    rows = [
+        ends(luck[model] + generator.normal(0, 0.02, (2, 30)), model=model, method=method)
+        for model, method in product(luck, ("gradient", "lrp"))
+    ]
+    found = estimated(tmp_path, rule_of(bases=(CNN, replace(VIT, pretrained=False))), *rows)
+    assert term(found, "architecture:ViT").p_value < 0.001  # as published
+    tested = term(found, "architecture:ViT", "networks")
+    assert tested.value == term(found, "architecture:ViT").value
+    assert (math.isnan(tested.low), math.isnan(tested.p_value), tested.reason) == (True, True, ONE_NETWORK)
 
 
 def test_without_the_usual_references_the_first_level_is_one(tmp_path):

@@ -1,7 +1,9 @@
-"""All estimates of an alignment run but its blame table; regressions and correlations are computed here."""
+"""All estimates of an alignment run but its blame table; robustness, regressions and correlations are computed here."""
 
 import functools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -9,32 +11,117 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import CORRELATION, condition
-from heatcheck.estimating.estimates import fill
+from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.vocabulary import CORRELATION, MEAN, PLAIN, condition
+from heatcheck.estimating.estimates import fill, joined
+from heatcheck.judging.patients import judged
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
-from heatcheck.stats.treatment import INTERCEPT, Factor, RegressionTerm, treatment_effects
+from heatcheck.stats.resampling.joint_means import JointMean, joint_means
+from heatcheck.stats.treatment import INTERCEPT, Factor, RegressionTerm, RowOrigin, treatment_effects
 from heatcheck.studies.alignment.means import (
     OF_NETWORKS,
     ArmScores,
     Wide,
     difference_rows,
     mean_rows,
+    range_of,
     read_metric,
-    robustness_rows,
+    reasons_of,
+    rows_of,
     scaled_rows,
 )
 from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
+    BY_IMAGE,
     CORRELATIONS,
     ERRORS,
+    FLOOR,
+    FLOOR_METHOD,
+    HUMAN_ARM,
     MAIN_METRICS,
+    ONE_TRAINING,
     PAIRED_SCORES,
     REGRESSION,
     RELIANCE,
+    ROBUSTNESS,
 )
+
+POOLED = condition(pooled=BY_IMAGE)
+SEEDS_DECIDE = 0.2  # share of an interval that may be due to seeds if more patients are to decide a claim
+
+
+def robustness_rows(
+    arms: ArmScores, metric: str, settings: AlignmentSettings, estimated: Sequence[Estimate]
+) -> Iterator[Estimate]:
+    """How far aligned networks lie above misaligned ones; over all findings each finding counts the same, or image.
+
+    The intervals of all pairs of model and method on a finding hold together: the largest is among them.
+    """
+    wide = arms.robustness
+    for finding, under in [*((each, PLAIN) for each in settings.findings), (ALL, PLAIN), (ALL, POOLED)]:
+        rows = rows_of(wide, finding, pooled=under == POOLED)
+        template = Estimate(ROBUSTNESS, metric, finding, condition=under, family=f"{ROBUSTNESS} {metric} {finding}")
+        means = joint_means(rows.scores, rows.design, len(wide.pairs), range_of(template))
+        reasons = reasons_of(rows, [mean.estimate for mean in means], wide, settings)
+        size = _share_of_room(estimated, template, settings)
+        for (model, method), mean, reason in zip(wide.pairs, means, reasons, strict=True):
+            yield _claim(replace(template, model=model, method=method), mean, reason, size, settings)
+
+
+def compared_rows(arms: ArmScores, settings: AlignmentSettings, estimated: Sequence[Estimate]) -> Iterator[Estimate]:
+    """By how much one pair of model and method was pushed further than another, on the images of both.
+
+    The intervals of all comparisons hold together.
+    """
+    wide = arms.robustness
+    compared = list(combinations(range(len(wide.pairs)), 2))
+    if not compared:
+        return
+    template = Estimate(ROBUSTNESS, settings.blame_metric, ALL, family=f"{ROBUSTNESS} compared")
+    size = _share_of_room(estimated, template, settings)
+    rows = rows_of(wide, ALL)
+    differences = np.stack([rows.scores[:, one] - rows.scores[:, other] for one, other in compared], axis=1)
+    means = joint_means(differences, rows.design, len(wide.pairs) - 1, (-2.0, 2.0))
+    for (one, other), mean in zip(compared, means, strict=True):
+        (model, method), (other_model, other_method) = wide.pairs[one], wide.pairs[other]
+        row = replace(
+            template,
+            model=model,
+            method=method,
+            other_method=other_method,
+            condition=condition(other_model=other_model),
+        )
+        reason = mean.estimate.reason and (wide.why_not(wide.pairs[one], ALL) or wide.why_not(wide.pairs[other], ALL))
+        yield _claim(row, mean, reason or mean.estimate.reason, size, settings)
+
+
+def _share_of_room(estimated: Sequence[Estimate], template: Estimate, settings: AlignmentSettings) -> float:
+    """The size that matters: a share of the room between a random map and the readers, or a perfect map."""
+    means = {
+        (row.method, row.condition): row.value
+        for row in estimated
+        if (row.statistic, row.metric, row.finding) == (MEAN, template.metric, template.finding)
+    }
+    floor = means.get((FLOOR_METHOD, condition(arm=FLOOR)), math.nan)
+    human = means.get((HUMAN, condition(arm=HUMAN_ARM)), math.nan) if settings.human == "readers" else 1.0
+    return settings.sizes.above_floor(floor, human)
+
+
+def _claim(template: Estimate, mean: JointMean, reason: str, size: float, settings: AlignmentSettings) -> Estimate:
+    """The estimate with what a claim needs; none where each network was trained once.
+
+    More patients decide nothing where the trainings differ more than the patients do.
+    """
+    row = fill(template, mean.estimate, reason)
+    if mean.estimate.n_seeds < 2:
+        return replace(row, reason=joined(row.reason, ONE_TRAINING if mean.estimate.n_seeds else ""))
+    if mean.from_seeds > SEEDS_DECIDE:
+        return replace(row, size=size)
+    generator = settings.generator("needed", row.metric, row.finding, row.model, row.method, row.condition)
+    return judged(row, size, mean.influences, generator)
+
 
 REFERENCES = {"architecture": "DenseNet", "method": "gradient"}  # where the run has them; else the first
 PAIRS = (
@@ -53,6 +140,9 @@ def regression_rows(arms: Mapping[str, ArmScores], settings: AlignmentSettings) 
     An image has one row for each model and method, the mean over its seeds. If every seed were a row, classical errors,
     which assume independent rows, would shrink with each seed although no image was added. It also keeps them
     comparable with the published ones, which come from one seed.
+
+    What all networks of a base have in common is the base's: it was trained once, whatever the number of seeds. A test
+    over networks therefore counts bases, and a level of a factor that one base alone has cannot be tested.
     """
     for metric in MAIN_METRICS:
         if metric in arms:
@@ -75,7 +165,9 @@ def _regression(robustness: Wide, metric: str, settings: AlignmentSettings) -> I
     }
     factors = [Factor(name, np.tile(np.array(each, object), n_images), levels[name]) for name, each in kinds.items()]
     patients = np.repeat(differences.index.get_level_values("patient").to_numpy(), len(columns))
-    effects = treatment_effects(differences.to_numpy(float).ravel(), factors, patients)
+    networks = np.tile(np.array([model for model, _ in columns], object), n_images)
+    origin = RowOrigin(patients, networks.astype(str))
+    effects = treatment_effects(differences.to_numpy(float).ravel(), factors, origin)
     references = ", ".join(f"{name}: {level}" for name, level in effects.references.items())
     for errors in ERRORS:
         for term in effects.terms:
@@ -134,9 +226,11 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
         scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)
         arms[metric] = ArmScores.of(scores, settings)
-        rows += robustness_rows(arms[metric], metric, settings)
+        rows += robustness_rows(arms[metric], metric, settings, rows)
         rows += difference_rows(scores, settings)
         rows += scaled_rows(scores, settings)
+    if settings.blame_metric in arms:
+        rows += compared_rows(arms[settings.blame_metric], settings, rows)
     for metric in OF_NETWORKS:
         scores = read_metric(folder, metric)
         rows += mean_rows(scores, settings)

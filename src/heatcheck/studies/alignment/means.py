@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
@@ -21,7 +21,6 @@ from heatcheck.stats.resampling.nested_ratios import nested_ratios
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
-    BY_IMAGE,
     DIRECTIONS,
     FINETUNE,
     FLOOR,
@@ -29,7 +28,6 @@ from heatcheck.studies.alignment.vocabulary import (
     HUMAN_ARM,
     PLACEBO,
     RELIANCE,
-    ROBUSTNESS,
     SCALED,
 )
 
@@ -114,7 +112,6 @@ def _reasons(table: pd.DataFrame) -> Reasons:
 
 
 OF_NETWORKS = (RELIANCE, PLACEBO)  # measured without a map
-POOLED = condition(pooled=BY_IMAGE)
 DRAWN = ("seed", "patient")  # what is resampled
 SHARED = ("base", "control")  # arms whose networks belong to no method
 
@@ -163,12 +160,6 @@ class ArmScores:
         return self.align - self.misalign
 
 
-def robustness_rows(arms: ArmScores, metric: str, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """Mean difference of aligned and misaligned networks; over all findings each finding counts the same, or image."""
-    yield from averaged(arms.robustness, Estimate(ROBUSTNESS, metric), settings)
-    yield from averaged(arms.robustness, Estimate(ROBUSTNESS, metric, condition=POOLED), settings)
-
-
 def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The differences of each pair from its control, and of the base from the floor."""
     metric = scores.metric
@@ -202,21 +193,50 @@ def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSetti
 
 def averaged(wide: Wide, template: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
     """The template filled in for every pair, for each finding and over all."""
-    pooled = template.condition == POOLED
-    within = (0.0, 1.0) if template.statistic == MEAN else (-1.0, 1.0)
-    within = (-math.inf, math.inf) if template.metric in OF_NETWORKS else within
-    for finding in (ALL,) if pooled else (*settings.findings, ALL):
-        rows = wide.table if finding == ALL else wide.rows_of(finding)
-        findings, seeds, patients = (wide.labels(rows, name) for name in ("finding", *DRAWN))
-        design = Design(seeds, patients, None if pooled else findings)
-        trained = bool(rows.index.get_level_values("seed").any())
+    for finding in (*settings.findings, ALL):
+        rows = rows_of(wide, finding)
         generator = settings.generator(template.statistic, template.metric, finding, template.condition)
-        values = rows.to_numpy(float)
-        means = nested_means(values, design, settings.draws, generator, within=within)
-        for column, mean, scored in zip(wide.pairs, means, values.T, strict=True):
-            covered = len(np.unique(findings[~np.isnan(scored)])) if finding == ALL else len(settings.findings)
-            reason = reason_of(mean, settings, covered, wide.why_not(column, finding), trained=trained)
+        means = nested_means(rows.scores, rows.design, settings.draws, generator, within=range_of(template))
+        for column, mean, reason in zip(wide.pairs, means, reasons_of(rows, means, wide, settings), strict=True):
             yield fill(replace(template, finding=finding, model=column[0], method=column[1]), mean, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRows:
+    """The values of one finding, or of all, with the seed, patient and finding of each row."""
+
+    finding: str
+    scores: Float[np.ndarray, "rows columns"]
+    design: Design
+    findings: Int[np.ndarray, " rows"]
+    trained: bool  # networks with seeds
+
+
+def rows_of(wide: Wide, finding: str, *, pooled: bool = False) -> FindingRows:
+    """The values of a finding; over all findings each counts the same, with `pooled` each image."""
+    table = wide.table if finding == ALL else wide.rows_of(finding)
+    findings, seeds, patients = (wide.labels(table, name) for name in ("finding", *DRAWN))
+    trained = bool(table.index.get_level_values("seed").any())
+    return FindingRows(
+        finding, table.to_numpy(float), Design(seeds, patients, None if pooled else findings), findings, trained
+    )
+
+
+def range_of(template: Estimate) -> tuple[float, float]:
+    """The values that a mean or difference may have."""
+    if template.metric in OF_NETWORKS:
+        return -math.inf, math.inf
+    return (0.0, 1.0) if template.statistic == MEAN else (-1.0, 1.0)
+
+
+def reasons_of(
+    rows: FindingRows, means: Sequence[NestedEstimate], wide: Wide, settings: AlignmentSettings
+) -> Iterator[str]:
+    """What is to be said of each pair's mean."""
+    for column, mean, scored in zip(wide.pairs, means, rows.scores.T, strict=True):
+        every = len(settings.findings)
+        covered = len(np.unique(rows.findings[~np.isnan(scored)])) if rows.finding == ALL else every
+        yield reason_of(mean, settings, covered, wide.why_not(column, rows.finding), trained=rows.trained)
 
 
 def reason_of(result: NestedEstimate, settings: AlignmentSettings, covered: int, why_not: str, *, trained: bool) -> str:

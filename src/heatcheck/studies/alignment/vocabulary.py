@@ -31,7 +31,8 @@ MAIN_METRICS = ("mass", "rank")  # of the paper
 RELIANCE, PLACEBO = "reliance", "reliance_placebo"
 INFORMATION = "mutual_information_label"
 FILLS = ("blur", "mean", "noise")  # what replaces a region where reliance is measured
-ERRORS = ("classical", "clustered")  # kinds of standard errors of a regression
+ERRORS = ("classical", "networks")  # kinds of standard errors of a regression
+ONE_TRAINING = "each network was trained once: the numbers are those of these networks, and no claim rests on them"
 CORRELATIONS = ("pearson", "spearman")
 PAIRED_SCORES: dict[str, tuple[str, Direction]] = {  # the scores that are correlated: their metric and arm
     f"{metric}_{arm}": (metric, arm) for metric in MAIN_METRICS for arm in DIRECTIONS

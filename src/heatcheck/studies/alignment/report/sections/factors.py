@@ -51,7 +51,7 @@ def _regression(evidence: Evidence, metric: str, fits: Fits) -> Matrix:
             rows.append(labelled(_term(term, labels), [*cells, _printed(literature.regression(metric, term))]))
     columns = (
         Column("This run", "classical errors", main=True),
-        Column("This run", "clustered by patient"),
+        Column("This run", "tested over networks"),
         Column("Published", literature.SOURCE),
     )
     name = f"Coefficients of {evidence.label_of(metric).lower()}, aligned minus misaligned"

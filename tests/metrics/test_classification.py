@@ -16,7 +16,6 @@ from heatcheck.metrics.classification import (
     expected_calibration_error,
     reliability_curve,
     weighted_auroc,
-    weighted_mean_auroc,
 )
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
 
@@ -205,24 +204,3 @@ def test_accuracy_is_scikit_learns(seed):
     classes, probabilities = rng.integers(0, 4, 20), rng.dirichlet(np.ones(4), 20)
     expected = accuracy_score(classes, probabilities.argmax(1))
     assert accuracy(np.eye(4)[classes], probabilities).value == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("most_pairs", [0, 2**18])
-def test_the_mean_over_networks_is_that_of_their_weighted_aurocs(monkeypatch, most_pairs):
-    monkeypatch.setattr(classification, "_MOST_PAIRS", most_pairs)
-    generator = np.random.default_rng(8)
-    labels = np.where(generator.random(60) < 0.1, np.nan, (generator.random(60) < 0.3).astype(float))
-    rated = np.round(generator.random((3, 60)), 1)  # many ties
-    weights = generator.integers(0, 4, (2, 5, 60)).astype(float)
-    weights[0, 0, labels == 1] = 0
-    mean_auroc = weighted_mean_auroc(labels, rated, weights)
-    wanted = np.mean([weighted_auroc(labels, by_network, weights) for by_network in rated], axis=0)
-    assert np.isnan(mean_auroc[0, 0])
-    np.testing.assert_allclose(mean_auroc, wanted, rtol=1e-12)
-
-
-def test_the_mean_over_networks_refuses_what_a_single_one_does():
-    with pytest.raises(ValueError, match="has no probability"):
-        weighted_mean_auroc(np.array([0.0, 1.0]), np.array([[0.1, 0.2], [0.1, np.nan]]), np.ones(2))
-    with pytest.raises(ValueError, match="one entry per case"):
-        weighted_mean_auroc(np.array([0.0, 1.0]), np.array([[0.1, 0.2]]), np.ones(3))

@@ -34,7 +34,6 @@ study_metric(
 )
 
 _MOST_EXACT = 2000  # cases of a bin whose number of findings is summed exactly; that of more is nearly normal
-_MOST_PAIRS = 2**18  # of a case with and a case without the finding; a table of more would be too large
 
 Cases = Float[np.ndarray, " cases"]
 Classes = Float[np.ndarray, "cases classes"]
@@ -87,32 +86,6 @@ def weighted_auroc(
     wins = (present * (np.cumsum(absent, axis=-1) - absent / 2)).sum(axis=-1)
     pairs = present.sum(axis=-1) * absent.sum(axis=-1)
     return np.asarray(np.divide(wins, pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0))
-
-
-def weighted_mean_auroc(
-    labels: Cases, probabilities: Float[np.ndarray, "networks cases"], weights: Float[np.ndarray, "*draws cases"]
-) -> Float[np.ndarray, "*draws"]:
-    """The mean of several networks' `weighted_auroc` on the same cases, for each set of weights.
-
-    Which case wins against which is the same in every draw and can be summed over the networks, which makes this about
-    twenty times as fast. Weights must be whole numbers, as in a bootstrap.
-    """
-    known, *_ = (_known_cases(labels, by_network) for by_network in probabilities)  # checks all; the labels decide
-    present, absent = (np.flatnonzero(known & (labels == label)) for label in (1, 0))
-    if len(present) * len(absent) > _MOST_PAIRS:
-        each = [weighted_auroc(labels, by_network, weights) for by_network in probabilities]
-        return np.asarray(np.mean(each, axis=0))
-    if weights.shape[-1] != len(labels):
-        raise ValueError(f"weights need one entry per case along their last axis, got {weights.shape[-1]}")
-    # single precision is exact: wins are halves of whole numbers, and their sums far below 2²³
-    wins = np.zeros((len(present), len(absent)), np.float32)
-    for by_network in probabilities:
-        with_finding, without = by_network[present, None], by_network[absent]
-        wins += (with_finding > without) + np.float32(0.5) * (with_finding == without)
-    present_weights, absent_weights = (weights[..., cases].astype(np.float32) for cases in (present, absent))
-    won = ((present_weights @ wins) * absent_weights).sum(-1, dtype=np.float64)
-    pairs = present_weights.sum(-1, dtype=np.float64) * absent_weights.sum(-1, dtype=np.float64) * len(probabilities)
-    return np.asarray(np.divide(won, pairs, out=np.full(pairs.shape, np.nan), where=pairs > 0))
 
 
 def accuracy(labels: Classes, probabilities: Classes) -> Measured:

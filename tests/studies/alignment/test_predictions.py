@@ -10,9 +10,11 @@ from tests.studies.alignment.made_tables import CNN, estimated, rule_of, said
 
 from heatcheck.core.records import ALL_FINDINGS, CaseRecord
 from heatcheck.core.vocabulary import condition
-from heatcheck.metrics.classification import weighted_auroc
-from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
-from heatcheck.studies.alignment.predictions import INFORMATION, NO_PREDICTIONS, TOO_FEW
+from heatcheck.judging.judgement import judgement_of
+from heatcheck.stats.auroc import clustered_auroc
+from heatcheck.studies.alignment.answers import NO_PREDICTIONS, TOO_FEW
+from heatcheck.studies.alignment.predictions import INFORMATION
+from heatcheck.studies.alignment.vocabulary import ONE_TRAINING
 
 NAN = math.nan
 RULE = rule_of(bases=(CNN,), methods=("gradient",), metrics=("mass",), draws=200)
@@ -51,20 +53,63 @@ def test_the_values_are_means_over_seeds_of_those_of_scikit_learn(tmp_path):
     assert max(known.low, 0) <= known.value <= known.high
 
 
-def test_an_interval_is_from_patients_who_are_drawn_once_for_all_seeds(tmp_path):
-    answers = cohort(2)
-    rows = {seed: next(answers) for seed in (1, 2)}
-    found = estimated(tmp_path, RULE, predictions=[said(f"cnn · control · seed {s}", *own) for s, own in rows.items()])
-
-    def both(weights):
-        return np.mean([weighted_auroc(*own, weights) for own in rows.values()], axis=0)[..., None]
-
-    draws = RULE.generator("auroc", "cnn", "", condition(arm="control"))
-    patients = np.array([f"p{n}" for n in range(60)])
-    order = np.argsort(patients)
-    judge = bca_from_case_weights(lambda weights: both(weights[..., np.argsort(order)]), patients[order], 200, draws)[0]
-    one = asked(found, "control")
+def test_the_interval_of_one_network_is_that_of_its_auroc(tmp_path):
+    labels, rated = next(cohort(2))
+    one = asked(estimated(tmp_path, RULE, predictions=[said("cnn", labels, rated)]))
+    judge = clustered_auroc(labels, rated, np.array([f"p{n}" for n in range(60)])).interval
     assert (one.value, one.low, one.high) == pytest.approx((judge.value, judge.low, judge.high))
+
+
+def test_seeds_that_differ_widen_the_interval(tmp_path):
+    answers, generator = cohort(2), np.random.default_rng(0)
+    labels, rated = next(answers)
+    worse = np.where(generator.random(60) < 0.5, generator.random(60), rated)  # half of the images by chance
+    rows = {"alike": (rated, rated), "apart": (rated, worse)}
+    found = {}
+    for name, each in rows.items():
+        (tmp_path / name).mkdir()
+        networks = [said(f"cnn · control · seed {s}", labels, own) for s, own in enumerate(each, 1)]
+        found[name] = asked(estimated(tmp_path / name, RULE, predictions=networks), "control")
+    alone = clustered_auroc(labels, rated, np.arange(60)).interval
+    assert (found["alike"].low, found["alike"].high) == pytest.approx((alone.low, alone.high))
+    of_seeds = abs(roc_auc_score(labels, rated) - roc_auc_score(labels, worse)) / 2
+    assert found["apart"].value - found["apart"].low > 12 * of_seeds  # t with one degree of freedom
+    assert found["apart"].high <= 1
+
+
+def test_prediction_is_compared_with_guessing_and_with_the_control(tmp_path):
+    labels, rated = next(cohort(10))
+    predictions = [said("cnn", labels, rated)]
+    for seed in (1, 2, 3):
+        near = rated + 1e-3 * np.random.default_rng(seed).normal(size=60)
+        predictions.append(said(f"cnn · control · seed {seed}", labels, near))
+        predictions.append(said(f"cnn · gradient · align · seed {seed}", labels, near))
+        predictions.append(said(f"cnn · gradient · misalign · seed {seed}", labels, 1 - near))
+    rule = rule_of(bases=(CNN,), methods=("gradient",), metrics=("mass",), seeds=(1, 2, 3))
+    found = estimated(tmp_path, rule, predictions=predictions)
+    compared = {"statistic": "difference", "metric": "auroc", "finding": "Nodule"}
+    above = found.one(**compared, condition=condition(arm="base", versus="guessing"))
+    base = asked(found)
+    assert (above.value, above.low) == pytest.approx((base.value - 0.5, base.low - 0.5))
+    assert above.size == pytest.approx(0.05)
+    kept, lost = (
+        found.one(**compared, method="gradient", condition=condition(arm=arm, versus="control"))
+        for arm in ("align", "misalign")
+    )
+    assert lost.value == pytest.approx(2 * base.value - 1, abs=0.01)
+    assert judgement_of(lost).is_yes
+    assert not judgement_of(kept).is_yes
+
+
+def test_one_training_has_no_claim_about_what_tuning_costs(tmp_path):
+    labels, rated = next(cohort(11))
+    networks = ("cnn · control · seed 1", "cnn · gradient · misalign · seed 1")
+    predictions = [said(name, labels, own) for name, own in zip(networks, (rated, 1 - rated), strict=True)]
+    found = estimated(tmp_path, rule_of(bases=(CNN,), methods=("gradient",), seeds=(1,)), predictions=predictions)
+    at = condition(arm="misalign", versus="control")
+    lost = found.one(statistic="difference", metric="auroc", finding="Nodule", method="gradient", condition=at)
+    assert lost.low > 0.05
+    assert (judgement_of(lost).answer, judgement_of(lost).reason) == ("cannot say", ONE_TRAINING)
 
 
 def test_only_findings_with_ten_images_of_either_kind_count_in_the_mean(tmp_path):

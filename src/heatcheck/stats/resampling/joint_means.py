@@ -5,6 +5,7 @@ patients, each with its own Student's t at a level that allows for the number of
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,7 +61,8 @@ def joint_means(
     for columns in columns_by_pattern(totals.counts):
         found |= zip(columns.tolist(), _columns(totals.only(columns)), strict=True)
     level = 1 - (1 - LEVEL) / n_columns
-    prior = _Prior.of([each.components for each in found.values() if each.components], trained)
+    known = [each.components for each in found.values() if each.components]
+    prior = SeedPrior.of([each.seeds for each in known], [each.n_seeds for each in known], trained)
     by_column = {index: _estimate(each, prior, level, within) for index, each in found.items()}
     counted = with_counts({index: each.estimate for index, each in by_column.items()}, totals)
     return tuple(replace(by_column[index], estimate=estimate) for index, estimate in enumerate(counted))
@@ -93,38 +95,35 @@ def _columns(totals: CellTotals) -> list[_Column]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prior:
-    """The variance of one seed that the columns have in common, and the degrees of freedom that it counts for."""
+class SeedPrior:
+    """The variance of one seed that several means have in common, and the degrees of freedom that it counts for."""
 
     variance: float = 0.0
     freedom: float = 0.0
 
     @classmethod
-    def of(cls, every: list[Components], trained: int) -> "_Prior":
-        """From all columns with several seeds; a column alone has none."""
-        several = [each for each in every if each.n_seeds > 1]
+    def of(cls, variances: Sequence[float], n_seeds: Sequence[int], trained: int) -> "SeedPrior":
+        """From the variances of means over so many seeds each; a mean alone has none."""
+        several = [(each * n, n - 1.0) for each, n in zip(variances, n_seeds, strict=True) if n > 1]
         if len(several) < 2:
             return cls()
-        degrees = np.array([each.n_seeds - 1 for each in several], float)
-        variances = np.array([each.seeds * each.n_seeds for each in several])
-        others = float(degrees.mean()) * (min(trained, len(several)) - 1)  # a column's own seeds are counted apart
-        return cls(float(degrees @ variances / degrees.sum()), min(_PRIOR_SEEDS, others))
+        of_one_seed, degrees = np.array(several).T
+        others = float(degrees.mean()) * (min(trained, len(several)) - 1)  # a mean's own seeds are counted apart
+        return cls(float(degrees @ of_one_seed / degrees.sum()), min(_PRIOR_SEEDS, others))
 
-    def moderated(self, components: Components) -> Precision:
-        """The column's variance over seeds, drawn towards the common one."""
-        degrees = components.n_seeds - 1
-        own = components.seeds * components.n_seeds
-        variance = (degrees * own + self.freedom * self.variance) / (degrees + self.freedom)
-        return Precision(variance / components.n_seeds, degrees + self.freedom)
+    def moderated(self, variance: float, n_seeds: int) -> Precision:
+        """The precision of a mean over seeds with this variance, drawn towards the common one."""
+        freedom = n_seeds - 1 + self.freedom
+        return Precision(((n_seeds - 1) * variance + self.freedom * self.variance / n_seeds) / freedom, freedom)
 
 
-def _estimate(column: _Column, prior: _Prior, level: float, within: tuple[float, float]) -> JointMean:
+def _estimate(column: _Column, prior: SeedPrior, level: float, within: tuple[float, float]) -> JointMean:
     components = column.components
     if components is None:
         return JointMean(NestedEstimate(column.value, reason=column.reason), column.influences, 0.0)
     sources = [Precision(components.patients, components.n_patients - 1)]
     if components.n_seeds > 1:
-        sources.append(prior.moderated(components))
+        sources.append(prior.moderated(components.seeds, components.n_seeds))
     reach = joint_reach(sources, level)
     if reach <= 1e-12 * max(1.0, abs(column.value)):
         return JointMean(NestedEstimate(column.value, reason=ONE_VALUE), column.influences, 0.0)

@@ -30,7 +30,7 @@ from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, fresh, planned_bases
-from heatcheck.studies.alignment.blame import blame_rows
+from heatcheck.studies.alignment.blame.table import blame_rows
 from heatcheck.studies.alignment.estimates import alignment_estimates
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES

@@ -3,123 +3,61 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate, Prediction
-from heatcheck.core.vocabulary import AUROC, Statistic, condition
-from heatcheck.estimating.estimates import coverage, fill
-from heatcheck.metrics.classification import weighted_mean_auroc
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import AUROC, DIFFERENCE, Statistic, condition
+from heatcheck.estimating.estimates import coverage, fill, joined
+from heatcheck.judging.patients import judged
 from heatcheck.metrics.label_information import information_terms
 from heatcheck.metrics.reliance import separation
-from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
-from heatcheck.runs.tables import read_batches
-from heatcheck.stats.ratios import Totals, Values, means
+from heatcheck.stats.auroc import clustered_auroc
 from heatcheck.stats.resampling.bca import Interval
-from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_interval
+from heatcheck.stats.resampling.bootstrap import LEVEL
 from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.over_seeds import SeedFigure, figure_interval, macro_interval
+from heatcheck.stats.resampling.studentised import (
+    Linearised,
+    contrast,
+    linearised_ratios,
+    studentised_intervals,
+    t_intervals,
+)
+from heatcheck.studies.alignment.answers import (
+    NO_PREDICTIONS,
+    TOO_FEW,
+    NetworkKind,
+    failed_networks,
+    read_answers,
+)
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     ARMS,
+    DIRECTIONS,
+    GUESS,
+    GUESSING,
     INFORMATION,
     MUTUAL_INFORMATION,
+    ONE_TRAINING,
     RELIANCE,
     SEPARATION,
     Arm,
     network_key,
 )
 
-FEWEST = 10  # images with a finding, and without it, for the finding to count in the mean over findings
-NO_PREDICTIONS = "no predictions"
-TOO_FEW = f"no finding has {FEWEST} images with it and {FEWEST} without it"
-
-
-@dataclass(frozen=True, slots=True)
-class SeedAnswers:
-    """The predictions of one finding by the seeds of one kind of network, on images that all seeds predicted."""
-
-    finding: str
-    labels: Float[np.ndarray, " cases"]  # NaN where unknown
-    probabilities: Float[np.ndarray, "seeds cases"]  # of the seeds with predictions
-    lacking: int  # seeds without
-    failure: str = ""  # why one of these has none
-
-    @property
-    def known(self) -> Bool[np.ndarray, " cases"]:
-        """Which images have a label."""
-        return np.asarray(~np.isnan(self.labels))
-
-    @property
-    def why_not(self) -> str:
-        """Why nothing can be estimated; empty where it can."""
-        if not len(self.probabilities):
-            return self.failure or NO_PREDICTIONS
-        if not self.known.any():
-            return NO_LABEL
-        needed = {NO_POSITIVE: 1, NO_NEGATIVE: 0}
-        return next((reason for reason, label in needed.items() if not (self.labels == label).any()), "")
-
-    @property
-    def counts(self) -> bool:
-        """Whether the finding counts in the mean over findings."""
-        return not self.why_not and min(int((self.labels == label).sum()) for label in (0, 1)) >= FEWEST
-
-
-@dataclass(frozen=True, slots=True)
-class BaseAnswers:
-    """The predictions of one base and all networks fine-tuned from it, on the same images."""
-
-    patients: Shaped[np.ndarray, " cases"]
-    labels: Mapping[str, Float[np.ndarray, " cases"]]  # by finding
-    probabilities: Mapping[tuple[str, str], Float[np.ndarray, " cases"]]  # by network and finding
-
-    def of_networks(self, finding: str, networks: Sequence[str], failed: Mapping[str, str]) -> SeedAnswers:
-        """The predictions of one finding by these networks."""
-        each = [self.probabilities[key, finding] for key in networks if (key, finding) in self.probabilities]
-        known = [probabilities for probabilities in each if not np.isnan(probabilities).all()]
-        by_seed = np.array(known).reshape(len(known), len(self.patients))
-        labels = np.where(np.isnan(by_seed).any(0), np.nan, self.labels[finding])
-        subjects = (finding, f"{len(self.labels)} findings")  # a network has one finding, or all
-        failures = [failed.get(f"{network} · {subject}", "") for network in networks for subject in subjects]
-        failure = next(filter(None, failures), "")
-        return SeedAnswers(finding, labels, by_seed, len(networks) - len(by_seed), failure)
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkKind:
-    """The networks of one base, arm and method, whatever their seed."""
-
-    template: Estimate  # with model, method and condition
-    every: tuple[SeedAnswers, ...]  # one per finding
-    patients: Shaped[np.ndarray, " cases"]
-
-    @property
-    def usable(self) -> list[SeedAnswers]:
-        """The findings for which something can be estimated."""
-        return [answers for answers in self.every if not answers.why_not]
-
-    @property
-    def counting(self) -> list[int]:
-        """The indices, among the usable ones, of the findings that count in the mean over findings."""
-        return [index for index, answers in enumerate(self.usable) if answers.counts]
-
-    def purpose(self, metric: str) -> tuple[str, ...]:
-        """What names the generator of an estimate."""
-        return metric, self.template.model, self.template.method, self.template.condition
-
 
 def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estimate]:
     """AUROC and mutual information of every kind of network, for each finding and over those that count.
 
-    Patients are drawn once for all seeds and findings.
+    Then by how much bases predict better than guessing, and tuned networks worse than their control.
     """
-    failed = _failed(folder)
+    failed = failed_networks(folder)
+    losses: list[_Loss] = []
     for base in settings.bases:
         networks = {
             (arm, method): [
@@ -129,99 +67,150 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
             for method in (("",) if arm in {"base", "control"} else settings.methods)
         }
         answers = read_answers(folder, [key for keys in networks.values() for key in keys], settings)
+        kinds = []
         for (arm, method), keys in networks.items():
             template = Estimate(AUROC, AUROC, method=method, model=base.key, condition=condition(arm=arm))
             every = tuple(answers.of_networks(finding, keys, failed) for finding in settings.findings)
-            kind = NetworkKind(template, every, answers.patients)
-            yield from _rows(kind, AUROC, AUROC, _aurocs(kind, settings))
-            yield from _rows(kind, MUTUAL_INFORMATION, INFORMATION, _informations(kind, settings))
+            kinds.append(NetworkKind(arm, template, every, answers.patients))
+        aurocs = [_aurocs(kind) for kind in kinds]
+        informations = [_informations(kind, settings) for kind in kinds]
+        for kind, auroc, information in zip(kinds, aurocs, informations, strict=True):
+            yield from _rows(kind, AUROC, AUROC, _intervals(kind, auroc, aurocs[1:], (0.0, 1.0)))
+            intervals = _intervals(kind, information, informations[1:], (0.0, math.inf))
+            yield from _rows(kind, MUTUAL_INFORMATION, INFORMATION, intervals)
+        yield from _above_guessing(kinds[0], aurocs[0], settings)
+        losses += _losses(kinds, aurocs)
+    yield from _loss_rows(losses, settings)
 
 
-def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSettings) -> BaseAnswers:
-    """The predictions of these networks."""
-    columns = ["case", "patient", "finding", "model", "label", "probability"]
-    wanted = [("model", "in", list(networks)), ("finding", "in", list(settings.findings))]
-    batches = list(read_batches(folder / "predictions.parquet", Prediction, columns, wanted))
-    if not batches:
-        return BaseAnswers(np.array([], str), {finding: np.array([]) for finding in settings.findings}, {})
-    table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
-    cases, row = np.unique(table["case"].to_numpy(str), return_inverse=True)
-    patients = np.empty(len(cases), object)
-    patients[row] = table["patient"].to_numpy(object)
-    probability, label = (table[name].to_numpy(float) for name in ("probability", "label"))
-    label = np.where(np.isin(label, (0, 1)), label, np.nan)  # uncertain is unknown
-    labels = {finding: np.full(len(cases), np.nan) for finding in settings.findings}
-    probabilities = {}
-    for (model, finding), rows in table.groupby(["model", "finding"], observed=True).indices.items():
-        labels[finding][row[rows]] = label[rows]
-        values = probabilities[str(model), str(finding)] = np.full(len(cases), np.nan)
-        values[row[rows]] = probability[rows]
-    return BaseAnswers(patients.astype(str), labels, probabilities)
+Figures = Mapping[str, SeedFigure]  # of the usable findings of one kind of network
 
 
-def _failed(folder: Path) -> dict[str, str]:
-    """Why networks failed, by label."""
-    wanted = [("status", "==", "failed"), ("stage", "==", "training")]
-    table = pd.read_parquet(folder / "cases.parquet", columns=["case", "reason"], filters=wanted)
-    return dict(zip(table["case"], table["reason"], strict=True))
+def _aurocs(kind: NetworkKind) -> Figures:
+    """The AUROC of each usable finding."""
+    figures = {}
+    for answers in kind.usable:
+        each = [clustered_auroc(answers.labels, rated, kind.patients) for rated in answers.probabilities]
+        values = np.array([one.interval.value for one in each])
+        influences = np.mean([one.influences for one in each], axis=0)[:, None]
+        errors, freedom = np.sqrt(np.sum(influences**2, axis=0)), np.array([min(one.freedom for one in each)])
+        mean = Linearised(values.mean(keepdims=True), influences, each[0].takes_part[:, None], errors, freedom)
+        # the mean of the seeds' intervals is wider than need be: a part of chance is each seed's own
+        low, high = np.mean([[one.interval.low, one.interval.high] for one in each], axis=0).tolist()
+        interval = Interval(float(values.mean()), low, high, each[0].interval.reason)
+        figures[answers.finding] = SeedFigure(values, mean, interval)
+    return figures
 
 
-def _aurocs(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
-    """The AUROC of each usable finding, and the mean over those that count."""
-
-    def statistic(weights: Float[np.ndarray, "*draws cases"]) -> Values:
-        each = [weighted_mean_auroc(answers.labels, answers.probabilities, weights) for answers in kind.usable]
-        return _with_macro(np.stack(each, -1), kind.counting)
-
-    generator = settings.generator(*kind.purpose(AUROC))
-    return bca_from_case_weights(statistic, kind.patients, settings.draws, generator) if kind.usable else ()
-
-
-def _informations(kind: NetworkKind, settings: AlignmentSettings) -> tuple[Interval, ...]:
-    """As `_aurocs`. The terms whose mean is the mutual information are drawn again, each with its patient.
+def _informations(kind: NetworkKind, settings: AlignmentSettings) -> Figures:
+    """The mutual information of each usable finding: a mean of terms, each with its patient.
 
     Drawing cases and estimating again would put a case beside its copy, which a neighbour estimator takes for
-    information. Neighbours have similar terms, so these intervals are somewhat narrow: those of 95 % held the truth in
-    90 to 93 % of simulations with 234 cases.
+    information. Neighbours have similar terms, so these intervals are somewhat narrow; no claim rests on them.
     """
     generator = settings.generator(*kind.purpose(INFORMATION))
-    terms = [
-        information_terms(answers.labels, probabilities, generator)
-        for answers in kind.usable
-        for probabilities in answers.probabilities
-    ]
-    starts = np.cumsum([0, *(len(answers.probabilities) for answers in kind.usable)])
-    if not terms:
-        return ()
-
-    def statistic(totals: Totals) -> Values:
-        each = np.maximum(means(totals), 0)
-        by_finding = [each[..., start:end].mean(-1) for start, end in pairwise(starts)]
-        return _with_macro(np.stack(by_finding, -1), kind.counting)
-
-    totals = cluster_totals(np.stack(terms, 1), kind.patients).joined
-    return bca_interval(totals, statistic, settings.draws, generator)
+    figures = {}
+    for answers in kind.usable:
+        terms = [information_terms(answers.labels, rated, generator) for rated in answers.probabilities]
+        totals = cluster_totals(np.stack([*terms, np.mean(terms, axis=0)], axis=1), kind.patients)
+        every = linearised_ratios(totals.sums, totals.counts)
+        by_seed, mean = np.maximum(every.values[:-1], 0), every.only(np.arange(len(terms) + 1) == len(terms))  # noqa: PD011 - no table
+        (interval,) = studentised_intervals(mean, settings.draws, generator)
+        figures[answers.finding] = SeedFigure(by_seed, mean, replace(interval, value=float(by_seed.mean())))
+    return figures
 
 
-def _with_macro(each: Values, counting: Sequence[int]) -> Values:
-    """The values and the mean of those that count, if any do."""
-    return np.concatenate([each, each[..., counting].mean(-1, keepdims=True)], -1) if counting else each
+def _intervals(
+    kind: NetworkKind, figures: Figures, tuned: Sequence[Figures], within: tuple[float, float]
+) -> dict[str, Interval]:
+    """The intervals of each finding, and of the mean over those that count; seeds vary as in all `tuned` networks."""
+    alike = {finding: [each[finding] for each in tuned if finding in each] for finding in figures}
+    found = {finding: figure_interval(figure, alike[finding], within) for finding, figure in figures.items()}
+    if counting := [finding for finding in kind.counting if finding in figures]:
+        found[ALL] = macro_interval([figures[f] for f in counting], [alike[f] for f in counting], within)
+    return found
 
 
-def _rows(kind: NetworkKind, statistic: Statistic, metric: str, intervals: Sequence[Interval]) -> Iterator[Estimate]:
+def _above_guessing(kind: NetworkKind, figures: Figures, settings: AlignmentSettings) -> Iterator[Estimate]:
+    """By how much a base predicts each finding better than guessing; a tenth of the way to perfect matters."""
+    for finding, figure in figures.items():
+        interval = figure.interval
+        template = replace(
+            kind.template, statistic=DIFFERENCE, finding=finding, condition=condition(arm="base", versus=GUESSING)
+        )
+        shifted = Interval(interval.value - GUESS, interval.low - GUESS, interval.high - GUESS, interval.reason)
+        size = settings.sizes.above_floor(GUESS, 1.0)
+        yield judged(
+            fill(template, shifted), size, _of_patients(figure.mean), settings.generator(*kind.purpose(finding))
+        )
+
+
+def _of_patients(mean: Linearised) -> Float[np.ndarray, " patients"]:
+    return np.asarray(mean.influences[mean.takes_part[:, 0], 0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """By how much the AUROC of tuned networks lies below that of their control, on one finding."""
+
+    template: Estimate
+    figure: SeedFigure
+
+
+def _losses(kinds: Sequence[NetworkKind], aurocs: Sequence[Figures]) -> Iterator[_Loss]:
+    """Every direction and method of one base, seed by seed where both have all seeds."""
+    control = next((each for kind, each in zip(kinds, aurocs, strict=True) if kind.arm == "control"), {})
+    for kind, figures in zip(kinds, aurocs, strict=True):
+        if kind.arm not in DIRECTIONS:
+            continue
+        for finding in figures.keys() & control.keys():
+            before, after = control[finding], figures[finding]
+            paired = min(before.n_seeds, after.n_seeds)
+            by_seed = before.by_seed[:paired] - after.by_seed[:paired]
+            mean, value = contrast(after.mean, before.mean), before.interval.value - after.interval.value
+            mean = replace(mean, freedom=np.minimum(after.mean.freedom, before.mean.freedom))
+            template = replace(
+                kind.template,
+                statistic=DIFFERENCE,
+                finding=finding,
+                condition=condition(arm=kind.arm, versus="control"),
+                n_patients=int(mean.n_patients[0]),
+            )
+            yield _Loss(template, SeedFigure(by_seed, mean, Interval(value)))
+
+
+def _loss_rows(losses: Sequence[_Loss], settings: AlignmentSettings) -> Iterator[Estimate]:
+    """The losses with intervals that hold together (Bonferroni); those of one training support no claim."""
+    if not losses:
+        return
+    level = 1 - (1 - LEVEL) / len(losses)
+    for loss in sorted(losses, key=lambda each: settings.findings.index(each.template.finding)):
+        alike = [each.figure for each in losses if each.template.finding == loss.template.finding]
+        (interval,) = t_intervals(loss.figure.mean, level)
+        interval = figure_interval(replace(loss.figure, interval=interval), alike, (-1.0, 1.0), level)
+        row = fill(replace(loss.template, family="loss of AUROC"), interval)
+        if loss.figure.n_seeds < 2:
+            yield replace(row, reason=joined(row.reason, ONE_TRAINING))
+        else:
+            yield replace(row, size=settings.sizes.above_floor(GUESS, 1.0))
+
+
+def _rows(
+    kind: NetworkKind, statistic: Statistic, metric: str, intervals: Mapping[str, Interval]
+) -> Iterator[Estimate]:
     """One row per finding, and one for the mean over findings."""
     template = replace(kind.template, statistic=statistic, metric=metric)
     usable, counting = kind.usable, kind.counting
-    by_finding = {answers.finding: interval for answers, interval in zip(usable, intervals, strict=False)}
     for answers in kind.every:
-        interval = by_finding.get(answers.finding, Interval(math.nan, reason=answers.why_not))
+        interval = intervals.get(answers.finding, Interval(math.nan, reason=answers.why_not))
         seeds = len(answers.probabilities) + answers.lacking
         note = coverage(seeds - answers.lacking, seeds, "seeds")
         yield _filled(replace(template, finding=answers.finding), interval, note, answers.known, kind)
     none = Interval(math.nan, reason=TOO_FEW if usable else kind.every[0].why_not)
     note = coverage(len(counting), len(kind.every))
-    known = np.any([np.zeros(len(kind.patients), bool), *(usable[index].known for index in counting)], axis=0)
-    yield _filled(replace(template, finding=ALL), intervals[-1] if counting else none, note, known, kind)
+    counted = [answers.known for answers in usable if answers.counts]
+    known = np.any([np.zeros(len(kind.patients), bool), *counted], axis=0)
+    yield _filled(replace(template, finding=ALL), intervals.get(ALL, none), note, known, kind)
 
 
 def _filled(

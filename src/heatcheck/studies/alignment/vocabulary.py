@@ -30,6 +30,7 @@ Human = Literal["readers", "truth"]  # whose marks are 1 on the common scale: th
 MAIN_METRICS = ("mass", "rank")  # of the paper
 RELIANCE, PLACEBO = "reliance", "reliance_placebo"
 INFORMATION = "mutual_information_label"
+GUESSING, GUESS = "guessing", 0.5  # what an AUROC is compared with
 FILLS = ("blur", "mean", "noise")  # what replaces a region where reliance is measured
 ERRORS = ("classical", "networks")  # kinds of standard errors of a regression
 ONE_TRAINING = "each network was trained once: the numbers are those of these networks, and no claim rests on them"

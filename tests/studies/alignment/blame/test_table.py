@@ -1,3 +1,5 @@
+"""The blame table from the estimates of a run: its readings and its sentences."""
+
 import json
 import math
 from dataclasses import replace
@@ -7,9 +9,9 @@ import pytest
 from heatcheck.core.records import ONE_VALUE, Estimate, Prediction
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
-from heatcheck.stats.blame import EstimateWithInterval
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.blame import blame_rows, interval_of
+from heatcheck.studies.alignment.blame.readings import EstimateWithInterval
+from heatcheck.studies.alignment.blame.table import blame_rows, interval_of
 from heatcheck.studies.alignment.predictions import separation_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import Base, network_key
@@ -104,17 +106,19 @@ def test_a_good_pipeline_in_words():
         (
             {"gain": (0.01, -0.03, 0.05), "reliance": (0.1, -0.1, 0.3)},
             "model",
-            "(reliance 0.10, 95\u00a0% −0.10 to 0.30, out of 1.50)",
+            "(reliance 0.10, 95\u00a0% −0.10 to 0.30; 0.38 would matter)",
         ),
         ({"reliance": (0.1, -0.1, 0.3)}, "looks_elsewhere", "the map flatters the model"),
-        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 on every image, out of 1.50"),
-        ({"reliance": (0.7, -0.3, 1.7)}, "undecided", "cannot be said (reliance 0.70"),
+        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 on every image; 0.38 would matter"),
+        ({"reliance": (0.7, -0.3, 1.7)}, "undecided", "uses the outlined area is not shown (reliance 0.70"),
+        ({"reliance": (0.2, -0.1, 0.5)}, "undecided", "−0.10 to 0.50; 0.38 would matter)"),
         (
             {"reliance": (0.1, -0.1, 0.3), "separation": (-0.1, math.nan, math.nan)},
             "undecided",
             "does not distinguish images with the finding",
         ),
-        ({"gain": (0.4, -0.2, 1.0)}, "undecided", "better than chance cannot be said (mass accuracy +0.40"),
+        ({"gain": (0.4, -0.2, 1.0)}, "undecided", "better than chance is not shown (mass accuracy +0.40"),
+        ({"gain": (0.05, -0.01, 0.11)}, "undecided", "−0.01 to +0.11; 0.09 would matter)"),
         ({"floor": (1.0, 0.9, 1.1), "gain": (-0.1, -0.2, 0.1)}, "undecided", "not even a human's marks"),
     ],
 )
@@ -229,11 +233,14 @@ def test_what_is_missing_is_said_with_its_reason():
     assert row.reason.endswith("What fine-tuning does to the map is not known: the loss turned NaN.")
 
 
-def test_one_seed_is_said():
-    row, _ = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
-    assert row.reason.endswith("Each network was trained once: another training may give another result.")
-    row, _ = of_gradient(rule=replace(RULE, seeds=(1,)))
-    assert row.reason.endswith("Each network was trained once: another training may give another result.")
+def test_networks_that_were_trained_once_support_no_claim_about_the_method():
+    words = "Each network was trained once: this is what these networks did, and no claim about the method rests on it."
+    row, codes = of_gradient(dict.fromkeys(("aligned", "misaligned"), f"{ONE_SEED}; over 1 of 2 seeds"))
+    assert row.reason.endswith(words)
+    assert codes["under"] == "undecided"
+    row, codes = of_gradient(rule=replace(RULE, seeds=(1,)))
+    assert row.reason.endswith(words)
+    assert codes == {"before": "shows", "under": "undecided"}  # the base is the network that is asked about
     row, _ = of_gradient(dict.fromkeys(("reliance", "gain"), ONE_SEED))  # a base is always one
     assert "trained once" not in row.reason
 
@@ -260,8 +267,8 @@ def test_a_judged_map_that_rose_where_networks_were_trained_away_from_the_outlin
 
 
 def test_readers_are_the_top_of_the_scale_where_there_are_readers():
-    """Whether an interval can hold a perfect map depends on what the best readers score."""
-    wide = {"gain": (0.2, -0.1, 0.5)}
+    """What matters depends on what the readers score."""
+    wide = {"gain": (0.03, -0.02, 0.08)}
     assert of_gradient(**wide)[1]["before"] == "method"
     human = Estimate("mean", "mass", "Edema", "human", "", 0.5, 0.4, 0.6, condition=condition(arm="human"))
     rows = blame_rows([*estimates(**wide), human], replace(RULE, human="readers"))

@@ -7,9 +7,9 @@ from typing import Unpack
 
 from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, Statistic, condition
-from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, Use, read
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.sentences import SentenceParts, sentence
+from heatcheck.studies.alignment.blame.readings import Arm, BlameEvidence, EstimateWithInterval, Use, read
+from heatcheck.studies.alignment.blame.sentences import SentenceParts, sentence
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     BLAME,
@@ -71,7 +71,6 @@ class _Combination:
                 "separation": self._separation("base").reason,
                 **{direction: change.reason for direction, change in changes.items()},
             },
-            one_training=any(map(self._of_one_seed, changes.values())),
         )
         return Estimate(
             BLAME,
@@ -103,17 +102,18 @@ class _Combination:
         return BlameEvidence(
             base=self._use("base"),
             gain=interval_of(self._gain()),
-            room=self._room(),
+            gain_size=self._gain_size(),
             control=self._use("control"),
             control_score=interval_of(self._find(MEAN, metric, self.method, arm="control")),
             arms=tuple(self._arm(direction) for direction in DIRECTIONS),
             learned=learned,
             judged=self._judged,
+            one_training=any(self._of_one_seed(self._score_change(direction)) for direction in DIRECTIONS),
         )
 
     def _use(self, arm: str) -> Use:
         reliance, placebo = (interval_of(self._reliance(metric, arm)) for metric in (RELIANCE, PLACEBO))
-        return Use(reliance, placebo, self._separation(arm).value)
+        return Use(reliance, placebo, self.settings.sizes.of_separation(self._separation(arm).value))
 
     def _arm(self, direction: Direction) -> Arm:
         """How the score and the reliance of a direction's networks differ from the control's."""
@@ -131,13 +131,13 @@ class _Combination:
         """By how much the base's maps score above random ones."""
         return self._find(DIFFERENCE, self.settings.blame_metric, self.method, arm="base", versus=FLOOR)
 
-    def _room(self) -> float:
-        """By how much a perfect map would score above random ones."""
+    def _gain_size(self) -> float:
+        """By how much a map must score above random ones: a share of what a perfect map would."""
         metric = self.settings.blame_metric
         floor = self._find(MEAN, metric, FLOOR_METHOD, "", arm=FLOOR).value
         if self.settings.human == "truth":
-            return 1.0 - floor
-        return self._find(MEAN, metric, HUMAN, "", arm=HUMAN_ARM).value - floor
+            return self.settings.sizes.above_floor(floor, 1.0)
+        return self.settings.sizes.above_floor(floor, self._find(MEAN, metric, HUMAN, "", arm=HUMAN_ARM).value)
 
     def _reliance(self, metric: str, arm: str) -> Estimate:
         return self._find(MEAN, metric, "", arm=arm)

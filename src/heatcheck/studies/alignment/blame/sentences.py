@@ -11,30 +11,37 @@ from dataclasses import dataclass
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.report.numbers import SCORE, SPACE, number
-from heatcheck.stats.blame import Arm, ArmReading, BlameEvidence, BlameVerdict, EstimateWithInterval, Outcome
+from heatcheck.studies.alignment.blame.readings import (
+    Arm,
+    ArmReading,
+    BlameEvidence,
+    BlameVerdict,
+    EstimateWithInterval,
+    LevelReading,
+    Outcome,
+)
 
 _UNIT = SCORE.rounded(2)
 _BEFORE = {
-    "method": "The model uses the outlined area ({reliance}), but the map marks it no better than chance ({score}): "
-    "the method fails to show what the model uses.",
-    "model": "Hiding the outlined area lowers the model's score no more than hiding other areas ({reliance}), and "
-    "the map does not mark it better than chance ({score}): a truthful map would look like this, so the low score is "
+    "method": "The model uses the outlined area ({reliance}), but the map hardly marks it better than chance "
+    "({score}): the method fails to show what the model uses.",
+    "model": "Hiding the outlined area hardly lowers the model's score more than hiding other areas ({reliance}), and "
+    "the map hardly marks it better than chance ({score}): a truthful map would look like this, so the low score is "
     "the model's.",
     "shows": "The model uses the outlined area ({reliance}), and the map marks it better than chance ({score}).",
-    "looks_elsewhere": "The map marks the outlined area better than chance ({score}), but hiding it lowers the model's "
-    "score no more than hiding other areas ({reliance}): the map flatters the model.",
+    "looks_elsewhere": "The map marks the outlined area better than chance ({score}), but hiding it hardly lowers the "
+    "model's score more than hiding other areas ({reliance}): the map flatters the model.",
 }
 _UNKNOWN_USE = {
     "undefined": "What the model uses is not known: {reason}.",
     "no scale": "What the model uses is not known ({reliance}): {no_scale}.",
-    "too wide": "Whether the model uses the outlined area cannot be said ({reliance}): the interval allows for no "
-    "reliance as well as for the full separation.",
+    "too wide": "Whether the model uses the outlined area is not shown ({reliance}).",
 }
 _UNKNOWN_MAP = {
     "undefined": "What the map marks is not known: {reason}.",
     "no scale": "Whether the map marks the outlined area cannot be said ({score}): not even a human's marks would "
     "score above chance.",
-    "too wide": "Whether the map marks the outlined area better than chance cannot be said ({score}).",
+    "too wide": "Whether the map marks the outlined area better than chance is not shown ({score}).",
 }
 _TOWARD = {"align": "toward the outlines", "misalign": "away from them"}
 _RELIANCE = {
@@ -63,7 +70,6 @@ class SentenceParts:
     metric: str  # the score that was read
     through: str  # the method that the networks were aligned through, if it is another one
     reasons: Mapping[str, str]  # why reliance, the score, the separation or an arm's change may be missing
-    one_training: bool  # intervals of changes are those of a single seed
 
     @property
     def score(self) -> str:
@@ -74,17 +80,15 @@ class SentenceParts:
 
 def sentence(parts: SentenceParts) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
-    sentences = [*_before(parts), _under(parts)]
-    if parts.one_training:
-        sentences.append("Each network was trained once: another training may give another result.")
-    return " ".join(sentences)
+    return " ".join([*_before(parts), _under(parts)])
 
 
 def _before(parts: SentenceParts) -> list[str]:
     reading, evidence = parts.reading, parts.evidence
+    score = _interval(evidence.gain, f"{parts.score} ", " against random maps", signed=True)
     words = {
-        "reliance": _reliance(parts),
-        "score": _interval(evidence.gain, f"{parts.score} ", " against random maps", signed=True),
+        "reliance": _interval(evidence.base.reliance, "reliance ") + _matters(reading.uses, evidence.base.size),
+        "score": score + _matters(reading.marks, evidence.gain_size),
     }
     if reading.before != "undecided":
         return [_BEFORE[reading.before].format(**words)]
@@ -95,21 +99,19 @@ def _before(parts: SentenceParts) -> list[str]:
         reason = parts.reasons["reliance"]
         use = _UNKNOWN_USE[reading.uses.why].format(**words, reason=reason, no_scale=no_scale)
     else:
-        uses = "uses" if reading.uses.level == "high" else "does not use"
+        uses = "uses" if reading.uses.level == "high" else "hardly uses"
         use = f"The model {uses} the outlined area ({words['reliance']})."
     if reading.marks.why:
         mark = _UNKNOWN_MAP[reading.marks.why].format(**words, reason=parts.reasons["score"])
     else:
-        than = "better" if reading.marks.level == "high" else "no better"
-        mark = f"The map marks it {than} than chance ({words['score']})."
+        marks = "marks" if reading.marks.level == "high" else "hardly marks"
+        mark = f"The map {marks} it better than chance ({words['score']})."
     return [use, mark]
 
 
-def _reliance(parts: SentenceParts) -> str:
-    """The base's reliance; where it is low, with the separation, which it could reach."""
-    use = parts.evidence.base
-    separation = f", out of {number(use.separation, _UNIT)}" if parts.reading.uses.level == "low" else ""
-    return _interval(use.reliance, "reliance ") + separation
+def _matters(reading: LevelReading, size: float) -> str:
+    """The size that would matter, where what was measured is not shown to reach it."""
+    return f"; {number(size, _UNIT)} would matter" if reading.level == "low" or reading.why == "too wide" else ""
 
 
 def _under(parts: SentenceParts) -> str:
@@ -155,6 +157,10 @@ def _reliance_move(reading: ArmReading, arm: Arm) -> str:
 
 
 def _verdict(parts: SentenceParts) -> str:
+    if parts.evidence.one_training:
+        return (
+            "Each network was trained once: this is what these networks did, and no claim about the method rests on it."
+        )
     under = parts.reading.under
     outcomes = {reading.outcome for reading in parts.reading.arms}
     if under == "follows":

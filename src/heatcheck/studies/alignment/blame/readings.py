@@ -1,14 +1,14 @@
 """Whether a low score is the fault of the model, which uses other areas, or of the method, whose map is wrong.
 
 Reliance shows what the model uses, without any map; the score shows what the map marks. Neither alone is evidence.
-Every threshold is an end of an interval or the largest possible value, never a constant. A statement is made only
-where the intervals rule out its opposite, each at its own level, without a correction for multiple testing.
+A statement is made only where the intervals rule out its opposite, each at its own level, without a correction for
+multiple testing.
 
-Before fine-tuning. Reliance is high where its interval lies above the floor: 0, because reliance is relative to
-shifted regions, or the high end of the placebo's interval where that lies above 0. It is low where the interval
-reaches the floor but not the full separation of positive from negative images by the model: an interval that includes
-both nothing and everything decides nothing. The map's score less its floor is read in the same way, with the human
-readers' score less the floor as the full value.
+Before fine-tuning, the judgement of `heatcheck.judging` is asked whether reliance lies above its floor by a size that
+matters: 0, because reliance is relative to shifted regions, or the high end of the placebo's interval where that lies
+above 0. The size is a share of the model's separation of positive from negative images. Yes is high, no is low, and a
+reliance of which neither can be said is unknown: that it does not lie clearly above 0 does not make it low. The map's
+score less its floor is read in the same way, with a share of the room up to the human readers as its size.
 
 | reliance | map | before |
 |---|---|---|
@@ -19,14 +19,15 @@ readers' score less the floor as the full value.
 | unknown | any | undecided |
 | any | unknown | undecided |
 
-Under fine-tuning, in each arm (aligned or misaligned, against the control), the interval of the map's change lies
-beyond 0 in the arm's direction (moved), beyond 0 the other way (back), or includes 0. The change is far, or far back,
-where even its end nearer to 0, added to the control's score, leaves the interval of that score. The value alone could
-leave it by a hair, most of all with one seed, whose interval does not cover other trainings; so the uncertainty of the
-change and that of the control must both be overcome. The map is still where a change that includes 0 stays within the
-control's interval with both ends, and its change is slight where one beyond 0 does: paired differences are so precise
-that even an unimportant change can lie beyond 0. It is unclear where a change that includes 0 reaches beyond the
-control's interval, and unknown where there is no interval.
+Networks that were trained once show what these networks did, and nothing of another training: then everything under
+fine-tuning is undecided. Else, in each arm (aligned or misaligned, against the control), the interval of the map's
+change lies beyond 0 in the arm's direction (moved), beyond 0 the other way (back), or includes 0. The change is far, or
+far back, where even its end nearer to 0, added to the control's score, leaves the interval of that score. The value
+alone could leave it by a hair, most of all with one seed, whose interval does not cover other trainings; so the
+uncertainty of the change and that of the control must both be overcome. The map is still where a change that includes 0
+stays within the control's interval with both ends, and its change is slight where one beyond 0 does: paired differences
+are so precise that even an unimportant change can lie beyond 0. It is unclear where a change that includes 0 reaches
+beyond the control's interval, and unknown where there is no interval.
 
 Reliance followed where its difference lies beyond 0 in the arm's direction, and beyond the control's placebo (the
 reliance on an area where nothing is outlined). It turned where it did the same the other way. It held where it did
@@ -67,6 +68,8 @@ A score did not rise where its difference reaches 0 and its high end stays withi
 import math
 from dataclasses import dataclass
 from typing import Literal
+
+from heatcheck.judging.judgement import Answer, judge
 
 Before = Literal["method", "model", "shows", "looks_elsewhere", "undecided"]
 Under = Literal["follows", "foolable", "unmoved", "failed", "undecided"]
@@ -121,11 +124,11 @@ class EstimateWithInterval:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much a model relies on the outlined area, with the placebo and the separation as its scale."""
+    """How much a model relies on the outlined area, with the placebo as its floor."""
 
     reliance: EstimateWithInterval
     placebo: EstimateWithInterval
-    separation: float  # mean logit of positive less negative images, in units of the logit's spread; NaN if unknown
+    size: float  # that matters: a share of the model's separation; NaN if that is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,13 @@ class BlameEvidence:
 
     base: Use
     gain: EstimateWithInterval  # the base map's score less its floor
-    room: float  # the human readers' score less the floor; NaN if unknown
+    gain_size: float  # that matters: a share of the human readers' score less the floor; NaN if that is unknown
     control: Use
     control_score: EstimateWithInterval
     arms: tuple[Arm, ...]
     learned: EstimateWithInterval = EstimateWithInterval()  # score of aligned less control on the fine-tuning images
     judged: bool = False  # the networks were aligned through another method
+    one_training: bool = False  # each network was trained with one seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class BlameVerdict:
 
 def read(evidence: BlameEvidence) -> BlameVerdict:
     """The verdict from the evidence, by the tables above."""
-    uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.room)
+    uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.gain_size)
     arms = tuple(_arm(arm, evidence) for arm in evidence.arms)
     before = _BEFORE.get((uses.level, marks.level), "undecided")
     return BlameVerdict(before, _under(arms, evidence), uses, marks, arms)
@@ -191,18 +195,17 @@ def read(evidence: BlameEvidence) -> BlameVerdict:
 def used(use: Use) -> LevelReading:
     """Whether the model relies on the area."""
     floor = use.placebo.high if use.placebo.known and use.placebo.low > 0 else 0.0
-    return level(use.reliance, floor, use.separation)
+    return level(use.reliance, floor, use.size)
 
 
-def level(estimate: EstimateWithInterval, floor: float, full: float) -> LevelReading:
-    """High above the floor; low where the interval reaches the floor but not the full value; else unknown."""
+def level(estimate: EstimateWithInterval, floor: float, size: float) -> LevelReading:
+    """High above the floor by a size that matters; low where even the interval's high end lies below that."""
     if not estimate.known:
         return LevelReading("unknown", "undefined")
-    if estimate.low > floor:
-        return LevelReading("high")
-    if not full > floor:  # NaN, too: without a scale, an interval around the floor is neither wide nor narrow
-        return LevelReading("unknown", "no scale")
-    return LevelReading("low") if estimate.high < full else LevelReading("unknown", "too wide")
+    judgement = judge(estimate.value - floor, estimate.low - floor, estimate.high - floor, size)
+    if judgement.answer is Answer.OPEN:
+        return LevelReading("unknown", "no scale" if judgement.reason else "too wide")
+    return LevelReading("high" if judgement.is_yes else "low")
 
 
 def _arm(arm: Arm, evidence: BlameEvidence) -> ArmReading:
@@ -241,6 +244,8 @@ def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
 
 def _under(arms: tuple[ArmReading, ...], evidence: BlameEvidence) -> Under:
     outcomes = {arm.outcome for arm in arms}
+    if evidence.one_training:
+        return "undecided"
     if "foolable" in outcomes:
         return "foolable"
     if "undecided" in outcomes or not outcomes:

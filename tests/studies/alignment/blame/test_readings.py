@@ -1,11 +1,20 @@
-"""Every cell of the tables in `heatcheck.stats.blame`."""
+"""Every cell of the tables in `heatcheck.studies.alignment.blame.readings`."""
 
 import math
 from dataclasses import replace
 
 import pytest
 
-from heatcheck.stats.blame import Arm, BlameEvidence, EstimateWithInterval, LevelReading, Use, level, read, used
+from heatcheck.studies.alignment.blame.readings import (
+    Arm,
+    BlameEvidence,
+    EstimateWithInterval,
+    LevelReading,
+    Use,
+    level,
+    read,
+    used,
+)
 
 UNKNOWN = EstimateWithInterval()
 NONE = EstimateWithInterval(0.0, 0.0, 0.0)
@@ -40,13 +49,16 @@ RELIED = {
 }
 
 
+SIZE = 0.325  # of a reliance that matters: a quarter of a separation of 1.3
+
+
 def evidence(**changed):
     """A model that uses the area and a map that marks it; nothing moved, and it was not learned either."""
     usual = BlameEvidence(
-        base=Use(USED, PLACEBO, 1.3),
+        base=Use(USED, PLACEBO, SIZE),
         gain=MARKED,
-        room=0.9,
-        control=Use(USED, PLACEBO, 1.3),
+        gain_size=0.09,
+        control=Use(USED, PLACEBO, SIZE),
         control_score=SCORE,
         arms=(arm("align", "still"), arm("misalign", "still")),
         learned=EstimateWithInterval(0.02, -0.05, 0.09),
@@ -84,37 +96,41 @@ def test_a_direction_down_turns_an_interval_round():
     ],
 )
 def test_before_fine_tuning(reliance, gain, before):
-    verdict = read(evidence(base=Use(reliance, PLACEBO, 1.3), gain=gain))
+    verdict = read(evidence(base=Use(reliance, PLACEBO, SIZE), gain=gain))
     assert verdict.before == before
 
 
 @pytest.mark.parametrize(
-    ("estimate", "floor", "full", "expected"),
+    ("estimate", "floor", "size", "expected"),
     [
-        (
-            EstimateWithInterval(0.5, 0.001, 3.0),
-            0.0,
-            1.0,
-            LevelReading("high"),
-        ),  # above the floor, however much it may be
-        (EstimateWithInterval(0.5, 0.0, 0.9), 0.0, 1.0, LevelReading("low")),
-        (EstimateWithInterval(0.5, 0.0, 1.0), 0.0, 1.0, LevelReading("unknown", "too wide")),
-        (EstimateWithInterval(0.5, -0.1, 0.9), 0.0, math.nan, LevelReading("unknown", "no scale")),
-        (EstimateWithInterval(0.0, -0.1, 0.1), 0.0, -0.2, LevelReading("unknown", "no scale")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, LevelReading("high")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 1.0, LevelReading("low")),
-        (EstimateWithInterval(0.5), 0.0, 1.0, LevelReading("unknown", "undefined")),
-        (EstimateWithInterval(0.5, 0.1), 0.0, 1.0, LevelReading("unknown", "undefined")),
+        (EstimateWithInterval(0.5, 0.001, 3.0), 0.0, 0.3, LevelReading("high")),  # however much it may be
+        (EstimateWithInterval(0.1, -0.1, 0.29), 0.0, 0.3, LevelReading("low")),
+        (EstimateWithInterval(0.1, 0.01, 0.29), 0.0, 0.3, LevelReading("low")),  # beyond chance, too small to matter
+        (EstimateWithInterval(0.1, -0.1, 0.3), 0.0, 0.3, LevelReading("unknown", "too wide")),  # weak, but may be real
+        (EstimateWithInterval(0.1, 0.01, 0.4), 0.0, 0.3, LevelReading("unknown", "too wide")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, LevelReading("unknown", "no scale")),
+        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 0.3, LevelReading("unknown", "too wide")),
+        (EstimateWithInterval(0.5, 0.3, 0.9), 0.2, 0.3, LevelReading("high")),
+        (EstimateWithInterval(0.5), 0.0, 0.3, LevelReading("unknown", "undefined")),
+        (EstimateWithInterval(0.5, 0.1), 0.0, 0.3, LevelReading("unknown", "undefined")),
     ],
 )
-def test_levels_come_from_the_ends_of_intervals(estimate, floor, full, expected):
-    assert level(estimate, floor, full) == expected
+def test_low_is_what_cannot_matter_and_not_what_is_not_significant(estimate, floor, size, expected):
+    assert level(estimate, floor, size) == expected
 
 
 def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
-    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), EstimateWithInterval(0.1, -0.1, 0.3), 1.3)).level == "high"
-    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), EstimateWithInterval(0.1, 0.05, 0.15), 1.3)).level == "low"
-    assert used(Use(EstimateWithInterval(0.3, 0.1, 0.5), UNKNOWN, 1.3)).level == "high"
+    reliance = EstimateWithInterval(0.3, 0.1, 0.38)
+    assert used(Use(reliance, EstimateWithInterval(0.1, -0.1, 0.3), 0.25)).level == "high"
+    assert used(Use(reliance, EstimateWithInterval(0.1, 0.05, 0.15), 0.25)).level == "low"
+    assert used(Use(reliance, UNKNOWN, 0.25)).level == "high"
+
+
+def test_one_training_decides_nothing_under_fine_tuning_and_is_still_read():
+    arms = (arm("align", "far", "held"), arm("misalign", "far", "held"))
+    verdict = read(evidence(arms=arms, one_training=True))
+    assert (verdict.before, verdict.under) == ("shows", "undecided")
+    assert [reading.outcome for reading in verdict.arms] == ["foolable", "foolable"]
 
 
 OUTCOMES = {
@@ -272,13 +288,13 @@ def test_a_change_of_no_weight_that_lies_beyond_0_does_not_count_as_following():
     """Paired differences can be exact to a hair: here the model's reliance rose by a two-hundredth."""
     hair = Arm("align", UP["far"], EstimateWithInterval(0.004, 0.001, 0.007))
     assert read(evidence(arms=(hair,))).arms[0].reliance == "held"
-    assert read(evidence(arms=(hair,), control=Use(USED, UNKNOWN, 1.3))).arms[0].reliance == "followed"
+    assert read(evidence(arms=(hair,), control=Use(USED, UNKNOWN, SIZE))).arms[0].reliance == "followed"
     back = Arm("align", UP["far"], EstimateWithInterval(-0.004, -0.007, -0.001))
     assert read(evidence(arms=(back,))).arms[0].reliance == "held"
 
 
 def test_reliance_does_not_hold_where_the_control_itself_is_not_known():
-    vague = evidence(arms=(arm("align", "far", "held"),), control=Use(VAGUE, PLACEBO, 1.3))
+    vague = evidence(arms=(arm("align", "far", "held"),), control=Use(VAGUE, PLACEBO, SIZE))
     assert read(vague).under == "undecided"
 
 
@@ -293,7 +309,7 @@ def test_reliance_does_not_hold_where_its_interval_reaches_beyond_the_controls()
 
 
 def test_a_model_that_does_not_use_the_area_can_be_held_too():
-    low = Use(UNUSED, PLACEBO, 1.3)
+    low = Use(UNUSED, PLACEBO, SIZE)
     assert read(evidence(arms=(Arm("align", UP["far"], NONE),), control=low)).under == "foolable"
 
 

@@ -64,7 +64,7 @@ def robustness_rows(
         rows = rows_of(wide, finding, pooled=under == POOLED)
         template = Estimate(ROBUSTNESS, metric, finding, condition=under, family=f"{ROBUSTNESS} {metric} {finding}")
         means = joint_means(rows.scores, rows.design, len(wide.pairs), range_of(template))
-        reasons = reasons_of(rows, [mean.estimate for mean in means], wide, settings)
+        reasons = reasons_of(rows, [replace(mean.estimate, note="") for mean in means], wide, settings)
         size = _share_of_room(estimated, template, settings)
         for (model, method), mean, reason in zip(wide.pairs, means, reasons, strict=True):
             yield _claim(replace(template, model=model, method=method), mean, reason, size, settings)

@@ -7,8 +7,10 @@ import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate, Score
 from heatcheck.core.vocabulary import condition
+from heatcheck.studies.alignment.vocabulary import ONE_TRAINING
 
 FLOOR, HUMAN_READERS = 0.10, 0.70
+SIZE = 0.09  # a tenth of the room above the floor
 MAP_METRICS = ("mass", "rank", "hit", "iou")
 OFFSET = {"mass": 0.0, "rank": 0.02, "hit": 0.15, "iou": -0.03}
 # by place of the model and of the method: mass of base, control, aligned and misaligned; reliance of the last two
@@ -94,13 +96,32 @@ def all_estimates(plan):
         rows += [made("separation", "reliance", finding, "", model, 1.8, arm="base") for finding in plan.findings]
         rows += predictions(plan, model, "", dict.fromkeys(("base", "control"), 0.80 - 0.05 * i))
         rows += reliances(plan, model, "", {"base": RELIANCE[i % 2], "control": RELIANCE[i % 2] + 0.01})
-    return rows + regressions(plan) + correlations(plan)
+    return rows + compared(plan) + regressions(plan) + correlations(plan)
 
 
-def made(statistic, metric, finding, method, model, value, *, width=0.03, n=24, p_value=math.nan, **facts):
+def made(
+    statistic, metric, finding, method, model, value, *,
+    width=0.03, n=24, p_value=math.nan, size=math.nan, other_method="", reason="", **facts,
+):  # fmt: skip
     """An estimate with its interval."""
     return Estimate(statistic, metric, finding, method, model, value, value - width, value + width, n_cases=n,
-                    n_patients=n // 2, condition=condition(**facts), p_value=p_value)  # fmt: skip
+                    n_patients=n // 2, condition=condition(**facts), p_value=p_value, size=size,
+                    other_method=other_method, reason=reason)  # fmt: skip
+
+
+def claimed(plan):
+    """The size that matters; none where networks were trained once."""
+    return {"size": SIZE} if len(plan.seeds) > 1 else {"reason": ONE_TRAINING}
+
+
+def compared(plan):
+    """How much further each pair of model and method was pushed than each later one."""
+    pushed = [(LEVELS[place][2] - LEVELS[place][3], model, method) for place, model, method in places(plan)]
+    return [
+        made("robustness", "mass", ALL_FINDINGS, method, model, push - less, other_method=other_method,
+             other_model=other_model, **claimed(plan))
+        for k, (push, model, method) in enumerate(pushed) for less, other_model, other_method in pushed[k + 1:]
+    ]  # fmt: skip
 
 
 def ends(plan, finding):
@@ -125,9 +146,10 @@ def of_pair(plan, place, model, method):
             rows += [made("scaled", metric, finding, method, model, (v - floor) / (human - floor), arm=arm)
                      for arm, v in values.items() if finding != ALL_FINDINGS]  # fmt: skip
             push = values["align"] - values["misalign"]
-            rows.append(made("robustness", metric, finding, method, model, push))
+            rows.append(made("robustness", metric, finding, method, model, push, **claimed(plan)))
             if finding == ALL_FINDINGS:
-                rows.append(made("robustness", metric, finding, method, model, push + 0.001, pooled="images"))
+                rows.append(made("robustness", metric, finding, method, model, push + 0.001, pooled="images",
+                                 **claimed(plan)))  # fmt: skip
             for arm, versus in (("align", "control"), ("misalign", "control"), ("base", "floor")):
                 less = values.get(versus, floor)
                 rows.append(made("difference", metric, finding, method, model, values[arm] - less, arm=arm,
@@ -155,6 +177,13 @@ def predictions(plan, model, method, values):
     for f, finding in enumerate((ALL_FINDINGS, *plan.findings)):
         for arm, value in values.items():
             rows.append(made("auroc", "auroc", finding, method, model, value + 0.01 * f, n=120, arm=arm))
+            if finding != ALL_FINDINGS and arm == "base":
+                above = value + 0.01 * f - 0.5
+                rows.append(made("difference", "auroc", finding, method, model, above, size=0.05, arm=arm,
+                                 versus="guessing"))  # fmt: skip
+            if finding != ALL_FINDINGS and arm in {"align", "misalign"}:
+                rows.append(made("difference", "auroc", finding, method, model, 0.01, arm=arm, versus="control",
+                                 size=0.05 if len(plan.seeds) > 1 else math.nan))  # fmt: skip
             rows.append(made("mutual_information", "mutual_information_label", finding, method, model, value / 5, n=120,
                              arm=arm))  # fmt: skip
     return rows
@@ -166,7 +195,7 @@ def regressions(plan):
     terms |= {f"method:{name}": 0.05 for name in plan.methods[1:]}
     rows = []
     for metric in ("mass", "rank"):
-        for errors, width in (("classical", 0.02), ("clustered", 0.05)):
+        for errors, width in (("classical", 0.02), ("networks", 0.05)):
             for term, value in terms.items():
                 row = made("regression", metric, ALL_FINDINGS, "", "", value, width=width, n=96, p_value=0.004,
                            errors=errors, term=term)  # fmt: skip

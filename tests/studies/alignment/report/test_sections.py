@@ -242,7 +242,7 @@ def test_regressions_stand_beside_the_published_ones_with_both_kinds_of_errors(a
     ]
     assert rows[0][1:] == [
         "This run|classical errors",
-        "This run|clustered by patient",
+        "This run|tested over networks",
         "Published|Baniecki et al. 2023",
     ]
     assert rows[1][0] == "Intercept"

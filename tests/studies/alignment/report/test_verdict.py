@@ -11,7 +11,9 @@ from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition
 from heatcheck.studies.alignment.report.caveats import caveats
 from heatcheck.studies.alignment.report.sections.overview import overview, size_of
+from heatcheck.studies.alignment.report.sections.robustness import robustness
 from heatcheck.studies.alignment.report.verdict import verdict
+from heatcheck.studies.alignment.vocabulary import ONE_TRAINING
 
 
 def changed(change, **plan):
@@ -24,109 +26,120 @@ def caveat(evidence, words):
     return "".join(sentences)
 
 
-def test_verdict_names_the_furthest_and_the_least_pushed_with_their_intervals(alignment_evidence):
+def of_robustness(change, **plan):
+    """The estimates with the robustness of pairs of model and method changed; comparisons are left as they are."""
+    return changed(lambda row: change(row) if row.statistic == "robustness" and not row.other_method else row, **plan)
+
+
+def of_comparisons(change):
+    return changed(lambda row: change(row) if row.other_method else row)
+
+
+def test_verdict_names_what_was_clearly_pushed_and_what_clearly_less_far(alignment_evidence):
     result = verdict(alignment_evidence())
     assert result.first == (
         "By changing the model alone, the share of a map’s heat that lies inside the experts’ outline can be pushed "
         "from 0.12 to 0.80 with Integrated gradients on DenseNet (random_1_channel) (difference 0.68, 95 % interval "
-        "0.65–0.71; AUROC of the two networks 0.77 and 0.79), but only by 0.04 (95 % interval 0.01–0.07) with "
-        "Integrated gradients on ViT (radimagenet)."
+        "0.65–0.71; AUROC of the two networks 0.77 and 0.79); of the other 3 pairs of model and method, in 2 it can be "
+        "pushed too and in 1 it cannot; clearly less far with Integrated gradients on ViT (radimagenet) (by 0.64, 95 % "
+        "interval 0.61–0.67)."
     )
 
 
 def test_verdict_counts_whose_fault_low_scores_are(alignment_evidence):
     result = verdict(alignment_evidence())
     assert result.second == (
-        "Of 8 combinations of model, method and finding, in 2 the method fails to show what the model uses, in 2 the "
-        "model hardly uses the region and the map shows that, in 2 the map marks better than chance what the model "
-        "uses and in 2 it cannot be decided."
+        "Of 8 combinations of model, method and finding, in 2 the method failed to show what the model uses, in 2 the "
+        "model hardly used the region and the map showed that, in 2 the map marked better than chance what the model "
+        "uses and in 2 it is not shown."
     )
     assert result.third == (
         "Under fine-tuning, the map moved while the model did not in 2 (Integrated gradients: no evidence), the map "
-        "follows the model in 4 and the map did not move in 2."
+        "followed the model in 4 and the map did not move in 2."
     )
 
 
-def test_pairs_whose_intervals_touch_are_not_told_apart(alignment_evidence):
-    rows = changed(lambda row: replace(row, low=row.value - 1, high=row.value + 1)
-                   if row.statistic == "robustness" and row.value < 0.6 else row)  # fmt: skip
-    result = verdict(alignment_evidence(rows=rows))
-    assert "the other 3 pairs of model and method do not all clearly differ from it" in result.first
-    assert "but only by" not in result.first
+def test_one_training_is_told_of_these_networks_in_the_past_and_claims_nothing(alignment_evidence):
+    evidence = alignment_evidence(seeds=(1,))
+    result = verdict(evidence)
+    assert result.first == (
+        "Each network was trained once, so nothing can be said of a method: with these networks, the share of a map’s "
+        "heat that lies inside the experts’ outline went from 0.12 to 0.80 with Integrated gradients on DenseNet "
+        "(random_1_channel), the most of 4 pairs of model and method (difference 0.68, 95 % interval 0.65–0.71 over "
+        "images alone; AUROC of the two networks 0.77 and 0.79)."
+    )
+    assert result.third == ""
+    section = robustness(evidence)
+    assert {row.cells[0].text for _, rows in section["table"].groups[:2] for row in rows} == {"not shown"}
+    assert ONE_TRAINING in section["table"].notes
+    assert (section["size"], section["visible"]) == ("", "")
 
 
-def test_distance_whose_interval_holds_0_is_not_called_a_push(alignment_evidence):
-    rows = changed(lambda row: replace(row, low=-0.1) if row.statistic == "robustness" else row)
-    result = verdict(alignment_evidence(rows=rows))
-    assert result.first.startswith("Changing the model alone did not clearly move")
-    assert "of 4 pairs of model and method, none has an interval above 0" in result.first
+def test_pairs_that_are_not_shown_to_differ_are_told_so_whatever_their_own_intervals(alignment_evidence):
+    rows = of_comparisons(lambda row: replace(row, low=row.value - 1, high=row.value + 1))
+    result = verdict(alignment_evidence(rows=rows)).first
+    assert result.endswith("; that any of them can be pushed less far is not shown.")
+    rows = of_comparisons(lambda row: replace(row, value=0.01, low=-0.02, high=0.04))
+    assert verdict(alignment_evidence(rows=rows)).first.endswith("; none of them is behind by a size that matters.")
 
 
-def without_interval(row, reason):
-    return replace(row, low=math.nan, high=math.nan, reason=reason)
+def test_distance_whose_interval_holds_0_is_not_shown_and_says_what_would_decide(alignment_evidence):
+    rows = of_robustness(lambda row: replace(row, low=-0.1, n_needed=41))
+    result = verdict(alignment_evidence(rows=rows)).first
+    assert result.startswith("That changing the model alone moves the share")
+    assert "is not shown: of 4 pairs of model and method, the furthest moved by 0.68" in result
+    assert result.endswith(", and about 41 patients would decide it.")
+
+
+def test_distance_that_is_above_0_and_too_small_to_matter_does_not_move_it(alignment_evidence):
+    rows = of_robustness(lambda row: replace(row, value=0.03, low=0.01, high=0.05))
+    result = verdict(alignment_evidence(rows=rows)).first
+    assert result.startswith("Changing the model alone does not move the share")
+    assert "by a size that matters (0.09): of 4 pairs" in result
 
 
 def test_distance_without_an_interval_is_neither_called_a_push_nor_none(alignment_evidence):
-    rows = changed(
-        lambda row: without_interval(row, "fewer than two patients") if row.statistic == "robustness" else row
-    )
+    rows = of_robustness(lambda row: replace(row, low=math.nan, high=math.nan, reason="fewer than two patients"))
     result = verdict(alignment_evidence(rows=rows)).first
-    assert result.startswith("Whether changing the model alone moves the share")
-    assert "because no interval could be computed (fewer than two patients): of 4 pairs" in result
-    assert "did not clearly move" not in result
-
-
-def test_pairs_without_an_interval_are_told_from_those_whose_interval_holds_0(alignment_evidence):
-    def change(row):
-        if row.statistic != "robustness":
-            return row
-        return without_interval(row, "all draws agree") if row.method == "gradient" else replace(row, low=-0.1)
-
-    result = verdict(alignment_evidence(rows=changed(change))).first
-    assert "none has an interval above 0, and for 2 none could be computed (all draws agree); the furthest" in result
+    assert "is not shown (fewer than two patients): of 4 pairs" in result
 
 
 def test_ends_of_an_interval_that_would_print_alike_get_another_digit(alignment_evidence):
-    rows = changed(lambda row: replace(row, low=row.value - 0.001, high=row.value + 0.001)
-                   if row.statistic == "robustness" and row.value < 0.1 else row)  # fmt: skip
-    result = verdict(alignment_evidence(rows=rows)).first
-    assert "but only by 0.040 (95 % interval 0.039–0.041)" in result
-    assert "difference 0.68, 95 % interval 0.65–0.71" in result
+    rows = of_robustness(lambda row: replace(row, low=row.value - 0.001, high=row.value + 0.001))
+    assert "difference 0.680, 95 % interval 0.679–0.681" in verdict(alignment_evidence(rows=rows)).first
 
 
 def test_scores_that_would_print_alike_are_not_told_as_a_push_from_one_to_the_same(alignment_evidence):
     def change(row):
-        if row.statistic == "robustness":
-            return replace(row, value=0.001, low=0.0005, high=0.0015)
         near = {"align": 0.301, "misalign": 0.300}
         arm = next((arm for arm in near if f'"{arm}"' in row.condition), "")
         return replace(row, value=near[arm]) if row.statistic == "mean" and arm else row
 
-    result = verdict(alignment_evidence(rows=changed(change))).first
-    assert "can be pushed from 0.300 to 0.301 with" in result
-
-
-def test_least_pushed_that_may_not_have_moved_is_told_so(alignment_evidence):
-    rows = changed(lambda row: replace(row, low=-0.01) if row.statistic == "robustness" and row.value < 0.1 else row)
-    assert (
-        "but not clearly, and only by 0.04 (95 % interval −0.01 to 0.07)"
-        in verdict(alignment_evidence(rows=rows)).first
-    )
+    assert "can be pushed from 0.300 to 0.301 with" in verdict(alignment_evidence(rows=changed(change))).first
 
 
 def test_one_pair_alone_is_compared_with_nothing(alignment_evidence):
     result = verdict(alignment_evidence(models=("densenet121",), methods=("grad_cam",)))
     assert result.first.endswith("AUROC of the two networks 0.77 and 0.79).")
-    assert result.second.startswith("Of 2 combinations of model, method and finding, in 2 the method fails")
+    assert result.second.startswith("Of 2 combinations of model, method and finding, in 2 the method failed")
 
 
 def test_one_pair_that_did_not_clearly_move_is_not_called_the_furthest(alignment_evidence):
     plan = {"models": ("densenet121",), "methods": ("grad_cam",)}
-    rows = changed(lambda row: replace(row, low=-0.1) if row.statistic == "robustness" else row, **plan)
+    rows = of_robustness(lambda row: replace(row, low=-0.1), **plan)
     result = verdict(alignment_evidence(rows=rows, **plan)).first
-    assert (
-        "outline: the interval is not above 0; it moved by 0.56 (95 % interval −0.10 to 0.59) with Grad-CAM" in result
-    )
+    assert "is not shown: it moved by 0.56 (95 % interval −0.10 to 0.59) with Grad-CAM" in result
+
+
+def test_the_table_gives_the_verdicts_answers_and_what_the_run_could_not_have_shown(alignment_evidence):
+    evidence = alignment_evidence()
+    section = robustness(evidence)
+    answers = {row.entrant.label: row.cells[0].text for _, rows in section["table"].groups[1:2] for row in rows}
+    assert answers == {"Gradient": "yes", "Integrated gradients": "no"}
+    assert [row.cells[0].text for _, rows in section["compared"].groups for row in rows] == ["yes", "yes", "yes"]
+    words = "With 12 patients and 2 trainings of each network, an R below 0.09 was more likely missed than shown."
+    assert section["visible"] == words
+    assert words in caveats(evidence)
 
 
 def test_unfinished_run_has_no_verdict(alignment_evidence):
@@ -185,22 +198,42 @@ def of_auroc(change, arm, finding=""):
 
 
 def test_base_that_guesses_is_named_with_the_finding_even_where_no_mean_is_defined(alignment_evidence):
-    weak = alignment_evidence(rows=of_auroc({"value": 0.55}, "base", "Edema"))
-    sentence = caveat(weak, "Not clearly better than guessing")
-    assert "Edema (DenseNet (random_1_channel), 0.55) and Edema (ViT (radimagenet), 0.55)." in sentence
-    unsure = alignment_evidence(rows=of_auroc({"value": 0.75, "low": 0.45}, "base", "Edema"))
-    assert "0.75" in caveat(unsure, "Not clearly better than guessing")
+    def above(value, low, high):
+        return changed(lambda row: replace(row, value=value, low=low, high=high)
+                       if "guessing" in row.condition and row.finding == "Edema" else row)  # fmt: skip
+
+    sentence = caveat(alignment_evidence(rows=above(0.01, -0.02, 0.04)), "Not clearly better than guessing")
+    assert "(an AUROC of 0.5, by 0.05 or more): Edema (ViT (radimagenet), 0.77) and Edema (DenseNet" in sentence
+    unsure = alignment_evidence(rows=above(0.25, -0.05, 0.4))
+    assert "Edema (ViT (radimagenet), 0.77, not shown)" in caveat(unsure, "Not clearly better than guessing")
+    small = alignment_evidence(rows=above(0.04, 0.01, 0.07))  # beyond chance, but whether it matters is open
+    assert "not shown" in caveat(small, "Not clearly better than guessing")
     assert not caveat(alignment_evidence(), "better than guessing")
 
 
-def test_networks_that_predict_worse_than_their_control_are_named(alignment_evidence):
-    lost = alignment_evidence(rows=of_auroc({"value": 0.6}, "misalign", "Edema"))
+def of_losses(value, low, high):
+    def change(row):
+        lost = (row.statistic, row.metric, row.finding) == ("difference", "auroc", "Edema")
+        return replace(row, value=value, low=low, high=high) if lost and '"misalign"' in row.condition else row
+
+    return changed(change)
+
+
+def test_networks_that_predict_clearly_worse_than_their_control_are_named(alignment_evidence):
+    lost = alignment_evidence(rows=of_losses(0.22, 0.1, 0.3))
     sentence = caveat(lost, "Tuning the maps cost prediction")
     assert "DenseNet (random_1_channel) · Gradient, misaligned, Edema (−0.22)" in sentence
-    assert "below that of the control" in sentence
-    fell_with_control = alignment_evidence(rows=of_auroc({"value": 0.99}, "base"))
-    assert not caveat(fell_with_control, "Tuning the maps cost prediction")  # fine-tuning did, not the map's loss
-    assert not caveat(alignment_evidence(), "Tuning the maps cost prediction")
+    assert "lies clearly below that of the control" in sentence
+    assert not caveat(alignment_evidence(), "cost prediction")
+    unsure = caveat(alignment_evidence(rows=of_losses(0.22, -0.1, 0.5)), "cost prediction")
+    assert unsure.startswith("Whether tuning the maps cost prediction (an AUROC 0.05 or more below the control’s)")
+    assert unsure.endswith("is not shown for 4 of 16 networks.")
+    assert not caveat(alignment_evidence(seeds=(1,)), "cost prediction")
+
+
+def test_a_method_without_any_map_does_not_make_the_others_rest_on_none(alignment_evidence):
+    rows = changed(lambda row: replace(row, n_cases=0) if row.statistic == "mean" and row.method == "gradient" else row)
+    assert size_of(alignment_evidence(rows=rows)) == "234 images evaluated, maps of 24 per finding"
 
 
 def test_images_are_counted_where_maps_were_scored_and_a_limit_is_said_first(alignment_evidence):
@@ -224,7 +257,7 @@ def test_judged_floor_is_not_counted_and_is_held_against_the_readings_where_it_p
         return alignment_evidence(rows=rows + extra, judged=("random",))
 
     passed = judged("shows")
-    assert verdict(passed).second.startswith("Of 8 combinations of model, method and finding, in 2 the method fails")
+    assert verdict(passed).second.startswith("Of 8 combinations of model, method and finding, in 2 the method failed")
     sentence = caveat(passed, "made without the model")
     assert sentence.startswith("Random, made without the model, is read as marking the region")
     assert "Atelectasis (DenseNet (random_1_channel)), Edema (DenseNet (random_1_channel)) and 2 more" in sentence

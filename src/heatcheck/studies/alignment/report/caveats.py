@@ -4,7 +4,8 @@ import itertools
 import math
 
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import AUROC
+from heatcheck.core.vocabulary import AUROC, DIFFERENCE
+from heatcheck.judging.judgement import Answer, judgement_of
 from heatcheck.report.appendix import is_network
 from heatcheck.report.caveats import smaller_settings
 from heatcheck.report.evidence import Evidence
@@ -16,13 +17,14 @@ from heatcheck.studies.alignment.report.facts import (
     manifest,
     network_estimate,
     pipelines,
+    trained_once,
 )
 from heatcheck.studies.alignment.report.sections.blame import blames
-from heatcheck.studies.alignment.vocabulary import DIRECTIONS, ImageCounts
+from heatcheck.studies.alignment.report.sections.robustness import visible
+from heatcheck.studies.alignment.vocabulary import DIRECTIONS, GUESS, GUESSING, ImageCounts
 
 FEW_POSITIVES = 10
-MOST_LOST = 0.05  # AUROC that a tuned network may lose without a caveat
-WEAK, GUESS = 0.6, 0.5  # AUROC
+_UNIT = SCORE.rounded(2)
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
@@ -31,6 +33,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _limited(evidence),
         _failed(evidence),
         _one_seed(evidence),
+        visible(evidence),
         _few_positives(evidence),
         _drawn(evidence),
         _weak(evidence),
@@ -66,11 +69,11 @@ def _failed(evidence: Evidence) -> str:
 
 
 def _one_seed(evidence: Evidence) -> str:
-    if len(manifest(evidence).seeds) != 1:
+    if not trained_once(evidence):
         return ""
     return (
-        "Every network was fine-tuned once, with one seed: the intervals allow for other patients, but not for another "
-        "training, which may give another result."
+        "Every network was fine-tuned once, with one seed: the numbers were those of these networks. Their intervals "
+        "allow for other patients but not for another training, so nothing is claimed of a method."
     )
 
 
@@ -93,20 +96,26 @@ def _auroc(evidence: Evidence, pipeline: Pipeline, arm: str, finding: str) -> Es
 
 
 def _weak(evidence: Evidence) -> str:
-    """Base models that may be guessing, by finding: their reliance is a poor standard for any map."""
-    aurocs: dict[tuple[str, str], float] = {}
+    """Bases that are not shown to predict better than guessing, of which no map can be a good one."""
+    aurocs: dict[tuple[str, str], tuple[float, Estimate]] = {}
     for pipeline in pipelines(evidence):
+        name = pipeline.base.name
         for finding in evidence.findings:
             row = _auroc(evidence, pipeline, "base", finding)
-            if row and (row.value < WEAK or row.low <= GUESS):
-                aurocs[finding, pipeline.base.label] = row.value
-    worst = sorted(aurocs.items(), key=lambda each: each[1])
-    weak = [f"{finding} ({label}, {number(value, SCORE.rounded(2))})" for (finding, label), value in worst]
+            above = evidence.under(name, arm="base", versus=GUESSING).find(DIFFERENCE, AUROC, finding)
+            if row and above and not judgement_of(above).is_yes:
+                aurocs[finding, pipeline.base.label] = (row.value, above)
+    worst = sorted(aurocs.items(), key=lambda each: each[1][0])
+    weak = [
+        f"{finding} ({label}, {number(value, _UNIT)}{'' if judgement_of(above).is_no else ', not shown'})"
+        for (finding, label), (value, above) in worst
+    ]
     if not weak:
         return ""
+    size = next((number(above.size, _UNIT) for _, (_, above) in worst if not math.isnan(above.size)), "")
     return (
-        f"Not clearly better than guessing (AUROC below {WEAK:g}, or an interval that reaches {GUESS:g}): {few(weak)}. "
-        "A map of such a model explains a guess, whatever it marks."
+        f"Not clearly better than guessing (an AUROC of {GUESS:g}{f', by {size} or more' if size else ''}): "
+        f"{few(weak)}. A map of such a model explains a guess, whatever it marks."
     )
 
 
@@ -128,20 +137,28 @@ def _rough(evidence: Evidence) -> str:
 
 def _lost(evidence: Evidence) -> str:
     """Networks that predict worse than their control: the cost of the map loss, not of fine-tuning as such."""
-    differences: dict[str, float] = {}
+    losses: dict[str, Estimate] = {}
     for pipeline in pipelines(evidence):
         for arm, finding in itertools.product(DIRECTIONS, evidence.findings):
-            control, tuned = (_auroc(evidence, pipeline, each, finding) for each in ("control", arm))
-            if control and tuned and control.value - tuned.value > MOST_LOST:
-                differences[f"{pipeline.label}, {ARM_LABELS[arm]}, {finding}"] = tuned.value - control.value
-    if not differences:
-        return ""
-    worst = sorted(differences.items(), key=lambda each: each[1])
-    names = few([f"{name} ({number(value, SCORE.rounded(2))})" for name, value in worst])
-    return (
-        f"Tuning the maps cost prediction: the AUROC of {names} lies more than {MOST_LOST:g} below that of the "
-        "control, which was tuned without maps, so part of the difference is due to a worse model."
-    )
+            under = evidence.under(pipeline.base.name, arm=arm, versus="control")
+            row = under.find(DIFFERENCE, AUROC, finding, pipeline.method.name)
+            if row:
+                losses[f"{pipeline.label}, {ARM_LABELS[arm]}, {finding}"] = row
+    worst = sorted(losses.items(), key=lambda each: -each[1].value)
+    names = [f"{name} ({number(-row.value, _UNIT)})" for name, row in worst if judgement_of(row).is_yes]
+    missed = [row for _, row in worst if judgement_of(row).answer is Answer.OPEN and not math.isnan(row.size)]
+    sentences = []
+    if names:
+        sentences.append(
+            f"Tuning the maps cost prediction: the AUROC of {few(names)} lies clearly below that of the control, which "
+            "was tuned without maps, so part of the difference is due to a worse model."
+        )
+    if missed:
+        sentences.append(
+            f"Whether tuning the maps cost prediction (an AUROC {number(missed[0].size, _UNIT)} or more below the "
+            f"control\u2019s) is not shown for {len(missed)} of {count(len(losses), 'network')}."
+        )
+    return " ".join(sentences)
 
 
 def _floors(evidence: Evidence) -> str:

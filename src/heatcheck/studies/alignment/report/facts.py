@@ -84,14 +84,19 @@ def network_estimate(
 
 
 def images_behind(evidence: Evidence) -> dict[str, int]:
-    """How many images the map scores of each finding rest on: the fewest of any base and method."""
+    """How many images the map scores of each finding rest on: the fewest of any base and method that has a score."""
     counts: dict[str, int] = {}
     for finding in evidence.findings:
         metric = manifest(evidence).blame_metric
         rows = [map_estimate(evidence, each, "base", MEAN, metric, finding) for each in pipelines(evidence)]
         if any(rows):
-            counts[finding] = min(row.n_cases for row in rows if row)
+            counts[finding] = min((row.n_cases for row in rows if row and row.n_cases), default=0)
     return counts
+
+
+def trained_once(evidence: Evidence) -> bool:
+    """Whether every network was fine-tuned with one seed: then the run speaks of these networks only."""
+    return len(manifest(evidence).seeds) == 1
 
 
 def conditions(evidence: Evidence) -> list[str]:

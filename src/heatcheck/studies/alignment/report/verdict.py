@@ -3,49 +3,28 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.judging.judgement import Answer, judgement_of
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.footnotes import lacks_interval
 from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval, listed, number
-from heatcheck.report.verdict import Verdict
-from heatcheck.studies.alignment.report.facts import Pipeline, manifest, map_estimate, network_estimate, pipelines
+from heatcheck.report.verdict import Verdict, would_decide
+from heatcheck.studies.alignment.report.facts import manifest, map_estimate, network_estimate, trained_once
 from heatcheck.studies.alignment.report.sections.blame import Blame, blames, without_floors
-from heatcheck.studies.alignment.report.sections.robustness import push
+from heatcheck.studies.alignment.report.sections.robustness import Pushed, further, pushed
 
 _UNIT = SCORE.rounded(2)
 MOST_DECIMALS = 4
 WHAT = {"mass": "the share of a map\u2019s heat that lies inside the experts\u2019 outline"}
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """A pipeline and its robustness."""
-
-    pipeline: Pipeline
-    row: Estimate
-
-    @property
-    def clearly(self) -> bool:
-        """Whether the interval lies above 0."""
-        return self.row.low > 0
-
-
-def pushed(evidence: Evidence) -> list[Pushed]:
-    """The pipelines with a defined robustness of the blame metric, the furthest pushed first."""
-    metric = manifest(evidence).blame_metric
-    pairs = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
-    defined = [Pushed(pipeline, row) for pipeline, row in pairs if row and not math.isnan(row.value)]
-    return sorted(defined, key=lambda each: -each.row.value)
-
-
 def verdict(evidence: Evidence) -> Verdict:
     """The verdict, or why there is none."""
     ranked = pushed(evidence)
     if ranked:
-        return Verdict(_distance(evidence, ranked), *_fault(without_floors(blames(evidence))))
+        faults = _fault(without_floors(blames(evidence)), once=trained_once(evidence))
+        return Verdict(_distance(evidence, ranked), *faults)
     if not evidence.finished:
         return Verdict(
             "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
@@ -59,34 +38,51 @@ def verdict(evidence: Evidence) -> Verdict:
 def _distance(evidence: Evidence, ranked: Sequence[Pushed]) -> str:
     metric = manifest(evidence).blame_metric
     what = WHAT.get(metric, f"the score ({metric})")
-    first = next((each for each in ranked if each.clearly), None)
+    if trained_once(evidence):
+        return _of_these_networks(evidence, ranked, what)
+    first = next((each for each in ranked if judgement_of(each.row).is_yes), None)
     if first is None:
         return _unmoved(ranked, what)
-    ends = [map_estimate(evidence, first.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
+    return (
+        f"By changing the model alone, {what} can be pushed {_from_to(evidence, first)} with {_names(first)} "
+        f"(difference {_with_interval(first.row)}{_auroc(evidence, first)}){_others(evidence, ranked, first)}."
+    )
+
+
+def _from_to(evidence: Evidence, each: Pushed) -> str:
+    metric = manifest(evidence).blame_metric
+    ends = [map_estimate(evidence, each.pipeline, arm, MEAN, metric, ALL_FINDINGS) for arm in ("misalign", "align")]
     unit = _distinguishing(*(row.value if row else math.nan for row in ends))
     low, high = (_value(row, unit) for row in ends)
+    return f"from {low} to {high}"
+
+
+def _of_these_networks(evidence: Evidence, ranked: Sequence[Pushed], what: str) -> str:
+    """What was seen where every network was trained once; nothing is claimed."""
+    most = ranked[0]
+    pairs = f", the most of {len(ranked)} pairs of model and method" if len(ranked) > 1 else ""
+    difference = f"difference {_with_interval(most.row)} over images alone{_auroc(evidence, most)}"
     return (
-        f"By changing the model alone, {what} can be pushed from {low} to {high} with {first.pipeline.method.label} on "
-        f"{first.pipeline.base.label} (difference {_with_interval(first.row)}{_auroc(evidence, first)})"
-        f"{_least(ranked, first)}."
+        f"Each network was trained once, so nothing can be said of a method: with these networks, {what} went "
+        f"{_from_to(evidence, most)} with {_names(most)}{pairs} ({difference})."
     )
 
 
 def _unmoved(ranked: Sequence[Pushed], what: str) -> str:
-    """No interval lies above 0: there is no effect, or there are no intervals."""
-    without = [each for each in ranked if lacks_interval(each.row)]
-    why = next((f" ({each.row.reason})" for each in without if each.row.reason), "")
+    """No pair was clearly pushed: the effect is too small to matter, or it is not shown."""
     several = len(ranked) > 1
     pairs = f"of {len(ranked)} pairs of model and method, " if several else ""
-    moved = f"{'the furthest' if several else 'it'} moved by {_named(ranked[0])}"
-    if len(without) == len(ranked):
-        return (
-            f"Whether changing the model alone moves {what} cannot be said, because no interval could be computed"
-            f"{why}: {pairs}{moved}."
-        )
-    some = f", and for {len(without)} none could be computed{why}" if without else ""
-    none = f"{pairs}none has an interval above 0{some}; " if several else "the interval is not above 0; "
-    return f"Changing the model alone did not clearly move {what}: {none}{moved}."
+    furthest = f"{'the furthest' if several else 'it'} moved by {_named(ranked[0])}"
+    if all(judgement_of(each.row).is_no for each in ranked):
+        size = number(ranked[0].row.size, _UNIT)
+        return f"Changing the model alone does not move {what} by a size that matters ({size}): {pairs}{furthest}."
+    reasons = [judgement_of(each.row).reason for each in ranked]
+    why = f" ({reasons[0]})" if all(reasons) else ""
+    decided = would_decide(ranked[0].row)
+    return (
+        f"That changing the model alone moves {what} is not shown{why}: {pairs}{furthest}"
+        f"{f', and {decided}' if decided else ''}."
+    )
 
 
 def _auroc(evidence: Evidence, first: Pushed) -> str:
@@ -98,27 +94,44 @@ def _auroc(evidence: Evidence, first: Pushed) -> str:
     return f"; AUROC of the two networks {low} and {high}" if MISSING not in {low, high} else ""
 
 
-def _least(ranked: Sequence[Pushed], first: Pushed) -> str:
-    """The pipeline that moved least, if it clearly moved less than the first."""
-    last = ranked[-1]
-    if last is first:
+def _others(evidence: Evidence, ranked: Sequence[Pushed], first: Pushed) -> str:
+    """What is known of the other pipelines, and which of them was clearly pushed less far."""
+    others = [each for each in ranked if each is not first]
+    if not others:
         return ""
-    if math.isnan(last.row.high) or last.row.high >= first.row.low:
-        others = len(ranked) - 1
-        which = "pair of model and method does not" if others == 1 else f"{others} pairs of model and method do not all"
-        return f"; the other {which} clearly differ from it"
-    return f", but {'only' if last.clearly else 'not clearly, and only'} by {_named(last)}"
+    words = {Answer.YES: "it can be pushed too", Answer.NO: "it cannot", Answer.OPEN: "that is not shown"}
+    counted = Counter(judgement_of(each.row).answer for each in others)
+    parts = [f"in {counted[key]} {text}" for key, text in words.items() if counted[key]]
+    which = "the other pair" if len(others) == 1 else f"the other {len(others)} pairs"
+    return f"; of {which} of model and method, {listed(parts)}{_less(evidence, others, first)}"
+
+
+def _less(evidence: Evidence, others: Sequence[Pushed], first: Pushed) -> str:
+    """Which of the others was pushed least, if clearly less far than the first; else whether any differs."""
+    compared = [(each, further(evidence, first.pipeline, each.pipeline)) for each in others]
+    clearly = [(each, row) for each, row in compared if row and judgement_of(row).is_yes]
+    if clearly:
+        each, row = clearly[-1]
+        return f"; clearly less far with {_names(each)} (by {_with_interval(row)})"
+    if all(judgement_of(row).is_no for _, row in compared):
+        return "; none of them is behind by a size that matters"
+    return "; that any of them can be pushed less far is not shown"
+
+
+def _names(each: Pushed) -> str:
+    return f"{each.pipeline.method.label} on {each.pipeline.base.label}"
 
 
 def _named(each: Pushed) -> str:
-    return f"{_with_interval(each.row, brackets=True)} with {each.pipeline.method.label} on {each.pipeline.base.label}"
+    return f"{_with_interval(each.row, brackets=True)} with {_names(each)}"
 
 
 def _with_interval(row: Estimate, *, brackets: bool = False) -> str:
     unit = _distinguishing(row.low, row.high)
     between = interval(row.low, row.high, unit)
     words = f"95 % interval {between}" if between else "no interval"
-    return f"{number(row.value, unit)} ({words})" if brackets else f"{number(row.value, unit)}, {words}"
+    value = number(row.value, unit)
+    return f"{value} ({words})" if brackets else f"{value}, {words}"
 
 
 def _distinguishing(low: float, high: float) -> Unit:
@@ -131,29 +144,30 @@ def _value(row: Estimate | None, unit: Unit = _UNIT) -> str:
     return number(row.value if row else math.nan, unit)
 
 
-def _fault(rows: Sequence[Blame]) -> tuple[str, str]:
+def _fault(rows: Sequence[Blame], *, once: bool) -> tuple[str, str]:
     """The counts of the readings of the base models, and of those under fine-tuning."""
     if not rows:
         return "Whose fault low scores are was not judged.", ""
     before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
     words = {
-        "method": "the method fails to show what the model uses",
-        "model": "the model hardly uses the region and the map shows that",
-        "shows": "the map marks better than chance what the model uses",
-        "looks_elsewhere": "the map marks a region that the model hardly uses",
-        "undecided": "it cannot be decided",
+        "method": "the method failed to show what the model uses",
+        "model": "the model hardly used the region and the map showed that",
+        "shows": "the map marked better than chance what the model uses",
+        "looks_elsewhere": "the map marked a region that the model hardly uses",
+        "undecided": "it is not shown",
     }
     counts = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
-    return f"Of {count(len(rows), 'combination')} of model, method and finding, {counts}.", _under(rows, under)
+    first = f"Of {count(len(rows), 'combination')} of model, method and finding, {counts}."
+    return first, "" if once else _under(rows, under)
 
 
 def _under(rows: Sequence[Blame], under: Counter[str]) -> str:
     fooled = list(dict.fromkeys(row.pipeline.method.label for row in rows if row.under == "foolable"))
     words = {
-        "follows": "the map follows the model in",
+        "follows": "the map followed the model in",
         "unmoved": "the map did not move in",
         "failed": "fine-tuning itself failed in",
-        "undecided": "it cannot be decided in",
+        "undecided": "it is not shown in",
     }
     parts = [f"{text} {under[key]}" for key, text in words.items() if under[key]]
     if under["foolable"]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -51,10 +52,12 @@ class BlameLabel:
     meaning: str
 
 
-UNDECIDED = BlameLabel("undecided", "?", "the intervals are too wide to say, or a number is missing")
+UNDECIDED = BlameLabel(
+    "not shown", "?", "the intervals allow for both, each network was trained once, or a number is missing"
+)
 BEFORE = {
     "method": BlameLabel(
-        "the method\u2019s fault", "✕", "the model relies on the region, but the map marks it no better than chance"
+        "the method\u2019s fault", "✕", "the model relies on the region, but the map hardly marks it better than chance"
     ),
     "model": BlameLabel("the model\u2019s fault", "○", "the model hardly uses the region, and the map shows that"),
     "shows": BlameLabel(
@@ -142,8 +145,19 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
         "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
         "fills": _fills(evidence),
+        "sizes": _sizes(evidence),
         "has_separation": any(_separation_mark(evidence, row) for row in rows),
     }
+
+
+def _sizes(evidence: Evidence) -> str:
+    """What "hardly" means."""
+    sizes = Sizes(**manifest(evidence).sizes)
+    return (
+        f"\u201cHardly\u201d means: by less than {sizes.reliance:.0%} of the full separation (reliance), or by less "
+        f"than {sizes.maps:.0%} of the way from 0 to 1 (map score), even at the high end of the interval. Each reading "
+        "is made by itself, without a correction for the number of readings."
+    )
 
 
 def _fills(evidence: Evidence) -> str:

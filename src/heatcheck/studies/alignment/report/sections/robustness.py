@@ -2,21 +2,25 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
+from heatcheck.judging.judgement import judgement_of
 from heatcheck.report.charts.axes import limits_around
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.charts.panels import Panel, PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
-from heatcheck.report.numbers import SCORE, Unit, difference_of, number
+from heatcheck.report.numbers import SCORE, Unit, count, difference_of, number
 from heatcheck.report.published import Figure, figure_cell, has_published_rows, with_rows
+from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, smallest_visible, would_decide
 from heatcheck.studies.alignment.report import literature
 from heatcheck.studies.alignment.report.facts import (
     ARM_LABELS,
     Pipeline,
+    manifest,
     map_estimate,
     network_estimate,
     pipelines,
@@ -35,6 +39,33 @@ def push(
     return under.find(ROBUSTNESS, metric, finding, pipeline.method.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A pipeline and its robustness over all findings."""
+
+    pipeline: Pipeline
+    row: Estimate
+
+
+def pushed(evidence: Evidence) -> list[Pushed]:
+    """The pipelines with a defined robustness of the blame metric, the largest first."""
+    metric = manifest(evidence).blame_metric
+    pairs = [(pipeline, push(evidence, pipeline, metric)) for pipeline in pipelines(evidence)]
+    defined = [Pushed(pipeline, row) for pipeline, row in pairs if row and not math.isnan(row.value)]
+    return sorted(defined, key=lambda each: -each.row.value)
+
+
+def further(evidence: Evidence, one: Pipeline, other: Pipeline) -> Estimate | None:
+    """By how much one pipeline was pushed further than another, image by image; None when it was not computed."""
+    metric = manifest(evidence).blame_metric
+    for first, second, sign in ((one, other, 1), (other, one, -1)):
+        under = evidence.under(first.base.name, other_model=second.base.name)
+        row = under.find(ROBUSTNESS, metric, ALL_FINDINGS, first.method.name, second.method.name)
+        if row is not None:
+            return row if sign == 1 else replace(row, value=-row.value, low=-row.high, high=-row.low)
+    return None
+
+
 def robustness(evidence: Evidence) -> Mapping[str, object] | None:
     """What the section shows; None when nothing was aligned and misaligned."""
     metrics = [m for m in (*MAIN_METRICS, *MORE_METRICS) if any(push(evidence, p, m) for p in pipelines(evidence))]
@@ -47,6 +78,10 @@ def robustness(evidence: Evidence) -> Mapping[str, object] | None:
         "published_marks": any("published-mark" in panel.plot for group in groups for panel in group.panels),
         "source": literature.SOURCE,
         "table": table,
+        "compared": _compared(evidence),
+        "size": _size(evidence),
+        "words": (CLEARLY, NOT_SHOWN),
+        "visible": visible(evidence),
         "published": literature.caveat() if has_published_rows(table) else "",
         "by_finding": [_by_finding(evidence, metric) for metric in metrics if metric in MAIN_METRICS],
         "more": [_by_finding(evidence, metric) for metric in metrics if metric in MORE_METRICS],
@@ -98,12 +133,59 @@ def _table(evidence: Evidence, metrics: Sequence[str]) -> Matrix:
     names = [evidence.metrics[metric].label for metric in metrics]
     pooled = [f"{evidence.metrics[m].label}, all images" for m in metrics if m in MAIN_METRICS]
     columns = (
+        Column("Clearly pushed", names[metrics.index(_judged_metric(evidence, metrics))]),
         *(Column(name, "R", main=i == 0) for i, name in enumerate(names)),
         *(Column(name, "R, as published") for name in pooled),
         *(Column("AUROC", ARM_LABELS[arm]) for arm in DIRECTIONS),
     )
     table = Matrix("Aligned minus misaligned (R)", columns, groups, tuple(notes.reasons), "Model · method")
     return with_rows(table, _published(evidence, metrics, notes), notes, literature.SOURCE)
+
+
+def _judged_metric(evidence: Evidence, metrics: Sequence[str]) -> str:
+    """The metric that the verdict is about."""
+    name = manifest(evidence).blame_metric
+    return name if name in metrics else metrics[0]
+
+
+def _answer(row: Estimate | None) -> Cell:
+    """Yes, no or not shown, with what would decide it."""
+    return Cell(answer(row), title=judgement_of(row).reason, outcome=would_decide(row) if row else "")
+
+
+def _size(evidence: Evidence) -> str:
+    """The size that matters, in the unit of the score; empty where no claim can be made."""
+    sizes = [each.row.size for each in pushed(evidence) if not math.isnan(each.row.size)]
+    return number(sizes[0], _unit(evidence, manifest(evidence).blame_metric).rounded(2)) if sizes else ""
+
+
+def visible(evidence: Evidence) -> str:
+    """Which differences the run could not have shown."""
+    rows = [each.row for each in pushed(evidence) if not math.isnan(each.row.size)]
+    if math.isnan(smallest_visible(rows)):
+        return ""
+    least = max(smallest_visible(rows), rows[0].size)  # a smaller one is never called clear
+    unit = _unit(evidence, manifest(evidence).blame_metric).rounded(2)
+    patients, seeds = max(row.n_patients for row in rows), len(manifest(evidence).seeds)
+    return (
+        f"With {count(patients, 'patient')} and {count(seeds, 'training')} of each network, an R below "
+        f"{number(least, unit)} was more likely missed than shown."
+    )
+
+
+def _compared(evidence: Evidence) -> Matrix | None:
+    """How much less far the others were pushed than the furthest; None with one pipeline."""
+    ranked = pushed(evidence)
+    if len(ranked) < 2:
+        return None
+    notes, unit = Footnotes(), _unit(evidence, manifest(evidence).blame_metric)
+    rows = []
+    for other in ranked[1:]:
+        row = further(evidence, ranked[0].pipeline, other.pipeline)
+        rows.append(labelled(other.pipeline.label, [_answer(row), cell_of(row, unit, notes)]))
+    columns = (Column("Clearly less"), Column("Difference", "R of the furthest minus this", main=True))
+    title = f"Compared with {ranked[0].pipeline.label}, whose R is largest"
+    return Matrix(title, columns, (("", tuple(rows)),), tuple(notes.reasons), "Model · method")
 
 
 def _by_base(cells: Iterable[tuple[Pipeline, list[Cell]]]) -> tuple[tuple[str, tuple[Row, ...]], ...]:
@@ -115,7 +197,9 @@ def _by_base(cells: Iterable[tuple[Pipeline, list[Cell]]]) -> tuple[tuple[str, t
 
 
 def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes: Footnotes) -> list[Cell]:
-    cells = [cell_of(push(evidence, pipeline, metric), _unit(evidence, metric), notes) for metric in metrics]
+    row = push(evidence, pipeline, _judged_metric(evidence, metrics))
+    cells = [_answer(row)]
+    cells += [cell_of(push(evidence, pipeline, metric), _unit(evidence, metric), notes) for metric in metrics]
     cells += [
         cell_of(push(evidence, pipeline, metric, pooled=True), _unit(evidence, metric), notes)
         for metric in metrics
@@ -128,7 +212,7 @@ def _cells(evidence: Evidence, pipeline: Pipeline, metrics: Sequence[str], notes
 def _published(evidence: Evidence, metrics: Sequence[str], notes: Footnotes) -> list[Row]:
     """The published figures of these kinds of models and methods, each once."""
     rows: dict[str, Row] = {}
-    quantities = ["" for _ in metrics] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
+    quantities = ["" for _ in ("answer", *metrics)] + [f"robustness_{m}" for m in metrics if m in MAIN_METRICS]
     quantities += [f"auroc_{arm}" for arm in DIRECTIONS]
     for pipeline in pipelines(evidence):
         figures = [_printed(pipeline, quantity) if quantity else None for quantity in quantities]

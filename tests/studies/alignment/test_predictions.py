@@ -101,6 +101,17 @@ def test_prediction_is_compared_with_guessing_and_with_the_control(tmp_path):
     assert not judgement_of(kept).is_yes
 
 
+def test_networks_that_rate_every_image_alike_lost_nothing(tmp_path):
+    labels, rated = next(cohort(12))
+    networks = [f"cnn · {kind} · seed {seed}" for kind in ("control", "gradient · align") for seed in (1, 2)]
+    rule = rule_of(bases=(CNN,), methods=("gradient",))
+    found = estimated(tmp_path, rule, predictions=[said(name, labels, rated) for name in networks])
+    at = condition(arm="align", versus="control")
+    kept = found.one(statistic="difference", metric="auroc", finding="Nodule", method="gradient", condition=at)
+    assert (kept.low, kept.high) == (0.0, 0.0)
+    assert judgement_of(kept).is_no
+
+
 def test_one_training_has_no_claim_about_what_tuning_costs(tmp_path):
     labels, rated = next(cohort(11))
     networks = ("cnn · control · seed 1", "cnn · gradient · misalign · seed 1")

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, Statistic, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.judging.patients import judged
@@ -187,6 +187,8 @@ def _loss_rows(losses: Sequence[_Loss], settings: AlignmentSettings) -> Iterator
     for loss in sorted(losses, key=lambda each: settings.findings.index(each.template.finding)):
         alike = [each.figure for each in losses if each.template.finding == loss.template.finding]
         (interval,) = t_intervals(loss.figure.mean, level)
+        if interval.reason == ONE_VALUE:  # no image is rated otherwise: the interval has no width
+            interval = Interval(interval.value, interval.value, interval.value)
         interval = figure_interval(replace(loss.figure, interval=interval), alike, (-1.0, 1.0), level)
         row = fill(replace(loss.template, family="loss of AUROC"), interval)
         if loss.figure.n_seeds < 2:

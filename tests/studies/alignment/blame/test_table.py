@@ -153,7 +153,7 @@ def test_before_in_words(changed, before, words):
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
             "undecided",
-            "did not clearly move (−0.010, 95\u00a0% −0.050 to +0.030), although reliance fell (−0.40, 95\u00a0% −0.55",
+            "stayed within the control's interval (−0.010, 95\u00a0% −0.050 to +0.030), although reliance fell (−0.40",
         ),
         (
             {"misaligned": (-0.01, -0.05, 0.03)},
@@ -249,8 +249,8 @@ def test_a_judged_method_is_read_on_the_networks_of_the_other_method():
     row = blame_rows(estimates(), RULE)[1]
     assert (row.method, json.loads(row.condition)) == ("random", {"before": "method", "under": "unmoved"})
     assert (
-        "Fine-tuned through Gradient toward the outlines, the map's score did not clearly move (0.00 on every image), "
-        "although reliance rose (+0.40, 95\u00a0% +0.25 to +0.55)" in row.reason
+        "Fine-tuned through Gradient toward the outlines, the map's score stayed within the control's interval (0.00 "
+        "on every image), although reliance rose (+0.40, 95\u00a0% +0.25 to +0.55)" in row.reason
     )
     assert row.reason.endswith("The model changed and the map did not: it missed that change.")
     held = {"aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)}

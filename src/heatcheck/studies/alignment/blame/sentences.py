@@ -139,7 +139,7 @@ def _arm(reading: ArmReading, arm: Arm) -> str:
         went = _AGAINST_THE_ARM.get(reading.reliance, _reliance_move(reading, arm))
         return f"the map's score {fell} nevertheless ({change}) {_RELIANCE[went].format(change=reliance)}"
     moved = {
-        "still": "the map's score did not clearly move",
+        "still": "the map's score stayed within the control's interval",
         "slight": f"the map's score {'rose' if arm.score.value > 0 else 'fell'} no further than the control's interval",
         "unclear": "whether the map's score moved is unclear",
     }[reading.score]

@@ -17,7 +17,7 @@ from benchmarks.simulations.row import Row, main, row, views
 from heatcheck.judging.judgement import Judgement, both, judge
 from heatcheck.judging.sizes import Sizes
 from heatcheck.stats.resampling.cells import Design
-from heatcheck.stats.resampling.nested_rates import nested_rates
+from heatcheck.stats.resampling.nested_rates import nested_rates, rates_against
 from heatcheck.stats.resampling.nested_studentised import ComparedMean, separate_means, simultaneous_means
 
 DRAWS = 500
@@ -172,6 +172,13 @@ def _excludes(compared: ComparedMean) -> bool:
     return compared.mean.low > 0 or compared.mean.high < 0
 
 
+def _false_half(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether no interval excludes one half, and whether some recovery is called above it."""
+    logits, design = latent(setting, generator)
+    compared = rates_against(recoveries(logits, generator), design, 0.5)
+    return not any(map(_excludes, compared)), any(_judged(each, 0.0).is_yes for each in compared)
+
+
 CLAIMS = (
     Claims("no method beats random boxes", _false_boxes, (
         Setting(1, 3, 28, 7, of_training=0.0), Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(3, 1, 12, 19),
@@ -180,6 +187,9 @@ CLAIMS = (
     Claims("no method is better than another", _false_pairs, (
         Setting(1, 3, 28, 7, of_training=0.0), Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(3, 3, 12, 7),
         Setting(5, 11, 28, 15), Setting(5, 11, 28, 15, of_luck=0.0), Setting(3, 3, 28, 7, of_training=0.6),
+    )),
+    Claims("every method recovers half of the images", _false_half, (
+        Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(5, 11, 28, 15),
     )),
     Claims("one method finds triggers", _finds, (
         Setting(2, 3, 28, 7, above=2.0), Setting(3, 3, 28, 7, above=2.0), Setting(5, 3, 28, 7, above=2.0),

@@ -8,7 +8,7 @@ from heatcheck.stats.rates import rate_interval
 from heatcheck.stats.resampling.bca import NO_VALUE, ONE_PATIENT
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED
-from heatcheck.stats.resampling.nested_rates import nested_rates
+from heatcheck.stats.resampling.nested_rates import nested_rates, rates_against
 
 
 def rate(table):
@@ -45,3 +45,19 @@ def test_undefined_has_its_reason():
     assert rate(np.full((2, 3), np.nan)).reason == NO_VALUE
     one = rate([[1.0], [0.0]])
     assert (one.value, one.reason, math.isnan(one.low)) == (0.5, ONE_PATIENT, True)
+
+
+def test_rates_are_compared_with_a_share_by_their_own_intervals():
+    """Thirty images and three seeds; the last rate is not below one half at a corrected level, though it is alone."""
+    hits = (30, 27, 17, 8)
+    tables = [np.arange(30) < n for n in hits]
+    columns = np.hstack([laid_out(np.stack([table] * 3).astype(float))[0] for table in tables])
+    design = laid_out(np.zeros((3, 30)))[1]
+    found = rates_against(columns, design, 0.5)
+    assert [each.mean.value for each in found] == pytest.approx([n / 30 - 0.5 for n in hits])
+    excluded = [each.mean.low > 0 or each.mean.high < 0 for each in found]
+    assert excluded == [True, True, False, False]
+    assert [each.p_adjusted < 0.05 for each in found] == excluded
+    alone = rates_against(columns[:, [3]], design, 0.5)[0]
+    assert (alone.mean.high, alone.p_value) < (0.0, 0.05)
+    assert found[0].p_value == pytest.approx(2 * 0.5**30, abs=1e-11)

@@ -19,7 +19,8 @@ from heatcheck.estimating.score_table import pivoted, read_scores
 from heatcheck.judging.patients import judged
 from heatcheck.methods import METHODS
 from heatcheck.stats.resampling.cells import Design
-from heatcheck.stats.resampling.nested_studentised import simultaneous_means
+from heatcheck.stats.resampling.nested_rates import rates_against
+from heatcheck.stats.resampling.nested_studentised import ComparedMean, simultaneous_means
 from heatcheck.studies.triggers.settings import TriggerSettings
 from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, HALF, RANDOM_BOX, SIZES, floor_of
 
@@ -70,7 +71,7 @@ def _against_floors(
         row = Estimate(DIFFERENCE, metric, ALL, method, settings.model, other_method=RANDOM_BOX)
         floor = means.get((floor_of(metric), method), math.nan)
         rows.append(replace(row, size=settings.sizes.above_floor(floor, BEST)))
-    yield from _family(columns, rows, "each method against random boxes, overlap and recovery", settings)
+    yield from _compared(columns, rows, "each method against random boxes, overlap and recovery", settings)
 
 
 def _against_half(recovered: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -79,7 +80,8 @@ def _against_half(recovered: pd.DataFrame, settings: TriggerSettings) -> Iterato
         Estimate(DIFFERENCE, "recovered", ALL, method, settings.model, other_method=HALF, size=0.0)
         for method in recovered.columns
     ]
-    yield from _family(recovered - 0.5, rows, "recovery, each method against one half", settings, (-0.5, 0.5))
+    found = rates_against(recovered.to_numpy(float), design_of(recovered), 0.5)
+    yield from _filled(rows, found, "recovery, each method against one half", settings)
 
 
 def _between_methods(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -97,19 +99,23 @@ def _between_methods(table: pd.DataFrame, metric: str, settings: TriggerSettings
     )
     note = coverage(int(has_all.sum()), len(settings.triggers), "triggers")
     rows = [replace(template, method=one, other_method=other, reason=note) for one, other in pairs]
-    yield from _family(columns, rows, f"{metric}, every two methods", settings)
+    yield from _compared(columns, rows, f"{metric}, every two methods", settings)
 
 
-def _family(
-    columns: pd.DataFrame,
-    rows: Sequence[Estimate],
-    family: str,
-    settings: TriggerSettings,
-    within: tuple[float, float] = (-1.0, 1.0),
+def _compared(
+    columns: pd.DataFrame, rows: Sequence[Estimate], family: str, settings: TriggerSettings
 ) -> Iterator[Estimate]:
-    """The rows, one for each column, with simultaneous intervals, corrected p-values and what would decide them."""
-    generator = settings.generator("family", family)
-    found = simultaneous_means(columns.to_numpy(float), design_of(columns), settings.draws, generator, within)
+    """The rows, one for each column, with simultaneous intervals."""
+    generator = settings.generator("compared", family)
+    found = simultaneous_means(columns.to_numpy(float), design_of(columns), settings.draws, generator)
+    yield from _filled(rows, found, family, settings)
+
+
+def _filled(
+    rows: Sequence[Estimate], found: Sequence[ComparedMean], family: str, settings: TriggerSettings
+) -> Iterator[Estimate]:
+    """The rows with their intervals, corrected p-values and what would decide them."""
+    generator = settings.generator("decided", family)
     for row, each in zip(rows, found, strict=True):
         filled = fill(row, each.mean, joined(each.mean.reason or each.mean.note, row.reason))
         filled = replace(filled, p_value=each.p_value, p_adjusted=each.p_adjusted, family=family)

@@ -16,7 +16,7 @@ from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, CRITERION_ME
 
 FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
-TWO_SEEDS_MISS = 0.12  # docs/simulations.md
+MISSES = {2: 0.114, 3: 0.072}  # of intervals of mean overlap, at worst, by seeds: docs/simulations.md
 _NOUNS = {"trigger_iou": "overlap", "recovered": "recovery"}
 WEAK = 0.6  # accuracy of a baseline that hardly separates its classes
 
@@ -45,8 +45,8 @@ def _few_trainings(evidence: Evidence) -> str:
     if trainings(evidence) == 2:
         return (
             "Two trainings hardly show how much trainings differ: in simulations, intervals over two seeds missed the "
-            f"truth in up to {TWO_SEEDS_MISS:.0%}, where 5 % are due, and little can be shown. With three or more they "
-            "hold."
+            f"truth in up to {number(MISSES[2], SHARE.rounded(0))}, where 5 % are due, and over three in "
+            f"{number(MISSES[3], SHARE.rounded(0))}."
         )
     return ""
 

@@ -2,17 +2,18 @@
 
 Run with `python -m benchmarks.simulations.networks [--repetitions N] [--seed S]`. Networks differ by the luck of their
 training and in nothing else: a term is false when its p is below 0.05, a family holds when none of its intervals
-excludes 0. "Coverage" is the share without a false claim; of regressions a fourth of the repetitions is made, of
-families as well.
+excludes 0. "Coverage" is the share without a false claim, "relative width" that of intervals that know the variance and
+hold together. A fourth of the repetitions is made.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
 from benchmarks.simulations.row import PATIENTS, Row, main, views
+from scipy.special import ndtri
 
 from heatcheck.stats.regression import FEWEST_PATIENTS
 from heatcheck.stats.resampling.cells import Design
@@ -46,7 +47,7 @@ GRIDS = (
     Grid(2, 2, 2, 1, 0.05, 0.06),
     Grid(3, 2, 4, 3, 0.05, 0.03),
 )
-FAMILIES = ((4, 2), (4, 3), (12, 3), (6, 5))  # pairs of model and method, seeds
+FAMILIES = ((4, 1), (4, 2), (4, 3), (12, 3), (6, 5))  # pairs of model and method, seeds
 DRAWS = 200
 
 
@@ -109,6 +110,7 @@ def _families(
     pairs: int, seeds: int, patients: int, repetitions: int, generator: np.random.Generator, *, alike: bool
 ) -> Iterator[Row]:
     held: dict[str, list[bool]] = {"largest alone, before": [], "all": [], "largest": [], "all differences": []}
+    ends: dict[str, list[list[tuple[float, float, float]]]] = {name: [] for name in held}
     for _ in range(repetitions):
         luck = np.full(pairs, 0.04) if alike else 0.03 * np.exp(generator.normal(0, 0.7, pairs))
         values, design = _trained(luck, seeds, patients, generator)
@@ -119,9 +121,20 @@ def _families(
         differences = [each.estimate for each in joint_means(compared, design, pairs - 1)]
         for name, of in zip(held, ([alone], joint, [joint[best]], differences), strict=True):
             held[name].append(all(each.low <= 0 <= each.high for each in of))
+            ends[name].append([(each.value, each.low, each.high) for each in of])
     luck_in_words = "luck alike" if alike else "luck differs"
     for name, each in held.items():
-        yield _held(f"{name}; {pairs} pairs, {seeds} seeds, {luck_in_words}", patients, each)
+        line = _held(f"{name}; {pairs} pairs, {seeds} seeds, {luck_in_words}", patients, each)
+        yield replace(
+            line, relative_width=_relative_width(np.array(ends[name])) if name.startswith("all") else math.nan
+        )
+
+
+def _relative_width(ends: np.ndarray) -> float:
+    """The mean width over that of intervals that know the variance and hold together (Bonferroni)."""
+    values, low, high = np.moveaxis(ends, 2, 0)
+    known = 2 * ndtri(1 - 0.025 / values.shape[1]) * values.std()
+    return float((high - low).mean() / known)
 
 
 def _trained(luck: np.ndarray, seeds: int, patients: int, generator: np.random.Generator) -> tuple[np.ndarray, Design]:

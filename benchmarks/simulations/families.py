@@ -1,69 +1,122 @@
-"""False claims of simultaneous intervals: methods and floors that are all alike, compared with each other.
+"""False claims of simultaneous intervals: methods and floors of the same mean, compared with each other.
 
 Run with `python -m benchmarks.simulations.families [--repetitions N] [--seed S]`. A family "holds" when none of its
-intervals excludes 0; that should be so in 95 % of the repetitions.
+intervals excludes 0; that should be so in 95 % of the repetitions. Its relative width compares its intervals with those
+of somebody who knows all variances and how far the largest deviation reaches.
 """
 
+from collections.abc import Sequence
 from itertools import combinations, product
 
 import numpy as np
+from benchmarks.simulations.populations import (
+    COLUMNS,
+    METHODS,
+    Population,
+    Study,
+    alike,
+    skewed,
+    steady_floors,
+    tied,
+)
 from benchmarks.simulations.row import Row, main, views
 
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.stats.resampling.studentised import linearised_macro, linearised_ratios, simultaneous_intervals
+from heatcheck.stats.resampling.studentised import (
+    Linearised,
+    SimultaneousIntervals,
+    contrast,
+    linearised_macro,
+    linearised_ratios,
+    side_by_side,
+    simultaneous_intervals,
+)
 
 DRAWS = 1000
-METHODS, FLOORS = 19, 4
-STUDIES = ((48, 5), (150, 5), (300, 10))  # images, findings
+STUDIES: tuple[Study, ...] = ((48, 5), (150, 5), (300, 10))
+POPULATIONS = (alike, skewed, tied, steady_floors)
+PAIRS = list(combinations(range(METHODS), 2))
+AGAINST_FLOORS = list(product(range(METHODS), range(METHODS, COLUMNS)))
+STEADY_PATIENTS = (8, 15, 30, 60)
 
 
 def simulate(repetitions: int, seed: int) -> list[Row]:
-    """All pairs of 19 equal methods, and each of them against four equal floors, by overlap and by hits."""
+    """All pairs of 19 equal methods, each of them against four equal floors, and both finding by finding."""
     rows = []
-    pairs = list(combinations(range(METHODS), 2))
-    floors = list(product(range(METHODS), range(METHODS, METHODS + FLOORS)))
-    for (images, findings), hits in product(STUDIES, (False, True)):
-        generator = np.random.default_rng([seed, images, hits])
-        held = np.zeros((2, 3))
-        for _ in range(max(100, repetitions // 10)):
-            patient, scores = _scores(images, findings, generator, hits=hits)
-            for family, compared in enumerate((pairs, floors)):
-                held[family] += _outcome(patient, scores, compared, generator)
-        for name, (kept, beats, _) in zip(("all pairs of methods", "methods against floors"), held, strict=True):
-            count = max(100, repetitions // 10)
-            share = kept / count
-            setting = f"{name}, {'hits' if hits else 'overlap'}, {images} images, {findings} findings"
-            error = float(np.sqrt(share * (1 - share) / count))
-            rows.append(Row(setting, images // 2, 1.0, float(share), float(beats / count), np.nan, error))
+    count = max(100, repetitions // 4)
+    for population, study, hits in product(POPULATIONS, STUDIES, (False, True)):
+        rows += _holding(population, study, hits, count, seed)
+    for patients in STEADY_PATIENTS:
+        rows.append(_steady_floor(patients, repetitions, seed))
     return rows
 
 
-def _scores(images: int, findings: int, generator: np.random.Generator, *, hits: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The patient of each image, and scores by image, method and finding; methods agree about what is hard."""
-    patient = views(images, generator)[:images]
-    has = (generator.random((images, findings)) < np.linspace(0.1, 0.5, findings))[patient]
-    hard = generator.normal(0, 0.8, has.shape) + generator.normal(0, 0.5, images)[patient][:, None]
-    shape = (images, METHODS + FLOORS, findings)
-    luck = generator.normal(0, 0.4, shape)[patient]
-    scores = 1 / (1 + np.exp(-(hard[:, None] - 1.6 + luck + generator.normal(0, 0.8, shape))))
-    if hits:
-        scores = (generator.random(shape) < scores).astype(float)
-    else:
-        scores = np.where(generator.random(shape) < 0.25, 0.0, scores)
-    return patient, np.where(has[:, None], scores, np.nan)
+def _holding(population: Population, study: Study, hits: bool, count: int, seed: int) -> list[Row]:
+    """How often the families of one study hold, on data where every difference is 0."""
+    generator = np.random.default_rng([seed, *study, hits])
+    runs: dict[str, list[SimultaneousIntervals]] = {}
+    for _ in range(count):
+        patient, scores = population(study, generator, hits, np.zeros(COLUMNS))
+        parts = column_means(patient, scores)
+        families = {
+            "all pairs of methods": macro_differences(parts, PAIRS),
+            "methods against floors": macro_differences(parts, AGAINST_FLOORS),
+            "methods against a floor by finding": differences(parts, [(method, METHODS) for method in range(METHODS)]),
+        }
+        for name, family in families.items():
+            runs.setdefault(name, []).append(simultaneous_intervals(family, DRAWS, generator))
+    setting = f"{population.__name__.replace('_', ' ')}, {'hits' if hits else 'overlap'}, {study[1]} findings"
+    return [_row(f"{name}: {setting}", study[0] // 2, found) for name, found in runs.items()]
 
 
-def _outcome(
-    patient: np.ndarray, scores: np.ndarray, compared: list[tuple[int, int]], generator: np.random.Generator
-) -> np.ndarray:
-    """Whether no interval excludes 0, whether one lies above it, and whether one lies below."""
+def _row(setting: str, patients: int, runs: Sequence[SimultaneousIntervals]) -> Row:
+    """Whether no interval excludes 0, and whether one lies above it."""
+    lows, highs = (
+        [np.array([getattr(interval, end) for interval in run.intervals]) for run in runs] for end in ("low", "high")
+    )
+    above = np.array([bool(np.any(low > 0)) for low in lows])
+    below = np.array([bool(np.any(high < 0)) for high in highs])
+    held = float(np.mean(~above & ~below))
+    width = np.nan
+    if len({len(low) for low in lows}) == 1:  # else a finding is lacking in some runs
+        values = np.array([[interval.value for interval in run.intervals] for run in runs])
+        spread = values.std(0)
+        largest = float(np.quantile(np.abs(values / np.where(spread > 0, spread, np.inf)).max(1), 0.95))
+        width = float(np.nanmean(np.array(highs) - np.array(lows)) / (2 * largest * spread.mean()))
+    error = float(np.sqrt(held * (1 - held) / len(runs)))
+    printed = float(np.mean(np.concatenate([~np.isnan(low) for low in lows])))
+    return Row(setting, patients, printed, held, float(above.mean()), width, error)
+
+
+def _steady_floor(patients: int, repetitions: int, seed: int) -> Row:
+    """One method that is mostly 0, with a mean of 0.04, against a floor that is nearly always 0.04."""
+    generator = np.random.default_rng([seed, patients])
+    runs = []
+    for _ in range(repetitions):
+        patient = views(patients, generator)
+        looks = (generator.random(patients) < 0.25)[patient]
+        method = np.where(looks, generator.beta(1, 5.25, len(patient)), 0.0)  # 0.25 · 0.16
+        floor = generator.normal(0.04, 0.002, len(patient))
+        parts = column_means(patient, np.stack([method, floor], axis=1)[:, :, None])
+        runs.append(simultaneous_intervals(differences(parts, [(0, 1)]), DRAWS, generator))
+    return _row("one method, mostly 0, against one steady floor", patients, runs)
+
+
+def column_means(patient: np.ndarray, scores: np.ndarray) -> list[Linearised]:
+    """The means of each column of scores, by finding; findings that no image has are left out."""
     scores = scores[:, :, ~np.isnan(scores).all((0, 1))]
-    differences = np.stack([scores[:, one] - scores[:, other] for one, other in compared], axis=1)
-    totals = cluster_totals(differences.reshape(len(patient), -1), patient)
-    family = linearised_macro(linearised_ratios(totals.sums, totals.counts), scores.shape[2])
-    intervals = simultaneous_intervals(family, DRAWS, generator).intervals
-    above, below = any(each.low > 0 for each in intervals), any(each.high < 0 for each in intervals)
-    return np.array([not (above or below), above, below])
+    totals = [cluster_totals(scores[:, column], patient) for column in range(scores.shape[1])]
+    return [linearised_ratios(each.sums, each.counts) for each in totals]
+
+
+def differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:
+    """The first column less the second, for each finding."""
+    return side_by_side([contrast(parts[second], parts[first]) for first, second in compared])
+
+
+def macro_differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:
+    """The first column less the second, over all findings."""
+    return linearised_macro(differences(parts, compared), len(parts[0].values))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.resampling.bca import NO_PATIENT, ONE_PATIENT
 from heatcheck.stats.resampling.clusters import cluster_totals, resampled_weights
 from heatcheck.stats.resampling.studentised import (
+    FEW_DRAWS,
     FEW_PATIENTS,
+    FEWEST_DRAWS,
     linearised_macro,
     linearised_ratios,
     simultaneous_intervals,
@@ -25,11 +27,11 @@ def means_of(values, patients):
 
 
 def test_value_and_error_of_a_clustered_mean_by_hand():
-    # patients a: 1, 3; b: 2; c: 6 → mean 3, influences (4 − 2·3, 2 − 3, 6 − 3) / 4, error² = 3/2 · Σu²
+    # patients a: 1, 3; b: 2; c: 6 → mean 3, influences (4 − 2·3, 2 − 3, 6 − 3) / 4, error² = Σ u² / (1 − share)
     found = means_of([[1], [3], [2], [6]], ["a", "a", "b", "c"])
     assert found.values == [3]
     assert found.influences[:, 0].tolist() == [-0.5, -0.25, 0.75]
-    assert found.errors[0] ** 2 == pytest.approx(1.5 * (0.25 + 0.0625 + 0.5625))
+    assert found.errors[0] ** 2 == pytest.approx(0.25 / 0.5 + 0.0625 / 0.75 + 0.5625 / 0.75)
 
 
 def test_error_of_single_images_is_the_usual_standard_error():
@@ -49,6 +51,8 @@ def test_interval_is_that_of_an_explicit_loop():
         scores.append((drawn.mean() - values.mean()) / stats.sem(drawn))
     low, high = np.sort(scores)[[11, -12]]  # of 500 draws, 12 beyond each end: p = 2 · 13 / 501 is not below 0.05
     error = stats.sem(values)
+    assert high < stats.t.ppf(0.975, 11) < -low
+    high = stats.t.ppf(0.975, 11)  # no end is nearer than Student's t
     assert (interval.low, interval.high) == pytest.approx((values.mean() - high * error, values.mean() - low * error))
 
 
@@ -105,6 +109,57 @@ def test_interval_excludes_0_exactly_where_the_corrected_p_is_small():
         beyond = [interval.low > 0 or interval.high < 0 for interval in family.intervals]
         assert (family.p_adjusted < 0.05).tolist() == beyond
         assert (family.p_adjusted >= family.p_values).all()
+
+
+def test_so_it_does_where_columns_have_different_patients():
+    generator = np.random.default_rng(4)
+    for _ in range(10):
+        values = generator.normal(generator.normal(0, 0.6, 9), 1, (40, 9))
+        values[generator.random((40, 9)) < np.repeat([0, 0.4, 0.7], 3)] = np.nan
+        family = simultaneous_intervals(means_of(values, np.arange(40)), 499, generator)
+        beyond = [interval.low > 0 or interval.high < 0 for interval in family.intervals]
+        assert (family.p_adjusted < 0.05).tolist() == beyond
+
+
+def test_a_column_of_few_patients_does_not_widen_the_intervals_of_all_others():
+    generator = np.random.default_rng(5)
+    values = generator.random((60, 4)) ** 2
+    few = np.concatenate([values, np.where(np.arange(60)[:, None] < 6, values[:, :1], np.nan)], axis=1)
+    without, with_few = (
+        simultaneous_intervals(means_of(each, np.arange(60)), 999, np.random.default_rng(6)).intervals[1]
+        for each in (values, few)
+    )
+    assert with_few.high - with_few.low < 1.4 * (without.high - without.low)
+
+
+def false_claims(repetitions: int, patients: int, methods: int, findings: int) -> int:
+    """In how many families a method that mostly scores 0 differs from a steady floor of the same mean on a finding."""
+    generator = np.random.default_rng(7)
+    count = 0
+    for _ in range(repetitions):
+        patient = np.repeat(np.arange(patients), generator.integers(1, 5, patients))
+        has = (generator.random((patients, findings)) < 0.35)[patient]
+        looks = (generator.random((patients, methods, findings)) < 0.4)[patient]
+        scores = np.where(looks, generator.beta(1, 3, looks.shape), 0.0) - generator.normal(0.1, 0.005, looks.shape)
+        values = np.where(has[:, None], scores, np.nan).reshape(len(patient), -1)
+        family = simultaneous_intervals(means_of(values, patient), 300, generator)
+        count += bool(np.any(family.p_adjusted < 0.05))
+    return count
+
+
+def test_many_comparisons_on_findings_with_few_patients_make_few_false_claims():
+    assert false_claims(40, patients=30, methods=10, findings=4) <= 5  # 2 are due
+
+
+def test_any_family_can_be_significant_with_the_fewest_draws_and_none_with_one_less():
+    values = np.random.default_rng(8).normal(3, 1, (30, 700))
+    enough, few = (
+        simultaneous_intervals(means_of(values, np.arange(30)), draws, np.random.default_rng(0))
+        for draws in (FEWEST_DRAWS, FEWEST_DRAWS - 1)
+    )
+    assert (enough.p_adjusted < 0.05).all()
+    assert {interval.reason for interval in few.intervals} == {FEW_DRAWS}
+    assert np.isnan(few.p_adjusted).all()
 
 
 def test_family_without_enough_patients_says_why():

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
-from heatcheck.stats.auroc import FEW_NEGATIVE, FEW_POSITIVE, clustered_auroc
+from heatcheck.core.records import ONE_VALUE
+from heatcheck.stats.auroc import FEW_NEGATIVE, FEW_OF_A_KIND, FEW_POSITIVE, auroc_difference, clustered_auroc
 
 
 def cohort(seed, patients=25, levels=12):
@@ -146,3 +147,28 @@ def test_lists_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=sentence):
             clustered_auroc(np.array(labels), np.array(rated), np.array(patients))
+
+
+def test_difference_of_two_aurocs_by_hand_and_its_error_as_delong_has_it():
+    generator = np.random.default_rng(0)
+    labels = (np.arange(60) < 25).astype(float)
+    first, second = (labels * shift + generator.normal(size=60) for shift in (1.5, 0.8))
+    found = auroc_difference(labels, first, second, np.arange(60))
+    assert found.value == pytest.approx(
+        clustered_auroc(labels, first, np.arange(60)).interval.value
+        - clustered_auroc(labels, second, np.arange(60)).interval.value
+    )
+    wins = [(ratings[:25, None] > ratings[25:]).astype(float) for ratings in (first, second)]
+    gained = wins[0] - wins[1]
+    error = math.sqrt(gained.mean(1).var(ddof=1) / 25 + gained.mean(0).var(ddof=1) / 35)  # DeLong 1988
+    parts = np.array([gained.mean(1).var(ddof=1) / 25, gained.mean(0).var(ddof=1) / 35])
+    reach = student.ppf(0.975, parts.sum() ** 2 / np.sum(parts**2 / [24, 34])) * error
+    assert (found.low, found.high) == pytest.approx((found.value - reach, found.value + reach))
+
+
+def test_difference_of_two_aurocs_needs_patients_of_both_kinds_and_ratings_that_differ():
+    labels, ratings = (np.arange(20) < 5).astype(float), np.random.default_rng(1).random(20)
+    assert auroc_difference(labels, ratings, -ratings, np.arange(20)).reason == FEW_OF_A_KIND
+    labels[:8] = 1
+    assert auroc_difference(labels, ratings, 2 * ratings, np.arange(20)).reason == ONE_VALUE
+    assert auroc_difference(np.ones(20), ratings, -ratings, np.arange(20)).reason == FEW_NEGATIVE

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
@@ -12,9 +13,9 @@ from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.runs.manifest import Manifest
 from heatcheck.runs.store import Run
-from heatcheck.stats.ratios import differences_from_first
-from heatcheck.stats.resampling.bootstrap import bca_interval
+from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.clusters import cluster_totals
+from heatcheck.stats.resampling.studentised import TOO_WIDE, contrast, linearised_ratios, studentised_intervals
 
 _KEYS = ["case", "patient", "finding", "method", "metric", "condition"]
 
@@ -32,6 +33,7 @@ class ComparedScore:
     low: float | None  # None if there is no interval
     high: float | None
     n_cases: int
+    reason: str = ""  # why there is no interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,17 @@ def compared_scores(merged: pd.DataFrame, draws: int) -> Iterator[ComparedScore]
     defined = merged.dropna(subset=columns)
     for (metric, finding, method), rows in defined.groupby(["metric", "finding", "method"], sort=True, observed=True):
         values = rows[columns].to_numpy(float)
-        totals = cluster_totals(values, rows["patient"].to_numpy(str)).joined
+        totals = cluster_totals(values, rows["patient"].to_numpy(str))
+        means = linearised_ratios(totals.sums, totals.counts)
+        difference = contrast(means.only(np.array([True, False])), means.only(np.array([False, True])))
         generator = generator_for("compare", str(metric), str(finding), str(method))
-        one = bca_interval(totals, differences_from_first, draws, generator)[0]
+        one = studentised_intervals(difference, draws, generator)[0]
+        if math.isinf(one.low) or math.isinf(one.high):
+            one = Interval(one.value, reason=TOO_WIDE)
+        ends = known(one.low), known(one.high)
         first, second = values.mean(0).tolist()
-        yield ComparedScore(
-            str(metric), str(finding), str(method), first, second, one.value, known(one.low), known(one.high), len(rows)
-        )
+        names = str(metric), str(finding), str(method)
+        yield ComparedScore(*names, first, second, one.value, *ends, len(rows), one.reason)
 
 
 def known(bound: float) -> float | None:

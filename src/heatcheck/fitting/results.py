@@ -14,19 +14,17 @@ from torch.utils.data import DataLoader
 from heatcheck.core.contracts import Source
 from heatcheck.core.findings import known
 from heatcheck.core.records import CaseKey
-from heatcheck.core.seeds import generator_for
 from heatcheck.fitting.examples import CaseExamples
-from heatcheck.metrics.classification import accuracy, auroc, weighted_auroc
+from heatcheck.metrics.classification import accuracy, auroc
 from heatcheck.models import Ensemble, NetworkClassifier
 from heatcheck.running.progress import Watcher
-from heatcheck.stats.resampling.bootstrap import bca_from_case_weights
+from heatcheck.stats.auroc import auroc_difference
 from heatcheck.training import Examples, readable
 from heatcheck.training.batches import unreadable
 
 Views = Literal["each", "max"]
 Table = Float[np.ndarray, "case finding"]
 _AT_ONCE = 16
-_DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +152,20 @@ def evaluate(
     return judged(examples.keys, labels, probabilities, model.outputs, views).results()
 
 
-def gains(ensemble: CasePredictions, single: CasePredictions, seed: int) -> tuple[Gain, ...]:
-    """The AUROC of the ensemble minus that of the single checkpoint on the same cases, with patients resampled."""
-    return tuple(_gain(ensemble, single, column, seed) for column in range(len(ensemble.findings)))
+def gains(ensemble: CasePredictions, single: CasePredictions) -> tuple[Gain, ...]:
+    """The AUROC of the ensemble minus that of the single checkpoint on the same cases, with intervals by patient."""
+    return tuple(_gain(ensemble, single, column) for column in range(len(ensemble.findings)))
 
 
-def _gain(ensemble: CasePredictions, single: CasePredictions, column: int, seed: int) -> Gain:
+def _gain(ensemble: CasePredictions, single: CasePredictions, column: int) -> Gain:
     finding, truth = ensemble.findings[column], ensemble.labels[:, column]
     rows = ~np.isnan(truth)
     if len(set(truth[rows])) < 2:
         return Gain(finding, math.nan, math.nan, math.nan, "needs cases with and without the finding")
-    pair = [one.probabilities[rows, column] for one in (ensemble, single)]
-
-    def statistic(weights: np.ndarray) -> np.ndarray:
-        of_ensemble, of_single = (weighted_auroc(truth[rows], probabilities, weights) for probabilities in pair)
-        return np.asarray(of_ensemble - of_single)
-
-    generator = generator_for(seed, "gain", finding)
-    interval = bca_from_case_weights(statistic, ensemble.patients[rows], _DRAWS, generator)[0]
+    interval = auroc_difference(
+        truth[rows],
+        ensemble.probabilities[rows, column],
+        single.probabilities[rows, column],
+        ensemble.patients[rows],
+    )
     return Gain(finding, interval.value, interval.low, interval.high, interval.reason)

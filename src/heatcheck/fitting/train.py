@@ -199,7 +199,7 @@ class _Training:
             return Trained(weights, alone.results(), accuracy=accuracy)
         file = write_ensemble(self.out, body.model, kept, self.plan.outputs, self.plan.by, body.ensemble)
         together = self._predictions(read_ensemble(file, body.model, self.machine.device), examples)
-        better = gains(together, alone, self.plan.seed)
+        better = gains(together, alone)
         return Trained(weights, alone.results(), file, together.results(), better)
 
     def _predictions(self, model: Any, examples: Examples) -> CasePredictions:  # noqa: ANN401 - a classifier or an ensemble

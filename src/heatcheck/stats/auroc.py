@@ -8,12 +8,15 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import brentq
 from scipy.special import expit, logit, stdtrit
 
+from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import LEVEL
 from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
+from heatcheck.stats.resampling.studentised import FEWEST_PATIENTS
 
 FEW_POSITIVE = "fewer than two patients with the finding"
 FEW_NEGATIVE = "fewer than two patients without the finding"
+FEW_OF_A_KIND = f"fewer than {FEWEST_PATIENTS} patients with or without the finding"
 _PRIOR_PATIENTS = 3  # by how many patients' worth an estimated variance is drawn towards Hanley and McNeil's
 
 Cases = Float[np.ndarray, " cases"]
@@ -95,6 +98,36 @@ def clustered_auroc(labels: Cases, probabilities: Cases, patients: Clusters, lev
     factor = max(1 + shared / alone, 0.5) if alone > 0 else 1.0
     interval = Interval(value, *_limits(value, classes, factor, level))
     return ClusteredAuroc(interval, influences, takes_part, error, freedom)
+
+
+def auroc_difference(labels: Cases, first: Cases, second: Cases, patients: Clusters, level: float = LEVEL) -> Interval:
+    """The AUROC of the first ratings less that of the second, of the same cases, with whole patients drawn.
+
+    Obuchowski's variance of the difference with Student's t; none where fewer than `FEWEST_PATIENTS` patients have the
+    finding or have not.
+    """
+    known = _known(labels, first, patients) & _known(labels, second, patients)
+    codes, present = cluster_codes(np.asarray(patients)[known]), labels[known] == 1
+    n_patients = int(codes.max(initial=-1)) + 1
+    numbers = [np.bincount(codes[rows], minlength=n_patients) for rows in (present, ~present)]
+    if not (present.any() and (~present).any()):
+        return Interval(math.nan, reason=FEW_NEGATIVE if present.any() else FEW_POSITIVE)
+    gained = _shares_won(present, first[known]) - _shares_won(present, second[known])
+    value = float(gained[present].mean())
+    classes = [
+        _Class((np.bincount(codes[rows], gained[rows], n_patients) - value * number) / number.sum(), number)
+        for rows, number in zip((present, ~present), numbers, strict=True)
+    ]
+    if min(each.n_patients for each in classes) < FEWEST_PATIENTS:
+        return Interval(value, reason=FEW_OF_A_KIND)
+    shared = 2 * float(classes[0].deviations @ classes[1].deviations) * n_patients / (n_patients - 1)
+    alone = classes[0].variance + classes[1].variance
+    if alone == 0:
+        return Interval(value, reason=ONE_VALUE)
+    error = math.sqrt(max(alone + shared, alone / 2))  # errors that cancel are believed only in part
+    freedom = _satterthwaite([(each.variance, each.n_patients - 1) for each in classes])
+    reach = error * float(stdtrit(freedom, (1 + level) / 2))
+    return Interval(value, max(value - reach, -1.0), min(value + reach, 1.0))
 
 
 def _known(labels: Cases, probabilities: Cases, patients: Clusters) -> Bool[np.ndarray, " cases"]:

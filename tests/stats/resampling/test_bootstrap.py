@@ -14,10 +14,13 @@ from heatcheck.stats.resampling import clusters
 from heatcheck.stats.resampling.bca import NO_PATIENT, ONE_PATIENT, ONE_VALUE, _acceleration
 from heatcheck.stats.resampling.bootstrap import bca_from_case_weights, bca_from_weights, bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import MOST_GROUPS, cluster_totals
-from heatcheck.stats.resampling.macro import macro_means
 
 DRAWS = 400
-macro_mean = partial(macro_means, groups=1)
+
+
+def macro_mean(totals):
+    """The mean of the columns' means."""
+    return means(totals).mean(-1, keepdims=True)
 
 
 def generator(seed=0):

@@ -1,25 +1,51 @@
-"""Statistics of several methods over several findings, with equal weight for every finding.
+"""Intervals of shares over one finding or several, with equal weight for every finding."""
 
-The columns of the totals are `ClusterTotals.joined` of values laid out method by method, each with all its findings.
-"""
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
-from heatcheck.stats.ratios import Totals, means, ratio
+from heatcheck.stats.resampling.bca import NO_PATIENT, NO_VALUE, Interval
+from heatcheck.stats.resampling.studentised import (
+    Linearised,
+    linearised_macro,
+    linearised_ratios,
+    studentised_intervals,
+    t_intervals,
+)
 
 
-def macro_means(totals: Totals, groups: int) -> Float[np.ndarray, "*draws groups"]:
-    """Each method's mean of its means per finding; `groups` is the number of methods."""
-    column_means = means(totals)
-    return np.asarray(column_means.reshape(*column_means.shape[:-1], groups, -1).mean(-1))
+def mean_share_interval(
+    parts: Float[np.ndarray, "patients findings"],
+    wholes: Float[np.ndarray, "patients findings"],
+    draws: int,
+    generator: np.random.Generator,
+) -> Interval:
+    """The mean over findings of part / whole, each summed over patients; its limits lie between 0 and 1.
 
-
-def mean_share(totals: Float[np.ndarray, "*draws columns"]) -> Float[np.ndarray, "*draws"]:
-    """The mean of part / (part + rest): the first half of the columns are the parts, the second half the rests.
-
-    With pixel counts: (true, false positives) is precision, (true positives, false negatives) recall, (true
-    negatives, false positives) specificity, over all images.
+    With pixel counts: (true positives, these and false positives) is precision, (true positives, these and false
+    negatives) recall, (true negatives, these and false positives) specificity, over all images.
     """
-    parts, rests = np.split(totals, 2, axis=-1)
-    return np.asarray(ratio(parts, parts + rests).mean(-1))
+    if not len(parts):
+        return Interval(np.nan, reason=NO_PATIENT)
+    if not wholes.sum(0).all():
+        return Interval(np.nan, reason=NO_VALUE)
+    return share_intervals(linearised_ratios(parts, wholes), parts.shape[1], draws, generator)[0]
+
+
+def share_intervals(
+    by_finding: Linearised, findings: int, draws: int, generator: np.random.Generator
+) -> tuple[Interval, ...]:
+    """The intervals of means over findings of values between 0 and 1, laid out as `linearised_macro` expects them.
+
+    One finding has the interval that it has by itself.
+    """
+    intervals = (
+        studentised_intervals(by_finding, draws, generator)
+        if findings == 1
+        else t_intervals(linearised_macro(by_finding, findings))
+    )
+    # NaN stays NaN
+    return tuple(
+        replace(each, low=float(np.clip(each.low, 0, 1)), high=float(np.clip(each.high, 0, 1))) for each in intervals
+    )

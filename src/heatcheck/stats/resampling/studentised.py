@@ -24,6 +24,7 @@ LEVEL = 0.95
 FEWEST_PATIENTS = 6  # intervals of fewer were not simulated, and would be wider than they are useful
 FEW_PATIENTS = f"fewer than {FEWEST_PATIENTS} patients"
 FEWEST_DRAWS = 40  # of which one may lie beyond either end of a 95 % interval; with fewer no p could be below 0.05
+TOO_WIDE = "one patient alone decides it"  # of an interval that reaches to infinity
 FEW_DRAWS = f"fewer than {FEWEST_DRAWS} draws"
 _PRIOR_PATIENTS = 4  # by how many patients' worth a finding's variance is drawn towards that of all findings
 _ROUNDING = 1e-12  # relative size below which a difference is rounding

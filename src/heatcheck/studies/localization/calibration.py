@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from scipy.special import expit, logit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
@@ -15,9 +14,9 @@ from heatcheck.core.records import Estimate, Measured
 from heatcheck.core.vocabulary import MEAN, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.metrics.classification import expected_calibration_error
-from heatcheck.stats.resampling.bootstrap import bca_interval, mean_estimates
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.stats.resampling.macro import macro_means
+from heatcheck.stats.resampling.macro import share_intervals
+from heatcheck.stats.resampling.studentised import linearised_ratios
 from heatcheck.stats.temperature import calibrated_probabilities, fitted_temperature
 from heatcheck.studies.localization.predictions import reliability_rows
 from heatcheck.studies.localization.score_grid import Grid, ScoreGrid
@@ -195,35 +194,41 @@ def _emptied(grid: ScoreGrid, is_outlined: np.ndarray, probability: Grid, cutoff
 def _means(grid: ScoreGrid, values: dict[str, Grid], under: str, settings: LocalizationSettings) -> Iterator[Estimate]:
     methods = [method for method in settings.methods if method in values]
     for column, finding in enumerate(grid.findings):
-        scored = grid.is_scored[:, column]
-        matrix = np.column_stack([values[method][scored, column] for method in methods])
-        generator = settings.generator("cutoff", grid.metric, finding)
-        means = mean_estimates(matrix, grid.patients[scored], settings.draws, generator)
-        for method, mean in zip(methods, means, strict=True):
-            yield fill(Estimate(MEAN, grid.metric, finding, method, settings.model, condition=under), mean)
+        of_finding = {method: np.where(grid.is_scored, values[method], np.nan)[:, [column]] for method in methods}
+        template = Estimate(MEAN, grid.metric, finding, "", settings.model, condition=under)
+        yield from _filled(template, of_finding, grid.patients, int(grid.is_scored[:, column].sum()), settings)
     alike: dict[tuple[int, ...], list[str]] = {}  # methods with values on the same findings share their draws
     for method in methods:
         usable = tuple(np.flatnonzero(~np.isnan(values[method]).all(0)).tolist())
         alike.setdefault(usable, []).append(method)
     for usable, together in alike.items():
         if usable:
-            yield from _macro_means(grid, {m: values[m][:, list(usable)] for m in together}, under, settings)
+            template = Estimate(MEAN, grid.metric, ALL, "", settings.model, condition=under)
+            over_findings = {method: values[method][:, list(usable)] for method in together}
+            note = coverage(len(usable), len(grid.findings))
+            for row in _filled(template, over_findings, grid.patients, int(grid.is_scored.sum()), settings):
+                yield replace(row, reason=joined(row.reason, note))
 
 
-def _macro_means(
-    grid: ScoreGrid, values: dict[str, Grid], under: str, settings: LocalizationSettings
+def _filled(
+    template: Estimate,
+    values: dict[str, Grid],
+    patients: Shaped[np.ndarray, " cases"],
+    n_scored: int,
+    settings: LocalizationSettings,
 ) -> Iterator[Estimate]:
-    """The mean over the findings' means of every method."""
+    """The mean of every method over one finding or several, with its interval."""
     flat = np.hstack(list(values.values()))
+    findings = flat.shape[1] // len(values)
     takes_part = ~np.isnan(flat).all(1)
-    totals = cluster_totals(flat[takes_part], grid.patients[takes_part]).joined
-    statistic = partial(macro_means, groups=len(values))
-    intervals = bca_interval(totals, statistic, settings.draws, settings.generator("cutoff", grid.metric, ALL))
+    totals = cluster_totals(flat[takes_part], patients[takes_part])
+    by_finding = linearised_ratios(totals.sums, totals.counts)
+    generator = settings.generator("cutoff", template.metric, ALL if findings > 1 else "one finding")
+    intervals = share_intervals(by_finding, findings, settings.draws, generator)
     for (method, part), interval in zip(values.items(), intervals, strict=True):
         defined = ~np.isnan(part)
-        template = Estimate(
-            MEAN, grid.metric, ALL, method, settings.model, condition=under,
-            n_cases=int(defined.sum()), n_patients=len(np.unique(grid.patients[defined.any(1)])),
-            n_undefined=int(grid.is_scored.sum() - defined.sum()),
-        )  # fmt: skip
-        yield fill(template, interval, joined(interval.reason, coverage(part.shape[1], len(grid.findings))))
+        n_patients, n_cases = len(np.unique(patients[defined.any(1)])), int(defined.sum())
+        counted = replace(
+            template, method=method, n_cases=n_cases, n_patients=n_patients, n_undefined=n_scored - n_cases
+        )
+        yield fill(counted, interval)

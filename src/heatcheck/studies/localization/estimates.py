@@ -17,9 +17,8 @@ from heatcheck.judging.sizes import BEST_SCORE
 from heatcheck.metrics import METRICS
 from heatcheck.runs.tables import read_batches
 from heatcheck.stats.resampling.bca import NO_VALUE
-from heatcheck.stats.resampling.bootstrap import bca_interval
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.stats.resampling.macro import mean_share
+from heatcheck.stats.resampling.macro import mean_share_interval
 from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -232,9 +231,9 @@ def _ratio(counts: list[Values], findings: list[str], template: Estimate, settin
     takes_part = defined.any(1)
     patients = counts[0].patients[takes_part]
     part, rest = np.where(defined, both, np.nan)[:, takes_part][..., has_cases]
-    totals = cluster_totals(np.hstack([part, rest]), patients).sums
+    parts, wholes = (cluster_totals(each, patients).sums for each in (part, part + rest))
     generator = settings.generator("ratio", template.metric, template.finding, template.method)
-    interval = bca_interval(totals, mean_share, settings.draws, generator)[0]
+    interval = mean_share_interval(parts, wholes, settings.draws, generator)
     known, every = int(has_cases.sum()), len(settings.findings) if template.finding == ALL else 1
     n_patients, missing = len(np.unique(patients)), int((~takes_part).sum())
     counted = replace(template, n_cases=len(patients), n_patients=n_patients, n_undefined=missing)

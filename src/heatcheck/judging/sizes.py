@@ -17,6 +17,7 @@ class Sizes(BaseModel):
 
     maps: float = Field(0.10, gt=0, lt=1)  # of the room between the best floor and the readers, or the best score
     reliance: float = Field(0.25, gt=0, lt=1)  # of the model's separation
+    importance: float = Field(0.10, gt=0, lt=1)  # of the performance that all modalities together contribute
     methods: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}  # by metric; the others keep theirs
 
     def between_methods(self, metric: str) -> float:
@@ -34,3 +35,7 @@ class Sizes(BaseModel):
     def of_separation(self, separation: float) -> float:
         """The size of a reliance: a share of what the model knows of the finding; NaN where it knows nothing."""
         return self.reliance * separation if separation > 0 else math.nan
+
+    def of_contribution(self, total: float) -> float:
+        """The size of an importance: a share of what all modalities together contribute; NaN where that is nothing."""
+        return self.importance * total if total > 0 else math.nan

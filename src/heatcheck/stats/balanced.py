@@ -3,20 +3,26 @@
 Without classes this is the mean over folds; with classes, the mean of 0 (wrong) and 1 (right) is balanced accuracy.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from heatcheck.stats.ratios import Totals, Values, ratio
+from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.resampling.bca import Interval
-from heatcheck.stats.resampling.bootstrap import LEVEL, MeanEstimate, bca_of_each
-from heatcheck.stats.resampling.clusters import Clusters, Weights, cluster_codes
+from heatcheck.stats.resampling.bootstrap import MeanEstimate
+from heatcheck.stats.resampling.clusters import Clusters, cluster_codes
+from heatcheck.stats.resampling.studentised import (
+    LEVEL,
+    Linearised,
+    linearised_macro,
+    linearised_ratios,
+    t_intervals,
+)
+from heatcheck.stats.resampling.t_families import UnanimousGroup, unanimous_interval
 
 Labels = Shaped[np.ndarray, " cases"]
-ONE_IN_A_GROUP = "a fold, or a class in it, has only one patient"
-_BLOCK = 2**21  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,65 +64,62 @@ def balanced_values(values: Float[np.ndarray, "cases columns"], strata: Strata) 
     return np.asarray((shares / np.bincount(codes))[codes] @ values)
 
 
-def balanced_means(
-    values: Float[np.ndarray, "cases columns"],
-    strata: Strata,
-    clusters: Clusters,
-    draws: int,
-    generator: np.random.Generator,
-) -> tuple[MeanEstimate, ...]:
-    """The same means with intervals from resampling patients within their group; every value must be defined.
+def linearised_balanced(values: Float[np.ndarray, "cases columns"], strata: Strata, clusters: Clusters) -> Linearised:
+    """The same means as sums over patients; every value must be defined, and no fold may lack a class.
 
-    Patients are drawn within groups so that no draw misses a group, however small; the interval therefore covers other
-    patients in the same folds and classes. A patient with cases of several classes is drawn with the group of the
-    first. There is no interval where many draws then lack a class, nor where a group has only one patient.
+    A mean over equal groups is one over findings, so groups of few patients borrow the others' variance.
     """
     if values.ndim != 2 or len(values) != len(clusters):
         raise ValueError(f"values must be one row per case, got shape {values.shape} for {len(clusters)} cases")
     if not np.isfinite(values).all():
         raise ValueError("values must be finite, got NaN or infinity; leave out cases with an undefined value")
     (codes, shares), patients = strata.codes, cluster_codes(clusters)
-    n_groups, n_patients, n_columns = len(shares), int(patients.max(initial=-1)) + 1, values.shape[1]
-    if strata.lacking:
-        undefined = MeanEstimate(np.nan, np.nan, np.nan, len(values), n_patients, 0, strata.lacking)
-        return (undefined,) * n_columns
-    # one row per patient, with the sums and the number of its cases in every group
+    n_groups, n_patients = len(shares), int(patients.max(initial=-1)) + 1
     cell = patients * n_groups + codes
     columns = [np.bincount(cell, column, n_patients * n_groups) for column in (*values.T, np.ones(len(values)))]
-    totals = np.stack(columns, -1).reshape(n_patients, -1)
+    totals = np.stack(columns, -1).reshape(n_patients, n_groups, -1)
+    parts = np.moveaxis(totals[..., :-1], 1, 2).reshape(n_patients, -1)
+    wholes = np.tile(totals[..., -1], values.shape[1])
+    return linearised_macro(linearised_ratios(parts, wholes), n_groups)
 
-    def statistic(summed: Totals) -> Values:
-        by_group = summed.reshape(*summed.shape[:-1], n_groups, n_columns + 1)
-        means = ratio(by_group[..., :-1], by_group[..., -1:])
-        return np.asarray(np.einsum("g,...gc->...c", shares, means))
 
-    grand_total = totals.sum(axis=0)
-    value = statistic(grand_total)
-    _, first_case = np.unique(patients, return_index=True)
-    group_of = codes[first_case]
-    if (np.unique(group_of, return_counts=True)[1] < 2).any():
-        intervals = tuple(Interval(float(v), reason=ONE_IN_A_GROUP) for v in value)
-    else:
-        drawn = [statistic(weights @ totals) for weights in _weights_within(group_of, draws, generator)]
-        # row i of the differences leaves patient i out: the jackknife
-        intervals = bca_of_each(value, np.concatenate(drawn), statistic(grand_total - totals), LEVEL)
+def balanced_means(
+    values: Float[np.ndarray, "cases columns"], strata: Strata, clusters: Clusters, ends: tuple[float, float]
+) -> tuple[MeanEstimate, ...]:
+    """The same means with intervals by Student's t, which cover other patients of the same folds and classes.
+
+    `ends` are the lowest and the highest value possible. Where all patients of each group agree, the interval allows
+    for patients who might not.
+    """
+    n_patients = len(np.unique(clusters))
+    if strata.lacking:
+        return (MeanEstimate(np.nan, np.nan, np.nan, len(values), n_patients, 0, strata.lacking),) * values.shape[1]
+    intervals = with_unanimous(
+        t_intervals(linearised_balanced(values, strata, clusters)), values, strata, clusters, ends
+    )
     return tuple(MeanEstimate(i.value, i.low, i.high, len(values), n_patients, 0, i.reason) for i in intervals)
 
 
-def _weights_within(
-    groups: Int[np.ndarray, " patients"], draws: int, generator: np.random.Generator
-) -> Iterator[Weights]:
-    """Blocks of rows, one per draw: the weight of each patient when each group is resampled on its own."""
-    if draws < 1:
-        raise ValueError(f"a bootstrap needs at least one draw, got {draws}")
-    rows = max(1, _BLOCK // len(groups))
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    for start in range(0, draws, rows):
-        weights = np.empty((min(rows, draws - start), len(groups)))
-        for group in members:
-            # n draws from n patients would make the variance of a mean too small by (n − 1)/n, which matters in small
-            # groups; n − 1 draws, weighted up to n, are unbiased (Rao and Wu 1988, J Am Stat Assoc 83:231)
-            n = len(group)
-            times = generator.multinomial(n - 1, np.full(n, 1 / n), len(weights))
-            weights[:, group] = times * (n / (n - 1))
-        yield weights
+def with_unanimous(
+    intervals: Sequence[Interval],
+    values: Float[np.ndarray, "cases columns"],
+    strata: Strata,
+    clusters: Clusters,
+    ends: tuple[float, float],
+    level: float = LEVEL,
+) -> tuple[Interval, ...]:
+    """The intervals within the ends; where all patients of each group agree, one that allows for others who do not."""
+    codes, shares = strata.codes
+    members = [codes == group for group in range(len(shares))]
+    patients = [len(np.unique(np.asarray(clusters)[group])) for group in members]
+    found = []
+    for interval, column in zip(intervals, values.T, strict=True):
+        if interval.reason == ONE_VALUE:
+            groups = [
+                UnanimousGroup(float(column[group].mean()), number, float(share))
+                for group, number, share in zip(members, patients, shares, strict=True)
+            ]
+            interval = unanimous_interval(groups, ends, level)  # noqa: PLW2901 - the other one is of no use
+        low, high = np.clip([interval.low, interval.high], *ends).tolist()  # NaN stays NaN
+        found.append(replace(interval, low=low, high=high))
+    return tuple(found)

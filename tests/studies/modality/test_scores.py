@@ -4,7 +4,7 @@ import numpy as np
 from tests.studies.modality.material import MODALITIES, small_case
 
 from heatcheck.studies.modality.cases import MaskRule, modal_case
-from heatcheck.studies.modality.importance import Importances
+from heatcheck.studies.modality.estimating.importance import Importances
 from heatcheck.studies.modality.scores import MapScorer
 
 

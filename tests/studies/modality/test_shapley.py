@@ -11,7 +11,7 @@ from heatcheck.core.errors import CaseError
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import coalitions
 from heatcheck.studies.modality.cases import MaskRule
-from heatcheck.studies.modality.importance import importances
+from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.networks import FoldNetworks
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.shapley import CaseSettings, FoldCases, ShapleyStage

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.compared_scores import Compared, ComparedScore, compared_scores, known
 from heatcheck.runs.store import Run
 from heatcheck.stats.balanced import Strata, balanced_means
 from heatcheck.stats.shapley import contributions
-from heatcheck.studies.modality.importance import SubsetScores
-from heatcheck.studies.modality.means import read_scores
+from heatcheck.studies.modality.estimating.score_tables import read_scores
+from heatcheck.studies.modality.estimating.subsets import SubsetScores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import PERFORMANCE, PHI, RANKED, Fill, Measure, ModalityManifest
 
@@ -111,8 +110,7 @@ class ComparedModalities:
             np.stack([first, second, second - first], 1),
             Strata(folds, merged["finding"].to_numpy() if measure == "balanced" else None),
             merged["patient"].to_numpy(str),
-            self.draws,
-            generator_for("compare", metric, column),
+            (-2.0, 2.0) if column else (-1.0, 1.0),  # of a difference of two importances, or of two accuracies
         )
         return ComparedScore(
             metric, ALL_FINDINGS, column, one.value, other.value, difference.value, known(difference.low),

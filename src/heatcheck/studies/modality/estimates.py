@@ -13,16 +13,11 @@ from heatcheck.estimating.ranks import rank_estimates
 from heatcheck.metrics.modality.shares import UNINFORMATIVE
 from heatcheck.metrics.registry import METRIC_FACTS
 from heatcheck.stats.ranks import compare_ranks
-from heatcheck.studies.modality.importance import importance_rows
-from heatcheck.studies.modality.means import (
-    EMPTY_REASONS,
-    difference_rows,
-    empty_rows,
-    mean_rows,
-    of_metric,
-    read_scores,
-    wide,
-)
+from heatcheck.studies.modality.estimating.claims import claim_rows
+from heatcheck.studies.modality.estimating.importance import importance_rows
+from heatcheck.studies.modality.estimating.means import empty_rows, mean_rows
+from heatcheck.studies.modality.estimating.score_tables import EMPTY_REASONS, of_metric, read_scores, wide
+from heatcheck.studies.modality.estimating.subsets import SubsetScores
 from heatcheck.studies.modality.ratings import rating_rows, read_ratings
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import MAP_METRICS, RANKED, RATINGS_FILE, SECONDS
@@ -57,7 +52,9 @@ def rank_rows(scores: pd.DataFrame, settings: ModalitySettings) -> Iterator[Esti
 def modality_estimates(folder: Path, settings: ModalitySettings) -> list[Estimate]:
     """Every estimate of a modality run, from its joined tables and, where there are any, its ratings."""
     scores = read_scores(folder, MAP_METRICS, settings.model)
-    rows = [*importance_rows(folder, settings), *mean_rows(scores, settings), *difference_rows(scores, settings)]
+    subsets = SubsetScores.read(folder, settings)
+    importances = list(importance_rows(subsets))
+    rows = [*importances, *mean_rows(scores, subsets), *claim_rows(scores, subsets, importances)]
     rows += [*empty_rows(scores, settings), *rank_rows(scores, settings), *seconds_rows(folder, settings)]
     if (folder / RATINGS_FILE).exists():
         cases = rated_cases(folder, settings)

@@ -18,8 +18,8 @@ from heatcheck.running.gallery import DrawnCase, grey, outlines, store_gallery
 from heatcheck.running.progress import Watcher
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.modality.cases import Masks, ModalCase
+from heatcheck.studies.modality.estimating.score_tables import of_metric, read_scores
 from heatcheck.studies.modality.explaining import ModalExplainer, ModalMap, on_image
-from heatcheck.studies.modality.means import of_metric, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.stage import FoldEvaluation
 from heatcheck.studies.modality.vocabulary import SHARED_MAP, UNIFORM, ModalityEntry, ModalityMapsEntry

@@ -29,10 +29,10 @@ from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import Coalitions, coalitions
 from heatcheck.studies.modality.cases import MaskRule, ModalData, data_of, limited, under_pseudonyms
 from heatcheck.studies.modality.estimates import modality_estimates, rated_cases
+from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.explaining import ModalExplainer
 from heatcheck.studies.modality.facts import fold_facts, left_out, modality_run_facts
 from heatcheck.studies.modality.gallery import NiftiMaps, illustrate_modality
-from heatcheck.studies.modality.importance import importances
 from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTrainer
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
 from heatcheck.studies.modality.scores import MapScorer, RemovalTest

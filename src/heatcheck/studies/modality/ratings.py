@@ -20,9 +20,9 @@ from heatcheck.estimating.score_table import pivoted
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha
-from heatcheck.stats.resampling.bootstrap import mean_estimates
 from heatcheck.stats.spearman import ranks
-from heatcheck.studies.modality.means import of_metric, read_scores
+from heatcheck.studies.modality.estimating.means import studentised_means
+from heatcheck.studies.modality.estimating.score_tables import of_metric, read_scores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import (
     ALL_MAPS,
@@ -181,10 +181,18 @@ def _means(maps: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]
     table = pivoted(maps, ["case", "patient"], "method", "rating")
     rated = [method for method in settings.methods if method in table.columns]
     patients = table.index.get_level_values("patient").to_numpy()
-    means = mean_estimates(table[rated].to_numpy(float), patients, settings.draws, settings.generator("mean", RATING))
+    generator = settings.generator("mean", RATING)
+    means = studentised_means(table[rated].to_numpy(float), patients, settings.draws, generator)
     for method, mean in zip(rated, means, strict=True):
+        row = fill(Estimate(MEAN, RATING, ALL, method, settings.model), mean)
         # a case that was not rated is not undefined
-        yield replace(fill(Estimate(MEAN, RATING, ALL, method, settings.model), mean), n_undefined=0)
+        yield _within(replace(row, n_undefined=0), 0.0, HIGHEST)
+
+
+def _within(row: Estimate, lowest: float, highest: float) -> Estimate:
+    """The estimate with its interval within the values that are possible."""
+    low, high = np.clip([row.low, row.high], lowest, highest).tolist()  # NaN stays NaN
+    return replace(row, low=low, high=high)
 
 
 def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Estimate]:
@@ -206,10 +214,11 @@ def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
     by_case = both.groupby("case", sort=True)
     values = np.array([_of_case(rows) for _, rows in by_case])[:, None]
     patients = by_case["patient"].first().to_numpy()
-    (mean,) = mean_estimates(values, patients, settings.draws, settings.generator("correlation", RATING, "within"))
+    generator = settings.generator("correlation", RATING, "within")
+    (mean,) = studentised_means(values, patients, settings.draws, generator)
     text = condition(with_metric="msfi", within=EACH_CASE)
     template = Estimate(CORRELATION, RATING, ALL, model=settings.model, condition=text)
-    return fill(template, mean, FEW_MAPS if np.isnan(mean.value) else None)
+    return _within(fill(template, mean, FEW_MAPS if np.isnan(mean.value) else None), -1.0, 1.0)
 
 
 def _of_case(rows: pd.DataFrame) -> float:

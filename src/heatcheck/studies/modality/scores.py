@@ -26,11 +26,10 @@ from heatcheck.metrics.modality.shares import (
 from heatcheck.models import NetworkClassifier
 from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.studies.modality.cases import ModalCase, predicted_classes
+from heatcheck.studies.modality.estimating.importance import Importances
 from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps, ModalMap, on_model
-from heatcheck.studies.modality.importance import Importances
-from heatcheck.studies.modality.vocabulary import UNIFORM, Weights
+from heatcheck.studies.modality.vocabulary import UNIFORM, WEIGHTS
 
-WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
 MetricValue = tuple[str, Condition, Measured]  # the metric, its condition without the fold, and the value
 
 
@@ -55,9 +54,10 @@ class MapScorer:
         return [self._score(case, method, *each) for each in values_by_metric]
 
     def floor(self, case: ModalCase) -> list[Score]:
-        """The scores of a map that is 1 everywhere in the head."""
+        """The scores of a map that is 1 everywhere in the head, and the shares that its MSFI is a mean of."""
         sums = uniform_sums(case.head, case.masks)
-        return [self._score(case, UNIFORM, *each) for each in self._inside(sums)]
+        shares = [each for each in self._by_modality(sums) if each[0] == "inside_share"]
+        return [self._score(case, UNIFORM, *each) for each in (*self._inside(sums), *shares)]
 
     def missing(self, case: ModalCase, method: str, reason: str) -> list[Score]:
         """The rows of a case for which the method has no map."""

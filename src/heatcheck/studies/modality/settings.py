@@ -7,6 +7,7 @@ import numpy as np
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.vocabulary import Condition
 from heatcheck.estimating.settings import EstimateSettings
+from heatcheck.judging.sizes import Sizes
 from heatcheck.stats.shapley import Coalitions, coalitions
 from heatcheck.studies.modality.vocabulary import (
     EVERY_FOLD,
@@ -55,6 +56,7 @@ class ModalitySettings(EstimateSettings):
             coalitions=coalitions(len(manifest.modalities), spec["permutations"], seed),
             draws=spec["bootstrap_draws"],
             seed=seed,
+            sizes=Sizes(**manifest.sizes),
         )
 
     def primary(self, metric: str) -> Condition:

@@ -19,12 +19,15 @@ MaskSource = Literal["own", "shared"]  # each modality's own mask, or the union 
 VALUE = Statistic("value")  # the performance with a subset of the modalities shown
 SHAPLEY = Statistic("shapley")
 KNOWN = Statistic("known")  # the accuracy on cases in which only one modality is informative
+AGREEMENT = Statistic("agreement")  # of heat and importance, over the pairs of modalities that clearly differ
+FOLLOWING = Statistic("following")  # how much better the heat fits its own network than other networks
 EMPTY = Statistic("empty")  # how many maps are empty and count 0
 SECONDS = Statistic("seconds")  # per map
 ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
 
 EVERY_FOLD = "all"  # the fold of an estimate over all folds
 ALL_MAPS, EACH_CASE = "all", "case"  # what a correlation is computed within
+WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
 RIGHT = "right"  # the metric that says whether the predicted class is correct
 RATING = "rating"  # the metric of the readers' ratings
 SHARED_MAP = "all"  # instead of a modality, where one map is for all modalities

@@ -7,7 +7,7 @@ from tests.studies.modality.made_tables import MODALITIES, class_of, estimated, 
 
 from heatcheck.core.vocabulary import condition
 from heatcheck.stats.shapley import coalitions, shapley
-from heatcheck.studies.modality.importance import importances
+from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.report.order import order_in_words
 
 

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
-from heatcheck.core.records import ONE_VALUE
-from heatcheck.stats.balanced import ONE_IN_A_GROUP, Strata, balanced_means, balanced_values
-from heatcheck.stats.resampling.bootstrap import mean_estimates
+from heatcheck.stats.balanced import Strata, balanced_means, balanced_values
+
+SHARES = (0.0, 1.0)  # of cases that are right
 
 
-def estimated(values, strata, clusters=None, draws=200):
+def estimated(values, strata, clusters=None, ends=SHARES):
     values = np.asarray(values, float).reshape(len(values), -1)
     clusters = np.arange(len(values)) if clusters is None else clusters
-    return balanced_means(values, strata, clusters, draws, np.random.default_rng(0))
+    return balanced_means(values, strata, clusters, ends)
 
 
 def test_mean_worked_by_hand():
@@ -34,17 +35,16 @@ def test_one_fold_gives_scikit_learns_balanced_accuracy(cases):
     wrong = others[(np.searchsorted(others, classes) + 1) % len(others)]
     expected = balanced_accuracy_score(classes, np.where(right, classes, wrong))
     strata = Strata(np.ones(len(right)), classes)
-    assert estimated(right, strata, draws=2)[0].value == pytest.approx(expected)
+    assert estimated(right, strata)[0].value == pytest.approx(expected)
 
 
-def test_without_groups_it_is_the_plain_mean_with_its_interval():
+def test_without_groups_it_is_the_plain_mean_with_students_interval():
     values = np.random.default_rng(1).random((30, 2))
     patients = np.repeat(np.arange(15), 2)
-    balanced = estimated(values, Strata(np.ones(30)), patients, draws=500)
-    plain = mean_estimates(values, patients, 500, np.random.default_rng(0))
-    for one, other in zip(balanced, plain, strict=True):
-        assert one.value == pytest.approx(other.value)
-        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.02)
+    for one, column in zip(estimated(values, Strata(np.ones(30)), patients), values.T, strict=True):
+        means = column.reshape(15, 2).mean(1)
+        assert one.value == pytest.approx(means.mean())
+        assert one.high - one.value == pytest.approx(stats.t.ppf(0.975, 14) * stats.sem(means), rel=0.05)
         assert (one.n_cases, one.n_patients, one.n_undefined) == (30, 15, 0)
 
 
@@ -54,7 +54,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     for seed in range(150):
         generator = np.random.default_rng(seed)
         right = (generator.random(60) < np.where(classes, 0.5, 0.9)).astype(float)
-        (one,) = balanced_means(right[:, None], Strata(np.ones(60), classes), np.arange(60), 300, generator)
+        (one,) = estimated(right, Strata(np.ones(60), classes))
         covered.append(one.low <= 0.7 <= one.high)
     assert 0.89 <= np.mean(covered) <= 0.99
 
@@ -66,42 +66,47 @@ def test_small_classes_in_many_folds_have_an_interval_that_covers():
     for seed in range(150):
         generator = np.random.default_rng(seed)
         right = (generator.random(30) < np.where(classes, 0.5, 0.8)).astype(float)
-        (one,) = balanced_means(right[:, None], Strata(folds, classes), np.arange(30), 200, generator)
+        (one,) = estimated(right, Strata(folds, classes))
         assert one.reason == ""
         covered.append(one.low <= 0.65 <= one.high)
     assert 0.89 <= np.mean(covered) <= 0.995
 
 
-def test_draws_keep_every_patient_within_its_group():
-    """All variation lies between folds and classes, so every draw gives the same value."""
-    folds, classes = np.repeat([1, 2], 8), np.tile([0, 1], 8)
-    (one,) = estimated(10.0 * folds + classes, Strata(folds, classes))
-    assert one.value == pytest.approx(15.5)
-    assert one.reason == ONE_VALUE
+def test_where_every_patient_agrees_the_interval_allows_for_others_who_do_not():
+    """All of eight are right in each class; a share of others that 16 would miss in 2.5 % is 1 − 0.025^(1/16)."""
+    (one,) = estimated(np.ones(16), Strata(np.ones(16), np.tile([0, 1], 8)))
+    assert (one.value, one.high, one.reason) == (1, 1, "")
+    assert one.low == pytest.approx(0.025 ** (1 / 16))
+    (apart,) = estimated(np.tile([0.0, 1.0], 8), Strata(np.ones(16), np.tile([0, 1], 8)), ends=(-1.0, 1.0))
+    assert apart.low < 0.5 < apart.high < 0.75
 
 
-def test_cases_of_a_patient_are_drawn_together():
+def test_cases_of_a_patient_count_together():
     """Ten patients of three like cases tell as much as ten cases."""
     right, classes = np.array([1.0, 0, 1, 1, 0, 1, 0, 1, 1, 1]), np.repeat([0, 1], 5)
-    (single,) = estimated(right, Strata(np.ones(10), classes), draws=1000)
-    (tripled,) = estimated(right.repeat(3), Strata(np.ones(30), classes.repeat(3)), np.arange(10).repeat(3), 1000)
+    (single,) = estimated(right, Strata(np.ones(10), classes))
+    (tripled,) = estimated(right.repeat(3), Strata(np.ones(30), classes.repeat(3)), np.arange(10).repeat(3))
     assert (tripled.low, tripled.high) == pytest.approx((single.low, single.high))
     assert (tripled.n_cases, tripled.n_patients) == (30, 10)
 
 
-def test_patient_of_several_classes_is_drawn_with_those_of_the_first():
-    classes, patients = np.array([0, 1, 0, 1, 0, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2, 3, 3])
-    (one,) = estimated([1, 0, 0, 0, 1, 1, 1, 0], Strata(np.ones(8), classes), patients)
-    assert one.value == pytest.approx(0.5)
+def test_patient_of_several_classes_counts_in_each():
+    classes, patients = np.tile([0, 1], 6), np.arange(6).repeat(2)
+    (one,) = estimated([1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1], Strata(np.ones(12), classes), patients)
+    assert one.value == pytest.approx((4 / 6 + 2 / 6) / 2)
     assert one.low < 0.5 < one.high
 
 
-def test_group_of_one_patient_has_no_interval():
-    strata = Strata(np.ones(6), np.array([0, 0, 0, 0, 0, 1]))
-    (one,) = estimated([1, 0, 1, 0, 1, 1], strata)
-    assert one.value == pytest.approx(0.8)
+def test_class_of_one_patient_borrows_the_others_variance():
+    strata = Strata(np.ones(8), np.array([0] * 7 + [1]))
+    (one,) = estimated([1, 0, 1, 0, 1, 1, 0, 1], strata)
+    assert one.low < one.value < one.high
+
+
+def test_fewer_than_six_patients_have_no_interval():
+    (one,) = estimated([1, 0, 1, 0, 1], Strata(np.ones(5)))
     assert math.isnan(one.low)
-    assert one.reason == ONE_IN_A_GROUP
+    assert one.reason == "fewer than 6 patients"
 
 
 def test_fold_without_one_of_the_classes_has_no_balanced_value():

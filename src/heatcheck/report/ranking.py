@@ -30,23 +30,22 @@ class Ranking:
 
     @property
     def differ(self) -> bool:
-        """Whether some methods clearly differ."""
+        """Whether some methods rank differently beyond chance."""
         return self.test.p_value < LEVEL
 
     @property
     def best(self) -> frozenset[str]:
-        """The two methods with the best mean ranks, those tied with them, and those that clearly differ from neither.
+        """The methods that may be best: that with the best mean rank, and those not behind it beyond chance.
 
-        None where the methods do not clearly differ.
+        None where the methods do not differ in rank.
         """
         if not self.differ:
             return frozenset()
-        first_two = sorted(self.mean_ranks, key=lambda name: self.mean_ranks[name])[:2]
-        second = self.mean_ranks[first_two[-1]]
+        first = min(self.mean_ranks, key=lambda name: self.mean_ranks[name])
         return frozenset(
             name
             for name, rank in self.mean_ranks.items()
-            if rank <= second or all(self.pairs.get(frozenset((name, one)), 0.0) >= LEVEL for one in first_two)
+            if rank <= self.mean_ranks[first] or self.pairs.get(frozenset((name, first)), 0.0) >= LEVEL
         )
 
     @property
@@ -54,7 +53,7 @@ class Ranking:
         """The outcome of Friedman's test, or why there is none."""
         if not self.is_defined:
             return f"The test is undefined: {self.test.reason or 'no reason recorded'}."
-        outcome = "The methods differ" if self.differ else "No clear difference between the methods"
+        outcome = "The methods rank differently beyond chance" if self.differ else "The ranks may be chance"
         return f"{outcome} (Friedman χ² = {self.test.value:.1f}, {probability(self.test.p_value)})."
 
     def diagram(self, title: str, label: Callable[[str], str]) -> Markup | None:

@@ -66,16 +66,15 @@ def compare_ranks(scores: Blocks, *, higher_is_better: bool, level: float = 0.95
 
 
 def among_best(comparison: RankComparison, level: float = 0.95) -> Bool[np.ndarray, " methods"]:
-    """Which methods are among the best: the two with the best mean ranks, and all that clearly differ from neither.
+    """Which methods may be best: that with the best mean rank, and all not behind it beyond chance.
 
     No method is marked where there was no test.
     """
     mean_ranks = comparison.mean_ranks
     if comparison.reason:
         return np.zeros(len(mean_ranks), bool)
-    best = np.argsort(mean_ranks, kind="stable")[:2]
-    top = np.asarray((comparison.p_values[best] >= 1 - level).all(0))
-    return np.asarray(top | (mean_ranks <= mean_ranks[best[1]]))  # includes ties with the second
+    best = int(np.argmin(mean_ranks))
+    return np.asarray((comparison.p_values[best] >= 1 - level) | (mean_ranks <= mean_ranks[best]))
 
 
 def critical_value(methods: int, level: float = 0.95) -> float:

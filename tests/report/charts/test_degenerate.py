@@ -83,7 +83,7 @@ def test_swarm(level, limits):
 @pytest.mark.parametrize("always", [(0.25,), (0.0,), (0.0, 1.0)])
 def test_strip(level, always):
     rows = [estimate(level), None]
-    limits = alignment_strip.draw_limits(rows, always, (-1.0, 1.5))
+    limits = alignment_strip.limits_of(rows, always, (-1.0, 1.5))
     assert limits[0] < limits[1]
     lines = tuple(alignment_strip.Line("align", "aligned", row) for row in rows)
     sound(alignment_strip.draw(alignment_strip.ScoreStrip("title", lines, limits, {0.0: "none", 1.0: "all"})))

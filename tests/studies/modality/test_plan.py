@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.studies.modality.brightness_material import CASES, write_modality
+from tests.studies.modality.brightness_material import CASES, write_modality, write_pictures
 
 from heatcheck import read_run, run_study
 from heatcheck.core.vocabulary import condition
@@ -137,10 +137,12 @@ def test_a_run_that_was_killed_ends_with_the_same_tables(finished, tmp_path, mon
 
 
 def test_modality_whose_name_reads_like_an_order_comes_first_alone(tmp_path):
-    spec = write_modality(tmp_path, methods=["gradient"], removal=None, gallery=1)
+    spec = write_modality(
+        tmp_path, methods=["gradient"], removal=None, gallery=1, source=write_pictures(tmp_path, "more", 30)
+    )
     spec.write_text(spec.read_text().replace("- T1C\n", "- 'DWI b = 1000'\n").replace("- FLAIR\n", "- 'T1 > \"T2\"'\n"))
     told = html.unescape(run_study(spec, tmp_path / "run", TRUSTED).report.read_text())
-    assert "The network relies most on DWI b = 1000, which contributes 50 percentage points" in told
+    assert "This network relies most on DWI b = 1000, which contributes 50 percentage points" in told
     assert "“DWI b = 1000” > " in told
     assert '“T1 > "T2"”' in told
 

@@ -1,4 +1,4 @@
-"""Mean ranks on one axis, with a bar beside methods that do not clearly differ: Demšar's diagram, read downwards."""
+"""Mean ranks on one axis, with a bar beside methods that differ by chance at most: Demšar's, read downwards."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class RankDiagram:
-    """Methods with their mean ranks, and the difference above which two of them clearly differ.
+    """Methods with their mean ranks, and the difference above which two of them differ beyond chance.
 
     Where that is unknown (NaN), `groups` gives the first and last position of each run of methods that do not differ.
     """
@@ -40,7 +40,7 @@ class RankDiagram:
 
 
 def joined(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
-    """First and last of each longest run of sorted ranks within which none clearly differs from another."""
+    """First and last of each longest run of sorted ranks within which none differs from another beyond chance."""
     alike = ([i for i, rank in enumerate(ranks) if rank - first < critical] for first in ranks)
     ends = [max(others, default=start) for start, others in enumerate(alike)]  # no two are alike by a difference of 0
     runs = [(start, end) for start, end in enumerate(ends) if end > start]
@@ -79,7 +79,7 @@ def draw(diagram: RankDiagram) -> Markup:
         x = right + 14 + _GROUPS * lane
         names = ", ".join(each.label for each in ranked[first : last + 1])
         stroke = svg.line(x, top + _STEP * first + 6, x, top + _STEP * last + 24, "alike")
-        parts.append(svg.group(f"no clear difference: {names}", stroke))
+        parts.append(svg.group(f"may be chance: {names}", stroke))
     parts.append(svg.words((_LEFT + right) / 2, bottom + 30, "mean rank (1 is best)", "axis-title", "middle"))
     return svg.picture((_WIDTH, bottom + 38), diagram.title, _alt_text(ranked, groups, diagram.critical), parts)
 
@@ -103,10 +103,10 @@ def _critical(critical: float, axis: Axis) -> list[Markup]:
 def _alt_text(ranked: Sequence[Ranked], groups: Sequence[tuple[int, int]], critical: float) -> str:
     ranks = "; ".join(f"{each.label} {number(each.rank, RANK)}" for each in ranked)
     alike = " ".join(
-        f"No clear difference: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
+        f"May be chance: {', '.join(each.label for each in ranked[first : last + 1])}." for first, last in groups
     )
     if math.isnan(critical):
         return f"Mean ranks: {ranks}. {alike}".strip()
     apart = [f"{a.label} and {b.label}" for a, b in pairwise(ranked) if b.rank - a.rank >= critical]
-    gaps = f" Clearly apart: {'; '.join(apart)}." if apart else ""
+    gaps = f" Apart beyond chance: {'; '.join(apart)}." if apart else ""
     return f"Mean ranks: {ranks}. Critical difference {number(critical, RANK)}. {alike}{gaps}".strip()

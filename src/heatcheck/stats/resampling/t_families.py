@@ -38,7 +38,9 @@ def simultaneous_t(
     if not len(usable):
         return SimultaneousIntervals(tuple(intervals), p_values, p_adjusted)
     scaled = statistics.influences[:, usable] / np.sqrt(np.sum(statistics.influences[:, usable] ** 2, axis=0))
-    largest = np.sort(np.abs(generator.standard_normal((draws, len(scaled))) @ scaled).max(1))
+    variances, directions = np.linalg.eigh(scaled.T @ scaled)
+    spread = directions * np.sqrt(np.maximum(variances, 0))  # correlated as the statistics are
+    largest = np.sort(np.abs(generator.standard_normal((draws, len(usable))) @ spread.T).max(1))
     # the level of one interval such that all hold at once
     reach = float(np.quantile(largest, level, method="higher"))
     freedom = np.maximum(statistics.freedom[usable], 1)

@@ -11,7 +11,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.studies.alignment.report.sections import scatter as scatters
 from heatcheck.studies.alignment.report.sections.density import Density
 from heatcheck.studies.alignment.report.sections.density import _draw as densities_drawn
-from heatcheck.studies.alignment.report.strip import Line, ScoreStrip, draw, draw_limits
+from heatcheck.studies.alignment.report.strip import Line, ScoreStrip, draw, limits_of
 
 LEFT, RIGHT = 74.0, 288.0  # of a strip's axis
 
@@ -54,11 +54,11 @@ def test_each_arm_has_a_shape_of_its_own():
 
 
 def test_limits_hold_every_interval_but_never_leave_the_furthest():
-    assert draw_limits([estimate(0.5, 0.2, 1.17), None, estimate(math.nan)], (0.0, 1.0), (-1.0, 1.5)) == (
+    assert limits_of([estimate(0.5, 0.2, 1.17), None, estimate(math.nan)], (0.0, 1.0), (-1.0, 1.5)) == (
         0.0,
         pytest.approx(1.2),
     )
-    assert draw_limits([estimate(40.0, -30.0, 90.0)], (0.0, 1.0), (-1.0, 1.5)) == (-1.0, 1.5)
+    assert limits_of([estimate(40.0, -30.0, 90.0)], (0.0, 1.0), (-1.0, 1.5)) == (-1.0, 1.5)
 
 
 @pytest.mark.parametrize("values", [np.linspace(0, 1, 50), np.full(9, 0.3), np.array([0.0, 0.01, 0.02, 1.0])])

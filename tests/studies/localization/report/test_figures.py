@@ -15,7 +15,7 @@ from heatcheck.report.charts import reliability
 from heatcheck.report.charts.axes import Axis, SecondsAxis, limits_around
 from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.curves import draw as draw_curve
-from heatcheck.report.charts.curves import limits as draw_limits
+from heatcheck.report.charts.curves import limits as limits_of
 from heatcheck.report.charts.dotplot import DotPlot, Mark, PlotRow, draw
 from heatcheck.report.matrix import by_finding, by_floor
 from heatcheck.report.numbers import SCORE, SHARE, count, duration, interval, listed, number, probability
@@ -279,4 +279,4 @@ def test_curve_shows_chance_as_a_line_of_its_own():
     assert "random boxes of the same size: 20: 90.0\u00a0%; 40: –" in drawn
     assert drawn.count('class="floor-line"') == 1
     assert "floor-line" not in str(draw_curve(replace(curve, floor=()), (0, 1)))
-    assert max(draw_limits([curve]), key=lambda value: (not math.isnan(value), value)) == 0.9
+    assert max(limits_of([curve]), key=lambda value: (not math.isnan(value), value)) == 0.9

@@ -1,3 +1,4 @@
+import json
 import math
 import time
 
@@ -6,9 +7,9 @@ import pytest
 from tests.studies.modality.made_tables import MODALITIES, class_of, estimated, known, rule_of, subsets
 
 from heatcheck.core.vocabulary import condition
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.stats.shapley import coalitions, shapley
 from heatcheck.studies.modality.estimating.importance import importances
-from heatcheck.studies.modality.report.order import order_in_words
 
 
 def test_worth_of_subsets_and_modalities_worked_by_hand(tmp_path):
@@ -116,8 +117,14 @@ def test_modality_that_does_not_matter_has_an_interval_around_0_and_ties_with_it
         one = found.one("shapley", "phi_modality", modality=name, **at)
         assert one.low < 0 < one.high
     assert found.one("shapley", "phi_modality", modality="FLAIR", **at).low > 0
-    phi = {name: found.one("shapley", "phi_modality", modality=name, **at) for name in MODALITIES}
-    assert order_in_words(phi) in {"T1C > FLAIR > T1 = T2", "T1C > FLAIR > T2 = T1"}
+    pairs = {
+        (json.loads(row.condition)["modality"], json.loads(row.condition)["versus"]): row
+        for row in found.all(statistic="difference", metric="phi_modality")
+        if at.items() <= json.loads(row.condition).items()
+    }
+    assert len(pairs) == 6
+    clear = {pair for pair, row in pairs.items() if judgement_of(row).is_yes or opposite_of(row).is_yes}
+    assert clear == set(pairs) - {("T1", "T2")}
 
 
 def test_case_that_was_not_shown_with_every_subset_is_left_out(tmp_path):
@@ -138,7 +145,7 @@ def test_known_importance_is_the_accuracy_on_its_set(tmp_path):
     assert found.one("known", "known_importance", fold="all", modality="T1C").n_patients == 4
     nothing = found.one("known", "known_importance", fold=1, modality="FLAIR")
     assert nothing.value == 0
-    assert "every draw" in nothing.reason
+    assert nothing.reason == "fewer than 6 patients"
 
 
 def test_above_ten_modalities_the_interval_holds_the_error_of_sampling(tmp_path):

@@ -79,7 +79,15 @@ def of_method(plan, method, metric, fold, cases):
 
 def all_estimates(plan):
     """Every row of the plan's run."""
-    rows = [*shapley(plan), *networks(plan), *known(plan), *means(plan), *differences(plan), *ranks(plan)]
+    rows = [
+        *shapley(plan),
+        *networks(plan),
+        *known(plan),
+        *means(plan),
+        *differences(plan),
+        *orders(plan),
+        *ranks(plan),
+    ]
     rows += [Estimate("seconds", "seconds", ALL_FINDINGS, name, MODEL, seconds(name)) for name in plan.methods]
     return rows + (ratings(plan) if plan.ratings else [])
 
@@ -117,10 +125,16 @@ def of_game(plan, metric, facts, name):
     each["all"] = {m: float(np.mean([each[fold][m] for fold in plan.fold_numbers])) for m in plan.modalities}
     for fold, values in each.items():
         width = 0.025 if fold == "all" else 0.055
+        size = 0.1 * sum(values.values())
         for modality, value in values.items():
             rows.append(Estimate("shapley", metric, ALL_FINDINGS, "", MODEL, value, value - width, value + width,
                                  condition=condition(**facts, fold=fold, modality=modality), n_cases=plan.cases,
-                                 n_patients=plan.cases))  # fmt: skip
+                                 n_patients=plan.cases, size=size))  # fmt: skip
+        for one, other in combinations(values, 2):
+            gap = values[one] - values[other]
+            rows.append(Estimate("difference", metric, ALL_FINDINGS, "", MODEL, gap, gap - width, gap + width,
+                                 condition=condition(**facts, fold=fold, modality=one, versus=other),
+                                 n_cases=plan.cases, n_patients=plan.cases, size=size))  # fmt: skip
     return rows
 
 
@@ -192,7 +206,22 @@ def differences(plan):
                                  p_value=0.0001 if sure else 0.4, p_adjusted=0.0016 if sure else 1.0,
                                  family=f"{metric}: each method against the uniform map",
                                  condition=condition(versus="uniform"), n_cases=plan.total,
-                                 n_patients=plan.total))  # fmt: skip
+                                 n_patients=plan.total, size=0.1 * (1 - floor)))  # fmt: skip
+    return rows
+
+
+def orders(plan):
+    """How far each method's heat has the order of the clear pairs, and how much better for its own network."""
+    rows = []
+    for method in plan.methods:
+        if method in plan.shared:
+            continue
+        level, at = LEVELS[method][1], condition(fold="all")
+        rows.append(Estimate("agreement", "mi_correlation", ALL_FINDINGS, method, MODEL, level, level - 0.05,
+                             min(1, level + 0.05), condition=at, n_patients=plan.total, size=0.1))  # fmt: skip
+        gain = (0.05, -0.3, 0.4) if len(plan.fold_numbers) > 1 else (math.nan,) * 3
+        rows.append(Estimate("following", "mi_correlation", ALL_FINDINGS, method, MODEL, *gain, condition=at, size=0.1,
+                             reason="" if len(plan.fold_numbers) > 1 else "one network"))  # fmt: skip
     return rows
 
 

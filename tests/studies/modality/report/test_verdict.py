@@ -8,12 +8,19 @@ import pytest
 from tests.studies.modality.report.made_estimates import all_estimates
 from tests.studies.modality.report.material import ModalityPlan
 
-from heatcheck.core.records import ONE_VALUE
 from heatcheck.core.vocabulary import condition
 from heatcheck.studies.modality.report.caveats import caveats
+from heatcheck.studies.modality.report.claims import (
+    BOTH,
+    LESION,
+    LESION_AT_LEAST,
+    NEITHER,
+    NOT_SHOWN,
+    UNJUDGED,
+    claims_of,
+    every_claim,
+)
 from heatcheck.studies.modality.report.facts import first_of, primary_game
-from heatcheck.studies.modality.report.judgement import BOTH, LESION, NEITHER, UNKNOWN, judge, judgements
-from heatcheck.studies.modality.report.order import first_among
 from heatcheck.studies.modality.report.sections.importance import importance
 from heatcheck.studies.modality.report.sections.overview import overview
 from heatcheck.studies.modality.report.verdict import verdict
@@ -27,74 +34,90 @@ def changed(change, **plan):
     return {**plan, "rows": [change(row) for row in all_estimates(ModalityPlan(**plan))]}
 
 
-def with_importances(filled=("zero", "tissue"), **known):
-    """A change that gives modalities these Shapley values with their intervals."""
+def with_importances(filled=("zero", "tissue"), spread=0.05, **known):
+    """A change that gives modalities these Shapley values; intervals of them and of pairs reach this far."""
 
     def change(row):
         at = json.loads(row.condition)
         if row.metric != "phi_modality" or at.get("filled") not in filled:
             return row
-        if row.statistic != "shapley" or at["modality"] not in known:
+        names = [at["modality"], *([at["versus"]] if row.statistic == "difference" else [])]
+        if row.statistic not in {"shapley", "difference"} or not set(names) <= set(known):
             return row
-        value, low, high = known[at["modality"]]
-        return replace(row, value=value, low=low, high=high)
+        value = known[names[0]] - (known[names[1]] if len(names) == 2 else 0)
+        return replace(row, value=value, low=value - spread, high=value + spread)
 
     return change
 
 
 def of(evidence, name):
-    return judge(evidence, next(method for method in evidence.methods if method.name == name))
+    return claims_of(evidence, next(method for method in evidence.methods if method.name == name))
 
 
 def test_first_sentence_names_the_modality_by_points_folds_and_what_the_others_add(modality_evidence):
     told = verdict(modality_evidence(folds=5)).first
     assert told.startswith(
-        "The network relies most on T1C, which contributes 26 percentage points (95 % interval 23–28) of"
+        "The networks rely most on T1C, which contributes 26 percentage points (95 % interval 23–28) of"
     )
-    assert "of balanced accuracy, while all 4 together contribute 33, and is first in 4 of 5 networks" in told
-    assert told.endswith("; FLAIR adds 9, T1 and T2 do not clearly add anything.")
+    assert "of balanced accuracy, while all 4 together contribute 33, and is clearly first in 4 of 5 networks" in told
+    assert told.endswith("; FLAIR adds 9, T1 and T2 add nothing that matters.")
 
 
-def test_one_network_is_not_counted(modality_evidence):
-    assert "networks" not in verdict(modality_evidence(folds=1, cases=20)).first
+def test_one_network_is_spoken_of_as_one_and_says_nothing_of_methods(modality_evidence):
+    told = verdict(modality_evidence(folds=1, cases=20))
+    assert told.first.startswith("This network relies most on T1C")
+    assert "networks" not in told.first
+    assert told.second.startswith("On this network, ")
+    assert told.third.endswith("one network cannot show: this is about this network, not about the methods.")
 
 
 def test_shared_first_place_is_said_to_have_no_clear_order(modality_evidence):
-    tie = with_importances(T1C=(0.3, 0.2, 0.4), FLAIR=(0.25, 0.1, 0.35))
+    tie = with_importances(T1C=0.3, FLAIR=0.27, T1=0.0, T2=0.0)
     told = verdict(modality_evidence(**changed(tie))).first
     assert told.startswith(
-        "The network relies on T1C and FLAIR without a clear order among them: T1C, the highest, contributes"
+        "The networks rely on T1C and FLAIR without a clear order among them: T1C, the highest, contributes"
     )
-    assert told.endswith("; T2 and T1 do not clearly add anything.")
+    assert told.endswith("; that T1 and T2 add anything is not shown.")
+
+
+def test_first_is_clear_only_if_clearly_above_each_other_one(modality_evidence):
+    """T1C against FLAIR is open by its paired difference, although their own intervals lie apart."""
+
+    def paired(row):
+        at = json.loads(row.condition)
+        if row.statistic != "difference" or {at.get("modality"), at.get("versus")} != {"T1C", "FLAIR"}:
+            return row
+        return replace(row, low=-0.05, high=0.4)
+
+    told = verdict(modality_evidence(**changed(paired))).first
+    assert "rely on T1C and FLAIR without a clear order" in told
+
+
+def test_difference_below_the_size_that_matters_is_no_first_place(modality_evidence):
+    small = with_importances(spread=0.001, T1C=0.3, FLAIR=0.29, T1=0.0, T2=0.0)
+    assert "without a clear order" in verdict(modality_evidence(**changed(small))).first
 
 
 def test_network_that_needs_no_modality_is_told_so(modality_evidence):
     def guess(row):
-        return replace(row, value=0.01, low=-0.03, high=0.04) if row.statistic == "shapley" else row
+        return replace(row, value=0.01, low=-0.03, high=0.06) if row.statistic == "shapley" else row
 
     evidence = modality_evidence(**changed(guess))
     told = verdict(evidence)
-    assert told.first.startswith(
-        "No modality clearly helps the network: T1, the highest, adds 1 percentage point (95 %"
-    )
-    assert "scores of maps say nothing about the methods" in told.second
+    assert told.first.startswith("That any modality helps these 2 networks is not shown: T1, the highest, adds 1 perc")
+    assert told.second.endswith("study more patients.")
+    assert told.third == ""
     assert "says nothing about the methods" in overview(evidence)["noise"]
     assert overview(modality_evidence(**SMALL))["noise"] == ""
 
 
-def test_without_an_order_the_intervals_decide():
-    plan = ModalityPlan(**SMALL)
-    row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
-    found = {name: replace(row, value=v, low=v - 0.1, high=v + 0.1) for name, v in (("a", 0.1), ("b", 0.5), ("c", 0.4))}
-    assert first_among(found) == ("b", "c")
+def test_no_modality_helps_only_where_all_intervals_lie_below_the_size(modality_evidence):
+    def idle(row):
+        return replace(row, value=0.01, low=0.001, high=0.02) if row.statistic == "shapley" else row
 
-
-def test_modality_with_a_narrow_interval_shuts_others_out_of_the_first_place():
-    plan = ModalityPlan(**SMALL)
-    row = next(row for row in all_estimates(plan) if row.statistic == "shapley")
-    ends = {"a": (0.5, 0.1, 0.9), "b": (0.45, 0.4, 0.5), "c": (0.2, 0.15, 0.25)}
-    found = {name: replace(row, value=v, low=low, high=high) for name, (v, low, high) in ends.items()}
-    assert first_among(found) == ("a", "b")
+    told = verdict(modality_evidence(**changed(idle)))
+    assert told.first.startswith("No modality helps these 2 networks by as much as matters: T1, the highest, adds 1 ")
+    assert told.second.endswith("study a network that needs its images.")
 
 
 ODD = ("DWI b = 1000", "T1 > T2", 'ADC "low"; T1 is below')
@@ -108,43 +131,47 @@ def test_modality_may_have_any_name_and_still_be_first(modality_evidence, names)
 
     def rename(row):
         at = json.loads(row.condition)
-        if row.statistic != "shapley":
+        if not row.metric.startswith("phi"):
             return row
-        name = own[at["modality"]]
-        value = levels[name]
-        return replace(row, condition=condition(**{**at, "modality": name}), value=value, low=value - 0.05,
-                       high=value + 0.05)  # fmt: skip
+        pair = [own[at[key]] for key in ("modality", "versus") if key in at]
+        at |= dict(zip(("modality", "versus"), pair, strict=False))
+        value = levels[pair[0]] - (levels[pair[1]] if len(pair) == 2 else 0)
+        return replace(row, condition=condition(**at), value=value, low=value - 0.05, high=value + 0.05)
 
     evidence = modality_evidence(**changed(rename, modalities=before), facts={"modalities": list(names)})
     assert first_of(evidence, primary_game(evidence, "phi_modality")) == (names[0],)
     told = verdict(evidence).first
-    assert told.startswith(f"The network relies most on {names[0]}, which contributes 40 percentage points")
-    assert "first in all 2 networks" in told
+    assert told.startswith(f"The networks rely most on {names[0]}, which contributes 40 percentage points")
+    assert "clearly first in all 2 networks" in told
 
 
-def test_modality_that_reaches_several_is_told_as_tied_with_the_first(modality_evidence):
-    wide = with_importances(T2=(-0.006, -0.4, 0.4))
+def test_modality_tied_with_the_first_but_not_shown_to_help_is_not_relied_on(modality_evidence):
+    def wide(row):
+        at = json.loads(row.condition)
+        if row.metric != "phi_modality" or "T2" not in {at.get("modality"), at.get("versus")}:
+            return row
+        return replace(row, low=row.value - 0.5, high=row.value + 0.5)
+
     evidence = modality_evidence(**changed(wide))
     told = verdict(evidence).first
-    assert told.startswith("The network relies on T1C and T2 without a clear order among them")
+    assert told.startswith("The networks rely on T1C, which contributes")
+    assert "; that no other counts as much is not shown; FLAIR adds" in told
+    assert "that T2 adds anything is not shown" in told
     assert "T2 is tied with T1C, FLAIR, T1. " in importance(evidence)["sentences"][1]
 
 
-@pytest.mark.parametrize(
-    ("reason", "patients", "sure"), [(ONE_VALUE, 10, True), (ONE_VALUE, 9, False), ("", 40, False)]
-)
-def test_without_intervals_no_importance_is_sure_unless_many_patients_agree(modality_evidence, reason, patients, sure):
+def test_without_intervals_nothing_is_claimed_however_many_patients_agree(modality_evidence):
     def bare(row):
-        if row.statistic != "shapley":
+        if not row.metric.startswith("phi"):
             return row
-        return replace(row, low=math.nan, high=math.nan, reason=reason, n_patients=patients)
+        return replace(row, low=math.nan, high=math.nan, reason="fewer than 6 patients", n_patients=5)
 
     evidence = modality_evidence(**changed(bare))
     told = verdict(evidence)
-    assert told.first.startswith("The network relies most on T1C") == sure
-    assert ("there are too few patients for an interval" in told.first) == (not sure)
-    assert ("study more patients" in told.second) == (not sure)
-    assert bool(overview(evidence)["noise"]) == (not sure)
+    assert told.first.startswith("That any modality helps these 2 networks is not shown")
+    assert told.first.endswith("(fewer than 6 patients).")
+    assert "study more patients" in told.second
+    assert overview(evidence)["noise"]
 
 
 def test_class_without_a_case_is_named_where_importance_is_undefined(modality_evidence):
@@ -163,16 +190,33 @@ def test_class_without_a_case_is_named_where_importance_is_undefined(modality_ev
 
 def test_second_sentence_sorts_the_methods_by_what_they_show(modality_evidence):
     told = verdict(modality_evidence()).second
-    assert "(11 of 16 methods) give more heat to the modalities that matter and put it on the lesion better" in told
+    assert told.startswith("On these 5 networks, ")
+    assert "(11 of 16 methods) clearly give more heat to the modalities that matter and put it on the lesion" in told
     assert "against 0.11)" in told
     assert "Grad-CAM marks the lesion but has one map for all modalities, so cannot say which one matters" in told
     assert told.endswith("LIME, Kernel SHAP and 2 more do neither.")
 
 
-def test_verdict_has_two_sentences(modality_evidence):
+def test_third_sentence_claims_what_holds_over_networks_only(modality_evidence):
     told = verdict(modality_evidence())
-    assert told.third == ""
-    assert [part.count(". ") for part in (told.first, told.second)] == [0, 0]
+    assert told.third == "That a method follows the network, over 5 networks, is not shown."
+
+    def follows(row):
+        known = row.statistic == "following" and row.method == "deep_lift"
+        return replace(row, value=0.5, low=0.2, high=0.8) if known else row
+
+    told = verdict(modality_evidence(**changed(follows))).third
+    assert told == "Over 2 networks, DeepLIFT clearly follows the network in what gets heat."
+
+
+def test_networks_with_one_order_say_why_nothing_is_shown(modality_evidence):
+    def same(row):
+        if row.statistic != "following":
+            return row
+        return replace(row, value=0.0, low=math.nan, high=math.nan, reason="the networks rely alike")
+
+    told = verdict(modality_evidence(**changed(same))).third
+    assert told == "That a method follows the network, over 2 networks, is not shown: the networks rely alike."
 
 
 def test_few_patients_make_a_first_impression(modality_evidence):
@@ -182,35 +226,72 @@ def test_few_patients_make_a_first_impression(modality_evidence):
 
 def test_criterion_needs_both_the_modality_and_the_lesion(modality_evidence):
     evidence = modality_evidence()
-    found = {made.entrant.name: made.outcome for made in judgements(evidence)}
+    found = {made.entrant.name: made.outcome for made in every_claim(evidence)}
     assert found["guided_backprop"] == BOTH
     assert found["grad_cam"] == LESION
     assert found["deconvolution"] == found["lime"] == NEITHER
-    assert [made.outcome for made in judgements(evidence)] == sorted(found.values(), key=[BOTH, LESION, NEITHER].index)
+    assert [made.outcome for made in every_claim(evidence)] == sorted(found.values(), key=[BOTH, LESION, NEITHER].index)
 
 
-def test_interval_above_the_floor_is_not_enough_when_correction_takes_the_p_value_away(modality_evidence):
-    def corrected(row):
-        return replace(row, p_adjusted=0.06) if row.statistic == "difference" else row
+def test_lesion_share_of_11_against_10_percent_gets_no_tick(modality_evidence):
+    """Beyond chance, but below a tenth of the room between the uniform map and 1."""
 
-    assert not of(modality_evidence(**changed(corrected)), "guided_backprop").marks
+    def hardly(row):
+        known = row.statistic == "difference" and row.method == "smooth_grad"
+        return replace(row, value=0.01, low=0.005, high=0.015, p_adjusted=0.0005) if known else row
+
+    evidence = modality_evidence(**changed(hardly))
+    made = of(evidence, "smooth_grad")
+    assert made.marks.is_no
+    row = next(row for row in overview(evidence)["rows"] if row.entrant.name == "smooth_grad")
+    assert row.sign == "◐"
+    assert row.marks.startswith("no: ")
 
 
-@pytest.mark.parametrize(("reason", "patients", "marks"), [(ONE_VALUE, 40, True), (ONE_VALUE, 4, None), ("", 40, None)])
-def test_without_an_interval_only_many_equal_cases_decide(modality_evidence, reason, patients, marks):
-    def bare(row):
-        if row.statistic != "difference":
+def test_what_is_open_is_not_shown_and_says_what_would_decide(modality_evidence):
+    def wide(row):
+        if row.statistic != "difference" or row.method not in {"guided_backprop", "grad_cam"}:
             return row
-        return replace(row, low=math.nan, high=math.nan, reason=reason, n_patients=patients)
+        return replace(row, low=-0.1, high=0.9, n_needed=143)
 
-    made = of(modality_evidence(**changed(bare)), "guided_backprop")
-    assert made.marks is marks
-    assert (made.outcome == UNKNOWN) == (marks is None)
+    evidence = modality_evidence(**changed(wide))
+    assert of(evidence, "grad_cam").outcome == NOT_SHOWN
+    rows = {row.entrant.name: row for row in overview(evidence)["rows"]}
+    assert rows["guided_backprop"].marks.startswith("not shown: ")
+    assert rows["guided_backprop"].marks.endswith("; about 150 patients would decide it")
+    told = verdict(evidence).second
+    assert "Guided backprop names the modality; that it marks the lesion is not shown" in told
+    assert "Grad-CAM has one map for all modalities and is not shown to mark the lesion" in told
+
+
+def test_method_that_agrees_in_every_case_is_not_shown_without_an_interval(modality_evidence):
+    """Equal values of all cases are one order of one network, not as many agreeing patients."""
+
+    def same(row):
+        if row.statistic != "agreement":
+            return row
+        return replace(row, low=math.nan, high=math.nan, reason="every draw gives the same value", n_patients=24)
+
+    assert of(modality_evidence(**changed(same)), "guided_backprop").outcome == LESION_AT_LEAST
+
+
+def test_method_without_scores_is_not_judged(modality_evidence):
+    def undefined(row):
+        known = row.statistic == "difference" and row.method == "lime"
+        return replace(row, value=math.nan, low=math.nan, high=math.nan) if known else row
+
+    evidence = modality_evidence(**changed(undefined))
+    assert of(evidence, "lime").outcome == UNJUDGED
+    assert overview(evidence)["unjudged"] == ["LIME"]
 
 
 def test_run_without_scores_has_no_verdict_on_methods(modality_evidence):
-    told = verdict(modality_evidence(**SMALL, keep=lambda row: row.statistic not in {"mean", "difference"}))
-    assert told.first.startswith("The network relies most on T1C")
+    told = verdict(
+        modality_evidence(
+            **SMALL, keep=lambda row: row.statistic != "mean" and not (row.statistic == "difference" and row.method)
+        )
+    )
+    assert told.first.startswith("The networks rely most on T1C")
     assert told.second.startswith("No method can be judged")
     nothing = verdict(modality_evidence(**SMALL, rows=[]))
     assert nothing.first.startswith("There is no verdict")
@@ -225,33 +306,19 @@ def test_caveats_name_differing_folds_one_map_and_failed_cases(modality_evidence
     assert "drawn" not in told
 
 
-def test_caveats_say_that_scores_rest_on_uncertain_importances(modality_evidence):
+def test_caveats_name_the_pairs_whose_order_is_not_clear(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
-    assert "take the importances as given" in told
+    assert "not clear in at least one network for T1 and T2: the modality correlation of the tables ranks" in told
+    apart = with_importances(spread=0.01, T1=0.1, T1C=0.4, T2=0.2, FLAIR=0.3)
+    assert "is not clear" not in " ".join(caveats(modality_evidence(**changed(apart))))
+
+
+def test_caveats_say_what_the_patients_could_not_have_shown(modality_evidence):
+    told = " ".join(caveats(modality_evidence(**SMALL)))
     assert (
-        "in at least one network for T1 and T2, so the modality correlation rests on an uncertain order there." in told
-    )
-
-    def apart(row):
-        level = {"T1": 0.1, "T1C": 0.4, "T2": 0.2, "FLAIR": 0.3}
-        names = [name for name in level if f'"{name}"' in row.condition]
-        if row.statistic != "shapley" or not names:
-            return row
-        return replace(row, value=level[names[0]], low=level[names[0]] - 0.01, high=level[names[0]] + 0.01)
-
-    told = " ".join(caveats(modality_evidence(**changed(apart))))
-    assert "take the importances as given" in told
-    assert "uncertain order" not in told
-
-
-def test_modalities_that_clearly_have_the_same_importance_have_no_uncertain_order(modality_evidence):
-    def same(row):
-        if row.statistic != "shapley":
-            return row
-        value = 0.5 if '"T1C"' in row.condition else 0.0
-        return replace(row, value=value, low=math.nan, high=math.nan, reason=ONE_VALUE, n_patients=12)
-
-    assert "uncertain order" not in " ".join(caveats(modality_evidence(**changed(same))))
+        "a run like this one misses more often than not a difference of two modalities below 3 percentage points and "
+        "an MSFI that is above the uniform map’s by less than 0.04."
+    ) in told
 
 
 def test_caveats_of_one_drawn_network(modality_evidence):
@@ -266,11 +333,11 @@ def test_caveats_name_networks_that_guess(modality_evidence):
         return replace(row, value=0.55, low=0.45) if known else row
 
     told = " ".join(caveats(modality_evidence(**changed(weak))))
-    assert "The network of fold 2 is not clearly better than guessing (balanced accuracy 50\u00a0%)" in told
+    assert "The network of fold 2 is not shown to be better than guessing (balanced accuracy 50\u00a0%)" in told
 
 
 def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evidence):
-    other = with_importances(filled=("tissue",), FLAIR=(0.8, 0.7, 0.9))
+    other = with_importances(filled=("tissue",), FLAIR=0.8, T1C=0.3, T1=0.02, T2=0.01)
     primary = {"measure": "accuracy", "weights": "min_max", "importance": "lesion", "filled": "zero", "dilate": 20}
     told = " ".join(caveats(modality_evidence(**changed(other), facts={"primary": {**primary, "boxes": True}})))
     assert "depend on the class that an empty image falls into" in told
@@ -282,18 +349,8 @@ def test_caveats_name_settings_that_flatter_and_rules_that_disagree(modality_evi
 
 def test_floor_that_beats_the_uniform_map_is_called_out(modality_evidence):
     def beats(row):
-        return replace(row, value=0.2, low=0.1, p_adjusted=0.001) if row.method == "random" else row
+        return replace(row, value=0.2, low=0.1, high=0.3) if row.method == "random" else row
 
     methods = ("gradient", "guided_backprop", "random")
     told = " ".join(caveats(modality_evidence(**changed(beats, methods=methods))))
-    assert "Random, made without the model, also beats the uniform map" in told
-
-
-def test_modality_whose_interval_covers_nothing_is_not_said_to_add_something(modality_evidence):
-    def small(row):
-        known = row.statistic == "shapley" and '"T2"' in row.condition
-        return replace(row, value=0.02, low=-0.01, high=0.05) if known else row
-
-    told = verdict(modality_evidence(**changed(small))).first
-    assert "T2 adds" not in told
-    assert "T2 and T1 do not clearly add anything" in told
+    assert "Random, made without the model, also clearly beats the uniform map" in told

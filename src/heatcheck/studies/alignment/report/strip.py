@@ -38,7 +38,7 @@ class ScoreStrip:
     unit: Unit = _UNIT
 
 
-def draw_limits(
+def limits_of(
     rows: Sequence[Estimate | None], always: Sequence[float], furthest: tuple[float, float]
 ) -> tuple[float, float]:
     """Round limits around all values and interval ends, within `furthest` and of some width."""

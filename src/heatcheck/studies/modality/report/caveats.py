@@ -4,36 +4,41 @@ import math
 from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.vocabulary import MEAN
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.judgement import judge
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
-from heatcheck.report.numbers import SHARE, few, listed, number
+from heatcheck.report.numbers import POINTS, SCORE, SHARE, Unit, count, few, listed, number
+from heatcheck.report.verdict import smallest_visible
+from heatcheck.studies.modality.report.claims import LESION, claims_of
 from heatcheck.studies.modality.report.facts import (
     MEASURES,
     estimate,
     first_of,
-    importances_of,
     manifest,
+    pairs_of,
     primary_game,
     ranked,
     tied_pairs,
 )
-from heatcheck.studies.modality.report.judgement import LESION, judge
 from heatcheck.studies.modality.vocabulary import PHI_MODALITY, RATING
 
 MOST_PAIRS = 4  # that a sentence names
+_POINTS = Unit(POINTS.factor, 0)
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
     """The sentences that apply to this run."""
     sentences = [
         failed(evidence),
-        _one_network(evidence),
+        _these_networks(evidence),
         _weak(evidence),
         _other_folds(evidence),
         _other_rules(evidence),
         _rules(evidence),
-        _taken_as_given(evidence),
+        _unclear_order(evidence),
+        _out_of_sight(evidence),
         _one_map(evidence),
         _floors(evidence),
         _phantom(evidence),
@@ -43,21 +48,46 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def _one_network(evidence: Evidence) -> str:
+def _these_networks(evidence: Evidence) -> str:
+    """What the intervals leave out: other trainings."""
     if manifest(evidence).folds > 1:
-        return ""
+        return (
+            "The intervals cover other patients, not other trainings: importances, modality correlation and MSFI are "
+            "those of the networks of this run."
+        )
     return (
-        "One network was studied: the intervals cover other patients, not another training, which may well rely "
-        "on other modalities."
+        "One network was studied: everything here is about this network, and another training may well rely on other "
+        "modalities."
     )
 
 
+def _out_of_sight(evidence: Evidence) -> str:
+    """Which differences the run's patients could not have shown."""
+    pairs = pairs_of(evidence, primary_game(evidence, PHI_MODALITY)).values()
+    maps = [row for m in evidence.methods if (row := evidence.find(DIFFERENCE, "msfi", ALL_FINDINGS, m.name))]
+    between, above = smallest_visible(pairs), smallest_visible(maps)
+    parts = []
+    if not math.isnan(between):
+        parts.append(f"a difference of two modalities below {number(between, _POINTS)} percentage points")
+    if not math.isnan(above):
+        parts.append(f"an MSFI that is above the uniform map\u2019s by less than {number(above, SCORE.rounded(2))}")
+    if not parts:
+        return ""
+    patients = max(row.n_patients for row in (*pairs, *maps))
+    return f"With {count(patients, 'patient')}, a run like this one misses more often than not {listed(parts)}."
+
+
 def _weak(evidence: Evidence) -> str:
-    """Networks that are not clearly better than chance: their maps explain guesses."""
+    """Networks that are not shown to be better than chance: their maps may explain guesses."""
     run = manifest(evidence)
     chance = 1 / max(2, len(run.classes))
+    size = Sizes(**run.sizes).of_contribution(1 - chance)
     rows = {fold: estimate(evidence, MEAN, "balanced_accuracy", {"fold": fold}) for fold in run.fold_numbers}
-    weak = [fold for fold, row in rows.items() if row and (row.low <= chance or row.value <= chance)]
+    weak = [
+        fold
+        for fold, row in rows.items()
+        if row and not judge(row.value - chance, row.low - chance, row.high - chance, size).is_yes
+    ]
     if not weak:
         return ""
     several = len(weak) > 1
@@ -66,8 +96,8 @@ def _weak(evidence: Evidence) -> str:
         which += f" of fold{'s' if several else ''} {listed([str(fold) for fold in weak])}"
     are, their = ("are", "their") if several else ("is", "its")
     return (
-        f"{which} {are} not clearly better than guessing (balanced accuracy {number(chance, SHARE.rounded(0))}), so "
-        f"{their} importances are noise and {their} maps explain guesses."
+        f"{which} {are} not shown to be better than guessing (balanced accuracy {number(chance, SHARE.rounded(0))}), "
+        f"so {their} importances may be noise and {their} maps may explain guesses."
     )
 
 
@@ -112,32 +142,27 @@ def _rules(evidence: Evidence) -> str:
     return f"By the settings of this run, {listed(parts)}." if parts else ""
 
 
-def _taken_as_given(evidence: Evidence) -> str:
-    """What the intervals of the maps' scores leave out, and where the order they are compared with is a tie."""
-    if not importances_of(evidence):
-        return ""
+def _unclear_order(evidence: Evidence) -> str:
+    """Where the modality correlation ranks modalities whose order is not clear."""
     game, folds = primary_game(evidence, PHI_MODALITY), manifest(evidence).fold_numbers
     pairs = dict.fromkeys(pair for fold in folds for pair in tied_pairs(evidence, game.of_fold(fold)))
-    text = (
-        "The intervals of modality correlation and MSFI take the importances as given, although these come from the "
-        "same cases and are uncertain themselves"
-    )
     if not pairs:
-        return f"{text}."
+        return ""
     names = [f"{one} and {other}" for one, other in pairs]
     if len(names) > MOST_PAIRS:
         names[MOST_PAIRS - 1 :] = [f"{len(names) - MOST_PAIRS + 1} more pairs"]
     where = "" if len(folds) == 1 else " in at least one network"
     return (
-        f"{text}: which modality matters more is not clear{where} for {'; '.join(names)}, so the modality correlation "
-        "rests on an uncertain order there."
+        f"Which modality matters more is not clear{where} for {'; '.join(names)}: the modality correlation of the "
+        "tables ranks them all the same, as its interval allows for, while what is said of methods rests on the clear "
+        "pairs alone."
     )
 
 
 def _one_map(evidence: Evidence) -> str:
     """Methods that score well although they cannot distinguish modalities."""
     with_one_map = manifest(evidence).shared
-    shared = [m for m in evidence.methods if m.name in with_one_map and judge(evidence, m).outcome == LESION]
+    shared = [m for m in evidence.methods if m.name in with_one_map and claims_of(evidence, m).outcome == LESION]
     if not shared:
         return ""
     return (
@@ -147,13 +172,13 @@ def _one_map(evidence: Evidence) -> str:
 
 
 def _floors(evidence: Evidence) -> str:
-    """Floors that mark the lesion better than the uniform map: then beating it proves little."""
-    names = [floor.label for floor in evidence.floors if judge(evidence, floor).marks]
+    """Floors that clearly mark the lesion better than the uniform map: then beating it proves little."""
+    names = [floor.label for floor in evidence.floors if claims_of(evidence, floor).marks.is_yes]
     if not names:
         return ""
     return (
-        f"{listed(names)}, made without the model, also {'beats' if len(names) == 1 else 'beat'} the uniform map, so "
-        "marking lesions here proves little about the model."
+        f"{listed(names)}, made without the model, also clearly {'beats' if len(names) == 1 else 'beat'} the uniform "
+        "map, so marking lesions here proves little about the model."
     )
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import MEAN, Condition, Statistic, condition
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, Statistic, condition
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.evidence import Entrant, Evidence, Key
-from heatcheck.studies.modality.report.order import bounds, first_among, order_in_words
+from heatcheck.studies.modality.report.order import first_among, order_in_words
 from heatcheck.studies.modality.vocabulary import (
     EMPTY,
     EVERY_FOLD,
@@ -117,32 +118,56 @@ def _complete(evidence: Evidence, game: Game) -> dict[str, Estimate]:
     return known if len(known) == len(manifest(evidence).modalities) else {}
 
 
+def pair_of(evidence: Evidence, game: Game, one: str, other: str) -> Estimate | None:
+    """By how much the first of two modalities is more important; stored in the order of the modalities."""
+    return estimate(evidence, DIFFERENCE, game.metric, {**game.condition, "modality": one, "versus": other})
+
+
+def pairs_of(evidence: Evidence, game: Game) -> dict[tuple[str, str], Estimate]:
+    """The differences of all pairs of modalities."""
+    pairs = combinations(manifest(evidence).modalities, 2)
+    return {pair: row for pair in pairs if (row := pair_of(evidence, game, *pair))}
+
+
+def clearly_above(evidence: Evidence, game: Game) -> frozenset[tuple[str, str]]:
+    """The pairs of modalities of which the first is clearly more important."""
+    rows = pairs_of(evidence, game)
+    above = [pair for pair, row in rows.items() if judgement_of(row).is_yes]
+    below = [(other, one) for (one, other), row in rows.items() if opposite_of(row).is_yes]
+    return frozenset([*above, *below])
+
+
 def ranked(evidence: Evidence, game: Game) -> str:
     """The modalities in order of importance with their ties, such as "T1C > FLAIR > T1 = T2"; "" where unknown."""
-    return order_in_words(_complete(evidence, game))
+    return order_in_words(_values(evidence, game), clearly_above(evidence, game))
 
 
 def first_of(evidence: Evidence, game: Game) -> tuple[str, ...]:
     """The modalities that share the first place; none where an importance is not known."""
-    return first_among(_complete(evidence, game))
+    return first_among(_values(evidence, game), clearly_above(evidence, game))
+
+
+def _values(evidence: Evidence, game: Game) -> dict[str, float]:
+    return {name: row.value for name, row in _complete(evidence, game).items()}
 
 
 def needs_images(evidence: Evidence) -> bool:
     """Whether some modality clearly helps the network; assumed where no importance is known."""
     known = importances_of(evidence)
-    return not known or any(bounds(row)[0] > 0 for row in known.values())
+    return not known or any(judgement_of(row).is_yes for row in known.values())
 
 
 def tied_pairs(evidence: Evidence, game: Game) -> list[tuple[str, str]]:
-    """Pairs of modalities whose order is not clear, without those that clearly have the same importance."""
-    known = {name: bounds(row) for name, row in importances_of(evidence, game).items()}
-    return [
-        (one, other)
-        for one, other in combinations(known, 2)
-        if known[one][0] <= known[other][1]
-        and known[other][0] <= known[one][1]
-        and len({*known[one], *known[other]}) > 1
-    ]
+    """Pairs of modalities whose order is not clear."""
+    above = clearly_above(evidence, game)
+    known = importances_of(evidence, game)
+    return [pair for pair in combinations(known, 2) if not {pair, pair[::-1]} & above]
+
+
+def these_networks(evidence: Evidence) -> str:
+    """What the run speaks of: its own networks."""
+    folds = manifest(evidence).folds
+    return "this network" if folds == 1 else f"these {folds} networks"
 
 
 def value_of(evidence: Evidence, game: Game, shown: Sequence[str]) -> Estimate | None:

@@ -1,13 +1,26 @@
-"""The verdict in two sentences: which modality the network relies on, and which methods show it and its lesion."""
+"""The verdict in three sentences: what the network relies on, which methods show it, and whether they follow it."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.judging.judgement import judgement_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict
+from heatcheck.studies.modality.report.claims import (
+    BOTH,
+    LESION,
+    LESION_AT_LEAST,
+    MODALITY,
+    MODALITY_AT_LEAST,
+    NEITHER,
+    NOT_SHOWN,
+    UNJUDGED,
+    MethodClaims,
+    every_claim,
+)
 from heatcheck.studies.modality.report.facts import (
     MEASURES,
     first_of,
@@ -16,17 +29,8 @@ from heatcheck.studies.modality.report.facts import (
     needs_images,
     phi,
     primary_game,
+    these_networks,
 )
-from heatcheck.studies.modality.report.judgement import (
-    BOTH,
-    LESION,
-    MODALITY,
-    NEITHER,
-    UNKNOWN,
-    ModalityJudgement,
-    judgements,
-)
-from heatcheck.studies.modality.report.order import bounds, first_among
 from heatcheck.studies.modality.vocabulary import PHI_MODALITY, UNIFORM
 
 NOISE = (
@@ -36,17 +40,38 @@ NOISE = (
 UNSURE = (
     "Compared with importances that may be chance, scores of maps say nothing about the methods: study more patients."
 )
+ONE_NETWORK = (
+    "Whether a method follows the network or always prefers the same modality, one network cannot show: this is about "
+    "this network, not about the methods."
+)
 _POINTS = Unit(POINTS.factor, 0)
 _SCORE = SCORE.rounded(2)
+_CLAUSES = {  # by outcome: of one method and of several
+    LESION_AT_LEAST: ("marks the lesion; that it names the modality is not shown",
+                      "mark the lesion; that they name the modality is not shown"),
+    LESION: ("marks the lesion, not the modality", "mark the lesion, not the modality"),
+    MODALITY_AT_LEAST: ("names the modality; that it marks the lesion is not shown",
+                        "name the modality; that they mark the lesion is not shown"),
+    MODALITY: ("names the modality, not the lesion", "name the modality, not the lesion"),
+    NOT_SHOWN: ("is not shown to do either", "are not shown to do either"),
+}  # fmt: skip
+_ONE_MAP = {  # the same of methods that cannot say which modality matters
+    LESION: ("marks the lesion but has one map for all modalities, so cannot say which one matters",
+             "mark the lesion but have one map for all modalities, so cannot say which one matters"),
+    NOT_SHOWN: ("has one map for all modalities and is not shown to mark the lesion",
+                "have one map for all modalities and are not shown to mark the lesion"),
+}  # fmt: skip
 
 
 def verdict(evidence: Evidence) -> Verdict:
     """What the run's estimates say."""
-    first, second = _relies(evidence), _shows(evidence) if needs_images(evidence) else _noise(evidence)
+    needs = needs_images(evidence)
+    first, second = _relies(evidence), _shows(evidence) if needs else _noise(evidence)
     if first or second:
         return Verdict(
             first or f"How much each modality matters to the network is not known{_why_unknown(evidence)}.",
             second or "No method can be judged, because maps are scored by what the network relies on; see the gaps.",
+            _follows(evidence) if needs and second else "",
         )
     if not evidence.finished:
         return Verdict(
@@ -59,12 +84,12 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 def _noise(evidence: Evidence) -> str:
-    return NOISE if _is_bounded(importances_of(evidence)) else UNSURE
+    return NOISE if _is_idle(importances_of(evidence)) else UNSURE
 
 
-def _is_bounded(importances: Mapping[str, Estimate]) -> bool:
-    """Whether every importance has an interval."""
-    return all(math.isfinite(bounds(row)[0]) for row in importances.values())
+def _is_idle(importances: Mapping[str, Estimate]) -> bool:
+    """Whether every modality is known to add nothing that matters."""
+    return all(judgement_of(row).is_no for row in importances.values())
 
 
 def _why_unknown(evidence: Evidence) -> str:
@@ -81,31 +106,38 @@ def _relies(evidence: Evidence) -> str:
     if not importances:
         return ""
     ordered = sorted(importances, key=lambda name: -importances[name].value)
-    first = first_among(importances)
+    first = first_of(evidence, primary_game(evidence, PHI_MODALITY))
     total = sum(row.value for row in importances.values())
     top = importances[ordered[0]]
     measure = MEASURES[manifest(evidence).primary.measure]
+    network, relies = ("This network", "relies") if manifest(evidence).folds == 1 else ("The networks", "rely")
     if not needs_images(evidence):
-        so = (
-            "so its maps have little to explain"
-            if _is_bounded(importances)
-            else "but there are too few patients for an interval"
-        )
-        return (
-            f"No modality clearly helps the network: {ordered[0]}, the highest, adds {_points(top)} to its "
-            f"{measure}, {so}."
-        )
+        adds = f"{ordered[0]}, the highest, adds {_points(top)} to {measure}"
+        if _is_idle(importances):
+            return f"No modality helps {these_networks(evidence)} by as much as matters: {adds}."
+        return f"That any modality helps {these_networks(evidence)} is not shown: {adds}{_why_open(top)}."
     every = "both" if len(importances) == 2 else f"all {len(importances)}"
     context = f"of {measure}, while {every} together contribute {number(total, _POINTS)}"
-    if len(first) == 1:
-        text = f"The network relies most on {first[0]}, which contributes {_points(importances[first[0]])} {context}"
-        text += _folds(evidence, first)
+    sure = [name for name in ordered if judgement_of(importances[name]).is_yes]
+    told = [name for name in sure if name in first] or sure
+    points = _points(importances[told[0]])
+    if len(first) == 1 and first[0] in sure:
+        text = f"{network} {relies} most on {told[0]}, which contributes {points} {context}{_folds(evidence, first)}"
+    elif len(told) == 1:
+        text = (
+            f"{network} {relies} on {told[0]}, which contributes {points} {context}; that no other counts as much is "
+            "not shown"
+        )
     else:
         text = (
-            f"The network relies on {listed([*first])} without a clear order among them: {ordered[0]}, the highest, "
-            f"contributes {_points(top)} {context}"
+            f"{network} {relies} on {listed(told)} without a clear order among them: {told[0]}, the highest, "
+            f"contributes {points} {context}"
         )
-    return text + _rest({name: importances[name] for name in ordered if name not in first}) + "."
+    return text + _rest({name: importances[name] for name in ordered if name not in told}) + "."
+
+
+def _why_open(row: Estimate) -> str:
+    return f" ({row.reason})" if row.reason and math.isnan(row.low) else ""
 
 
 def _points(row: Estimate) -> str:
@@ -121,35 +153,33 @@ def _folds(evidence: Evidence, first: Sequence[str]) -> str:
         return ""
     game = primary_game(evidence, PHI_MODALITY)
     same = sum(first_of(evidence, game.of_fold(fold)) == tuple(first) for fold in folds)
-    return f", and is first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
+    return f", and is clearly first in {'all' if same == len(folds) else f'{same} of'} {len(folds)} networks"
 
 
 def _rest(others: dict[str, Estimate]) -> str:
-    """What the other modalities add: those that clearly add something, and those that do not."""
-    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if bounds(row)[0] > 0]
-    nothing = [name for name, row in others.items() if not bounds(row)[0] > 0]
+    """What the other modalities add: those that clearly add something, those that do not, and those not shown."""
+    parts = [f"{name} adds {number(row.value, _POINTS)}" for name, row in others.items() if judgement_of(row).is_yes]
+    nothing = [name for name, row in others.items() if judgement_of(row).is_no]
     if nothing:
-        parts.append(f"{listed(nothing)} {'does' if len(nothing) == 1 else 'do'} not clearly add anything")
+        parts.append(f"{listed(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing that matters")
+    rest = [name for name, row in others.items() if not judgement_of(row).is_yes and name not in nothing]
+    if rest:
+        parts.append(f"that {listed(rest)} {'adds' if len(rest) == 1 else 'add'} anything is not shown")
     return f"; {', '.join(parts)}" if parts else ""
 
 
 def _shows(evidence: Evidence) -> str:
     """Which methods name the modality and mark the lesion, and which do not."""
-    every = judgements(evidence)
-    judged = [one for one in every if one.outcome != UNKNOWN]
+    judged = [one for one in every_claim(evidence) if one.outcome != UNJUDGED]
     if not judged:
         return ""
-    lesion = [one for one in judged if one.outcome == LESION]
-    shared = [one for one in lesion if one.shares]
     others = [
-        _clause(shared, "marks the lesion but has one map for all modalities, so cannot say which one matters",
-              "mark the lesion but have one map for all modalities, so cannot say which one matters"),
-        _clause([one for one in lesion if not one.shares], "marks the lesion, not the modality",
-              "mark the lesion, not the modality"),
-        _clause([one for one in judged if one.outcome == MODALITY], "names the modality, not the lesion",
-              "name the modality, not the lesion"),
-        _clause([one for one in judged if one.outcome == NEITHER], "does neither", "do neither"),
-    ]  # fmt: skip
+        _clause([one for one in judged if one.outcome == outcome and one.shares is shares], *words)
+        for clauses, shares in ((_ONE_MAP, True), (_CLAUSES, False))
+        for outcome, words in clauses.items()
+    ]
+    neither = [one for one in judged if one.outcome == NEITHER]
+    others.append(_clause(neither, "does neither", "do neither"))
     best = _best(evidence, [one for one in judged if one.outcome == BOTH], len(judged))
     text = "; ".join([best, *filter(None, others)])
     patients = max((one.msfi.n_patients or one.msfi.n_cases for one in judged if one.msfi), default=0)
@@ -158,14 +188,14 @@ def _shows(evidence: Evidence) -> str:
     return text + "."
 
 
-def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) -> str:
+def _best(evidence: Evidence, both: Sequence[MethodClaims], judged: int) -> str:
     floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
     against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
-    methods = count(judged, "method")
+    methods, where = count(judged, "method"), f"On {these_networks(evidence)}"
     if not both:
         return (
-            f"None of {methods} clearly gives more heat to the modalities that matter and also marks the lesion in "
-            "them better than a uniform map would"
+            f"{where}, none of {methods} is shown both to give more heat to the modalities that matter and to mark the "
+            "lesion in them better than a uniform map"
         )
     names = few([one.entrant.label for one in both])
     values = [one.msfi.value for one in both if one.msfi]
@@ -174,14 +204,30 @@ def _best(evidence: Evidence, both: Sequence[ModalityJudgement], judged: int) ->
         if len(values) == 1
         else f"{number(min(values), _SCORE)} to {number(max(values), _SCORE)}"
     )
-    share = f"{len(both)} of {methods}" if len(both) > 1 else f"1 of {methods}"
     verb = ("gives", "puts") if len(both) == 1 else ("give", "put")
     return (
-        f"{names} ({share}) {verb[0]} more heat to the modalities that matter and {verb[1]} it on the lesion better "
-        f"than a uniform map (MSFI {scores}, {against})"
+        f"{where}, {names} ({len(both)} of {methods}) clearly {verb[0]} more heat to the modalities that matter and "
+        f"{verb[1]} it on the lesion better than a uniform map (MSFI {scores}, {against})"
     )
 
 
-def _clause(judged: Sequence[ModalityJudgement], one: str, several: str) -> str:
-    names = [judgement.entrant.label for judgement in judged]
+def _clause(claims: Sequence[MethodClaims], one: str, several: str) -> str:
+    names = [claim.entrant.label for claim in claims]
     return f"{few(names)} {one if len(names) == 1 else several}" if names else ""
+
+
+def _follows(evidence: Evidence) -> str:
+    """Which methods follow the network, over networks."""
+    networks = manifest(evidence).folds
+    if networks == 1:
+        return ONE_NETWORK
+    tested = [one for one in every_claim(evidence) if one.following is not None]
+    follow = [one.entrant.label for one in tested if one.follows.is_yes]
+    if follow:
+        verb = "follows" if len(follow) == 1 else "follow"
+        return f"Over {networks} networks, {few(follow)} clearly {verb} the network in what gets heat."
+    do_not = [one.entrant.label for one in tested if one.follows.is_no]
+    reasons = {one.follows.reason for one in tested}
+    why = f": {reasons.pop()}" if len(reasons) == 1 and "" not in reasons else ""
+    not_at_all = f"; {few(do_not)} {'does' if len(do_not) == 1 else 'do'} not" if do_not else ""
+    return f"That a method follows the network, over {networks} networks, is not shown{why}{not_at_all}."

@@ -182,9 +182,9 @@ def _reliance(evidence: Evidence, row: Blame) -> list[Estimate | None]:
 def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
     """The rows with their strips, all on the same two axes."""
     scores, reliances = ([find(evidence, row) for row in rows] for find in (_scaled, _reliance))
-    score_limits = strips.draw_limits([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
+    score_limits = strips.limits_of([each for row in scores for each in row], (0.0, 1.0), _SCORE_ENDS)
     always = (0, 0.2, *(value for row in rows for value in _separation_mark(evidence, row)))
-    reliance_limits = strips.draw_limits([each for row in reliances for each in row], always, _RELIANCE_ENDS)
+    reliance_limits = strips.limits_of([each for row in reliances for each in row], always, _RELIANCE_ENDS)
     upper = "the mask" if _against_truth(evidence) else "readers"
     shown = []
     for row, score, reliance in zip(rows, scores, reliances, strict=True):

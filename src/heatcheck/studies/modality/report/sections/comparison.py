@@ -35,7 +35,7 @@ class MatrixSquare:
 
 @dataclass(frozen=True, slots=True)
 class SquareRow:
-    """A metric's squares; `aside` says where the methods do not clearly differ."""
+    """A metric's squares; `aside` says where the methods' ranks may be chance."""
 
     name: str
     sentence: str
@@ -161,7 +161,7 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
         text = number(row.value, Unit(unit.factor, unit.decimals))
         is_top = ranking is not None and entrant.name in ranking.best
         squares.append(MatrixSquare(positions[entrant.name], text, title, is_top))
-    aside = "no clear difference" if ranking and not ranking.differ else ""
+    aside = "ranks may be chance" if ranking and not ranking.differ else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
 

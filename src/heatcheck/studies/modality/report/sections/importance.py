@@ -34,8 +34,9 @@ NAMES = {
 }
 SHORT = {PHI_MODALITY: "Whole modalities", PHI_LESION: "Lesion only"}
 TIES = (
-    "Where intervals overlap or there is none, the order is a tie (=). A modality whose interval reaches several that "
-    "are not tied with each other is listed after a semicolon."
+    "A modality stands before > where it is clearly more important than the next by their difference, patient by "
+    "patient; where that is not shown, the order is a tie (=). A modality tied with several that are not tied with "
+    "each other is listed after a semicolon."
 )
 _EMPTY = Cell("")
 _TIE = f"{SPACE}={SPACE}"  # what is tied stays on one line

@@ -6,37 +6,52 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.report.numbers import SCORE, interval, number
-from heatcheck.studies.modality.report.facts import masks_in_words, needs_images
-from heatcheck.studies.modality.report.judgement import (
+from heatcheck.report.numbers import SCORE, SHARE, interval, number
+from heatcheck.report.verdict import CLEARLY, NOT_SHOWN, answer, would_decide
+from heatcheck.studies.modality.report.claims import (
     BOTH,
-    CLEARLY,
+    FOLLOWS_IT,
     LESION,
+    LESION_AT_LEAST,
     MARKS_IT,
     MODALITY,
+    MODALITY_AT_LEAST,
     NAMES_IT,
     NEITHER,
-    UNKNOWN,
-    ModalityJudgement,
-    judgements,
+    UNJUDGED,
+    MethodClaims,
+    every_claim,
 )
+from heatcheck.studies.modality.report.claims import NOT_SHOWN as OPEN
+from heatcheck.studies.modality.report.facts import manifest, masks_in_words, needs_images
 from heatcheck.studies.modality.vocabulary import UNIFORM
 
-SIGNS = {BOTH: "✓", LESION: "◐", MODALITY: "◐", NEITHER: "✕", UNKNOWN: "?"}
+SIGNS = {
+    BOTH: "✓",
+    LESION_AT_LEAST: "◐",
+    LESION: "◐",
+    MODALITY_AT_LEAST: "◐",
+    MODALITY: "◐",
+    OPEN: "?",
+    NEITHER: "✕",
+}
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
 NOISE = (
-    "No modality clearly helps this network, so its importances may be chance and the table below says nothing about "
-    "the methods."
+    "That any modality helps is not shown, so importances may be chance and the table below says nothing about the "
+    "methods."
 )
 FLOOR = (
     "A map that is the same everywhere inside the head. Its score depends on the size of the lesion alone; a map that "
     "does no better does not show where the lesion is."
 )
 INTERVAL = (
-    "The range in which the true value plausibly lies, given the number of patients: patients are resampled. It covers "
-    "other patients, not another training of the network."
+    "The range in which the true value plausibly lies, given the number of patients: patients are resampled, and with "
+    "them the importances that modality correlation and MSFI rest on. It covers other patients, not another training "
+    "of the network. With fewer than 6 patients there is none; below 60 it holds the true value in somewhat less than "
+    "95 % of studies."
 )
 
 
@@ -49,45 +64,63 @@ class ModalityVerdictRow:
     outcome: str
     names: str
     marks: str
+    follows: str
 
 
 def overview(evidence: Evidence) -> Mapping[str, object] | None:
     """The content of the first section; None when there is no method."""
-    judged = judgements(evidence)
-    if not judged:
+    claims = every_claim(evidence)
+    if not claims:
         return None
     terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
              for m in TERMS if m in evidence.metrics]  # fmt: skip
     lesion = ("Lesion", f"In this run: {masks_in_words(evidence)}.")
     return {
-        "rows": [_row(evidence, one) for one in judged if one.outcome != UNKNOWN],
-        "unjudged": [one.entrant.label for one in judged if one.outcome == UNKNOWN],
+        "rows": [_row(evidence, one) for one in claims if one.outcome != UNJUDGED],
+        "unjudged": [one.entrant.label for one in claims if one.outcome == UNJUDGED],
         "criterion": (NAMES_IT, MARKS_IT),
-        "clearly": CLEARLY,
+        "follows": FOLLOWS_IT,
+        "networks": manifest(evidence).folds,
+        "clearly": f"{CLEARLY} {NOT_SHOWN} {_sizes(evidence)}",
         "noise": "" if needs_images(evidence) else NOISE,
         "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
     }
 
 
-def _row(evidence: Evidence, judgement: ModalityJudgement) -> ModalityVerdictRow:
-    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
-    names = (
-        "no: one map for all modalities"
-        if judgement.shares
-        else f"{_yes(judgement.names)}: {_value(judgement.correlation)}"
+def _sizes(evidence: Evidence) -> str:
+    """The sizes that matter in this study."""
+    sizes = Sizes(**manifest(evidence).sizes)
+    share, maps = number(sizes.importance, SHARE.rounded(0)), number(sizes.maps, _UNIT)
+    return (
+        f"Here that is {share} of what all modalities together contribute, for the importance of a modality or the "
+        f"difference of two; {maps} of the room up to 1, for MSFI above the uniform map’s and for the share of "
+        "pairs in the right order (1 is all of them, 0 half)."
     )
+
+
+def _row(evidence: Evidence, claims: MethodClaims) -> ModalityVerdictRow:
+    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
+    names = "no: one map for all modalities" if claims.shares else _answered(claims.agreement)
     against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
-    msfi = number(judgement.msfi.value if judgement.msfi else math.nan, _UNIT)
-    marks = f"{_yes(judgement.marks)}: {msfi}{against}"
-    return ModalityVerdictRow(judgement.entrant, SIGNS[judgement.outcome], judgement.outcome, names, marks)
+    msfi = number(claims.msfi.value if claims.msfi else math.nan, _UNIT)
+    marks = f"{answer(claims.difference)}: {msfi}{against}{_decided(claims.difference)}"
+    follows = "no: one map for all modalities" if claims.shares else _answered(claims.following)
+    return ModalityVerdictRow(claims.entrant, SIGNS[claims.outcome], claims.outcome, names, marks, follows)
 
 
-def _yes(clear: bool | None) -> str:
-    return "yes" if clear else "not clearly"
-
-
-def _value(row: Estimate | None) -> str:
+def _answered(row: Estimate | None) -> str:
     if row is None:
-        return number(math.nan)
+        return f"{answer(row)}: not computed"
+    if math.isnan(row.value):
+        return f"{answer(row)}: {row.reason or 'no value'}"
+    return f"{answer(row)}: {_value(row)}{_decided(row)}"
+
+
+def _decided(row: Estimate | None) -> str:
+    decides = would_decide(row) if row else ""
+    return f"; {decides}" if decides else ""
+
+
+def _value(row: Estimate) -> str:
     between = interval(row.low, row.high, _UNIT)
     return number(row.value, _UNIT) + (f" ({between})" if between else "")

@@ -1,4 +1,4 @@
-"""Which methods differ: mean ranks over patients, Friedman's test, Nemenyi's pairs and the marks of the best."""
+"""Which methods differ: mean ranks over patients, Friedman's test, Nemenyi's pairs, and which may be best."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,9 @@ def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
     if not ordered:
         return []
     names = listed(ordered) if len(ordered) <= 6 else few(ordered)
-    return [f"Top (*), not clearly different from the two best: {names}."]
+    if len(ordered) == 1:
+        return [f"{names} (*) ranks before every other method beyond chance."]
+    return [f"May be best (*), as none ranks behind the best beyond chance: {names}."]
 
 
 def _cases(test: Estimate) -> str:

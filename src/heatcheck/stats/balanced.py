@@ -67,7 +67,8 @@ def balanced_values(values: Float[np.ndarray, "cases columns"], strata: Strata) 
 def linearised_balanced(values: Float[np.ndarray, "cases columns"], strata: Strata, clusters: Clusters) -> Linearised:
     """The same means as sums over patients; every value must be defined, and no fold may lack a class.
 
-    A mean over equal groups is one over findings, so groups of few patients borrow the others' variance.
+    A mean over equal groups is one over findings, so groups of few patients borrow the others' variance; the degrees of
+    freedom are at most those of the patients.
     """
     if values.ndim != 2 or len(values) != len(clusters):
         raise ValueError(f"values must be one row per case, got shape {values.shape} for {len(clusters)} cases")
@@ -80,7 +81,8 @@ def linearised_balanced(values: Float[np.ndarray, "cases columns"], strata: Stra
     totals = np.stack(columns, -1).reshape(n_patients, n_groups, -1)
     parts = np.moveaxis(totals[..., :-1], 1, 2).reshape(n_patients, -1)
     wholes = np.tile(totals[..., -1], values.shape[1])
-    return linearised_macro(linearised_ratios(parts, wholes), n_groups)
+    mean = linearised_macro(linearised_ratios(parts, wholes), n_groups)
+    return replace(mean, freedom=np.minimum(mean.freedom, max(1, n_patients - n_groups)))
 
 
 def balanced_means(

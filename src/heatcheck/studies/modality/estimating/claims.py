@@ -152,28 +152,27 @@ def _following(means: CaseMeans, clear: ClearPairs) -> Iterator[Estimate]:
     methods = list(means.informative)
     template = Estimate(FOLLOWING, "mi_correlation", ALL, model=settings.model, condition=condition(fold=EVERY_FOLD))
     size = settings.sizes.above_floor(0.0, 1.0)
+    weights = {fold: _normed(clear[fold], settings) for fold in folds}
     for method in methods:
         row = replace(template, method=method, family="mi_correlation: each method over networks", size=size)
-        gains = _gains(means, method, {fold: _normed(clear[fold], settings) for fold in folds})
-        yield _over_networks(replace(row, n_cases=len(gains)), gains, len(settings.folds), len(methods))
+        gains = gains_over_others(means.mean_signs(method, folds), weights)
+        yield over_networks(replace(row, n_cases=len(gains)), gains, len(settings.folds), len(methods))
 
 
-def _gains(
-    means: CaseMeans, method: str, weights: Mapping[int, Float[np.ndarray, " pairs"]]
+def gains_over_others(
+    heat: Mapping[int, Float[np.ndarray, " pairs"]], weights: Mapping[int, Float[np.ndarray, " pairs"]]
 ) -> Float[np.ndarray, " networks"]:
     """For each network: the fit of its heat to its own clear pairs less the mean fit to those of the others."""
-    signs, folds = means.defined_signs(method), means.table.index.get_level_values("fold").to_numpy()
-    heat = {fold: signs[folds == fold] for fold in weights}
-    heat = {fold: part[~np.isnan(part[:, 0])].mean(0) for fold, part in heat.items() if not np.isnan(part).all()}
     gains = []
-    for fold, mean in heat.items():
-        others = [float(mean @ weights[other]) for other in heat if other != fold]
+    for fold, signs in heat.items():
+        others = [float(signs @ weights[other]) for other in heat if other != fold]
         if others:
-            gains.append(float(mean @ weights[fold]) - float(np.mean(others)))
+            gains.append(float(signs @ weights[fold]) - float(np.mean(others)))
     return np.array(gains)
 
 
-def _over_networks(template: Estimate, gains: Float[np.ndarray, " networks"], networks: int, methods: int) -> Estimate:
+def over_networks(template: Estimate, gains: Float[np.ndarray, " networks"], networks: int, methods: int) -> Estimate:
+    """The mean gain over networks, by Student's t."""
     n = len(gains)
     if n < FEWEST_NETWORKS:
         return replace(template, reason=ONE_NETWORK if networks == 1 else FEW_NETWORKS)

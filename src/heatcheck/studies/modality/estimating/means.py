@@ -1,6 +1,6 @@
 """The mean scores of the methods by fold and over all cases, with intervals that hold the error of the importances."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -145,6 +145,12 @@ class CaseMeans:
     def defined_signs(self, method: str) -> Parts:
         """The signs of the cases that have a modality correlation, NaN for the others."""
         return np.where(self._correlations(method).notna().to_numpy()[:, None], self.signs(method), np.nan)
+
+    def mean_signs(self, method: str, folds: Sequence[int]) -> dict[int, Float[np.ndarray, " pairs"]]:
+        """Their mean over the cases of each of these folds that has any."""
+        signs, fold_of = self.defined_signs(method), self.table.index.get_level_values("fold").to_numpy()
+        parts = {fold: signs[(fold_of == fold) & ~np.isnan(signs[:, 0])] for fold in folds}
+        return {fold: part.mean(0) for fold, part in parts.items() if len(part)}
 
     def _correlations(self, method: str) -> pd.Series:
         return self.table.reindex(columns=[("mi_correlation", condition(), method)]).iloc[:, 0]

@@ -81,7 +81,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "criterion": (NAMES_IT, MARKS_IT),
         "follows": FOLLOWS_IT,
         "networks": manifest(evidence).folds,
-        "clearly": f"{CLEARLY} {NOT_SHOWN} {_sizes(evidence)}",
+        "clearly": f"{CLEARLY} {_sizes(evidence)} {NOT_SHOWN}",
         "noise": "" if needs_images(evidence) else NOISE,
         "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
     }
@@ -92,9 +92,9 @@ def _sizes(evidence: Evidence) -> str:
     sizes = Sizes(**manifest(evidence).sizes)
     share, maps = number(sizes.importance, SHARE.rounded(0)), number(sizes.maps, _UNIT)
     return (
-        f"Here that is {share} of what all modalities together contribute, for the importance of a modality or the "
-        f"difference of two; {maps} of the room up to 1, for MSFI above the uniform map’s and for the share of "
-        "pairs in the right order (1 is all of them, 0 half)."
+        f"The size that matters is {share} of what all modalities together contribute, for the importance of a "
+        f"modality or the difference of two; {maps} of the room up to 1, for MSFI above the uniform map\u2019s and for "
+        "the share of pairs in the right order (1 is all of them, 0 half)."
     )
 
 
@@ -103,9 +103,15 @@ def _row(evidence: Evidence, claims: MethodClaims) -> ModalityVerdictRow:
     names = "no: one map for all modalities" if claims.shares else _answered(claims.agreement)
     against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
     msfi = number(claims.msfi.value if claims.msfi else math.nan, _UNIT)
-    marks = f"{answer(claims.difference)}: {msfi}{against}{_decided(claims.difference)}"
+    marks = f"{answer(claims.difference)}: {msfi}{against}{_above(claims.difference)}{_decided(claims.difference)}"
     follows = "no: one map for all modalities" if claims.shares else _answered(claims.following)
     return ModalityVerdictRow(claims.entrant, SIGNS[claims.outcome], claims.outcome, names, marks, follows)
+
+
+def _above(row: Estimate | None) -> str:
+    """The difference that is judged, with its interval."""
+    between = interval(row.low, row.high, _UNIT, signed=True) if row else ""
+    return f", {number(row.value, _UNIT, signed=True)} ({between})" if row and between else ""
 
 
 def _answered(row: Estimate | None) -> str:

@@ -51,3 +51,8 @@ def test_an_estimate_without_an_interval_gives_its_own_reason():
     row = Estimate(TEST, "iou", value=0.2, size=0.1, reason="fewer than 6 patients")
     assert judgement_of(row).reason == "fewer than 6 patients"
     assert judgement_of(row).answer is Answer.OPEN
+
+
+def test_an_estimate_without_a_size_gives_its_own_reason():
+    row = Estimate(TEST, "iou", value=0.2, low=0.1, high=0.3, reason="one seed")
+    assert (judgement_of(row).answer, judgement_of(row).reason) == (Answer.OPEN, "one seed")

@@ -239,10 +239,13 @@ THREE = ("gradient", "lime", "occlusion")
     ("intervals", "said"),
     [
         (((0.01, 0.4), (0.1, 0.5), (0.1, 0.3)), "Gradient is best: it is clearly better than every other method."),
-        (((-0.1, 0.4), (0.1, 0.5), (0.1, 0.3)), "Gradient and LIME may be best: no other method is clearly better."),
+        (
+            ((-0.1, 0.4), (0.1, 0.5), (0.1, 0.3)),
+            "Gradient and LIME may be best: no other method is above any of them beyond chance.",
+        ),
         (
             ((-0.1, 0.4), (-0.1, 0.5), (-0.1, 0.3)),
-            "No method is clearly better than another: each of the 3 may be best.",
+            "No method is shown to be better than another: each of the 3 may be best.",
         ),
         (((-0.1, 0.4), (0.1, 0.5), (-0.1, 0.3)), "Gradient and LIME may be best"),
         (((math.nan,) * 2,) * 3, "No two methods can be compared: there is no interval."),
@@ -255,11 +258,13 @@ def test_a_method_is_best_only_if_it_is_clearly_better_than_every_other(trigger_
     assert overlap.sentences[0].startswith(said)
 
 
-def test_a_difference_beyond_chance_that_is_too_small_to_matter_rules_nothing_out(trigger_evidence):
+def test_a_difference_beyond_chance_that_is_too_small_to_matter_makes_nobody_the_best(trigger_evidence):
     rows = [pair("gradient", "lime", 0.03, 0.01, 0.04, p_adjusted=0.001)]
     evidence = trigger_evidence(rows=rows, methods=("gradient", "lime"))
     (overlap,) = differences(evidence)["metrics"]
-    assert overlap.sentences[0] == "No method is clearly better than another: each of the 2 may be best."
+    assert overlap.sentences[0] == (
+        "Gradient is ahead of every other method beyond chance, but not of all by a size that matters."
+    )
     ((_, (row,)),) = overlap.table.groups
     assert row.cells[0].outcome == "no difference that matters, p = 0.001"
 

@@ -96,7 +96,7 @@ def test_patients_that_would_decide_are_named(trigger_evidence):
     rows = [graded(), *scored("gradient", above=(-0.1, 0.4), n_needed=61)]
     evidence = trigger_evidence(rows=rows, methods=("gradient",), **ONE_TRIGGER)
     assert overview(evidence)["rows"][0].aside == "about 61 patients would decide it"
-    assert "Gradient is not shown to (about 61 patients would decide it)" in verdict(evidence).second
+    assert "Gradient is not shown to find them (about 61 patients would decide it)" in verdict(evidence).second
 
 
 def test_one_training_makes_no_claim_about_a_method(trigger_evidence):
@@ -153,7 +153,7 @@ def test_verdict_names_the_methods_that_find_triggers_and_what_it_rests_on(trigg
         "On VGG-16, Guided backprop, LIME, Gradient, Occlusion and Guided Grad-CAM find the planted"
     )
     assert sentences.second.startswith(
-        "Feature ablation does not find them and Grad-CAM is not shown to; this rests on"
+        "Feature ablation does not find them and Grad-CAM is not shown to find them; this"
     )
     assert "1,680 poisoned images, 7 triggers and 5 seeds" in sentences.second
     assert "Laterality letter was not graded because the attack did not work" in sentences.second

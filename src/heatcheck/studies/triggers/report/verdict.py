@@ -186,10 +186,11 @@ def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
     still_open = [judgement for judgement in every if judgement.outcome == OPEN]
     overlaps = _values([judgement.overlap for judgement in recover], SCORE.rounded(2))
     but = f"the attack, but with boxes that do not show where the trigger is (IoU {overlaps})"
+    decided_by = _decided_by(still_open)
     parts = [
         _clause(recover, f"undoes {but}", f"undo {but}"),
         _clause(failed, "does not find them", "do not find them"),
-        _clause(still_open, f"is not shown to{_decided_by(still_open)}", f"are not shown to{_decided_by(still_open)}"),
+        _clause(still_open, f"is not shown to find them{decided_by}", f"are not shown to find them{decided_by}"),
         _clause(
             [judgement for judgement in every if judgement.outcome == UNKNOWN], "cannot be judged", "cannot be judged"
         ),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE
+from heatcheck.judging.best import best_set
 from heatcheck.judging.judgement import Answer, judgement_of
-from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped
 from heatcheck.report.numbers import Unit, count, difference_of, few, listed, number, probability
@@ -44,13 +45,6 @@ def method_pairs(evidence: Evidence, metric: str) -> list[Estimate]:
     ]
 
 
-def may_be_best(methods: Sequence[Entrant], pairs: Sequence[Estimate]) -> list[Entrant]:
-    """The methods that were compared and that no other is clearly better than."""
-    compared = {name for row in pairs for name in (row.method, row.other_method)}
-    worse = {row.other_method for row in pairs if judgement_of(row).is_yes}
-    return [method for method in methods if method.name in compared - worse]
-
-
 def _by_metric(evidence: Evidence, metric: str) -> MethodDifferences | None:
     pairs = method_pairs(evidence, metric)
     if not pairs:
@@ -68,20 +62,20 @@ def _outcome(evidence: Evidence, pairs: Sequence[Estimate]) -> str:
         )
     if all(math.isnan(row.low) for row in pairs):
         return f"No two methods can be compared: {pairs[0].reason or 'there is no interval'}."
-    best = may_be_best(evidence.methods, pairs)
-    compared = len({name for row in pairs for name in (row.method, row.other_method)})
-    if len(best) == 1 and _beats_all(best[0], pairs, compared):
-        return f"{best[0].label} is best: it is clearly better than every other method."
-    if len(best) == compared:
-        return f"No method is clearly better than another: each of the {compared} may be best."
-    labels = [method.label for method in best]
+    compared = {name for row in pairs for name in (row.method, row.other_method)}
+    methods = {method.name: method.label for method in evidence.methods if method.name in compared}
+    found = best_set(list(methods), {(row.method, row.other_method): row for row in pairs})
+    labels = [methods[name] for name in found.members]
+    if found.best:
+        return f"{methods[found.best]} is best: it is clearly better than every other method."
+    if len(labels) == len(methods):
+        return f"No method is shown to be better than another: each of the {len(methods)} may be best."
+    if len(labels) == 1:
+        return f"{labels[0]} is ahead of every other method beyond chance, but not of all by a size that matters."
     named = listed(labels) if len(labels) <= _MOST_NAMED else few(labels)
-    some = "one method" if compared - len(best) == 1 else f"{compared - len(best)} methods"
-    return f"{named} may be best: no other method is clearly better. {some.capitalize()} can be ruled out."
-
-
-def _beats_all(method: Entrant, pairs: Sequence[Estimate], compared: int) -> bool:
-    return sum(row.method == method.name and judgement_of(row).is_yes for row in pairs) == compared - 1
+    ruled_out = len(methods) - len(labels)
+    some = "One method" if ruled_out == 1 else f"{ruled_out} methods"
+    return f"{named} may be best: no other method is above any of them beyond chance. {some} can be ruled out."
 
 
 def _coverage(pairs: Sequence[Estimate]) -> str:

@@ -137,7 +137,7 @@ def test_the_table_gives_the_verdicts_answers_and_what_the_run_could_not_have_sh
     answers = {row.entrant.label: row.cells[0].text for _, rows in section["table"].groups[1:2] for row in rows}
     assert answers == {"Gradient": "yes", "Integrated gradients": "no"}
     assert [row.cells[0].text for _, rows in section["compared"].groups for row in rows] == ["yes", "yes", "yes"]
-    words = "With 12 patients and 2 trainings of each network, an R below 0.09 was more likely missed than shown."
+    words = "With 12 patients and 2 trainings of each network, an R below 0.09 would be missed more often than shown."
     assert section["visible"] == words
     assert words in caveats(evidence)
 

@@ -93,7 +93,7 @@ def _out_of_sight(evidence: Evidence, metric: str, pairs: Sequence[Estimate]) ->
     if math.isnan(size):
         return ""
     unit = difference_of(evidence.metrics[metric].unit)
-    return f"A difference below {number(size, unit.rounded(unit.decimals - 1))} would more likely have been missed."
+    return f"A difference below {number(size, unit.rounded(unit.decimals - 1))} would be missed more often than shown."
 
 
 def least_shown(rows: Sequence[Estimate]) -> float:

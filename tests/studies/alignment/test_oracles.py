@@ -18,8 +18,8 @@ COMMON = {
     "batch_size": 16,
     "threads": 1,
     "gallery": 1,
-    "seeds": 1,
-    "fit": {"epochs": 5, "batch_size": 8, "learning_rate": 0.02},
+    "seeds": 6,
+    "fit": {"epochs": 8, "batch_size": 8, "learning_rate": 0.02},
     "bootstrap_draws": 400,
 }
 STUDIES = (

@@ -1,6 +1,5 @@
 """From the estimates of an alignment run to its blame table: a reading for each model, method and finding."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
@@ -85,8 +84,11 @@ class _Combination:
             reason=sentence(parts),
         )
 
-    def _of_one_seed(self, change: Estimate) -> bool:
-        return not math.isnan(change.low) and (len(self.settings.seeds) == 1 or ONE_SEED in change.reason)
+    @property
+    def _one_training(self) -> bool:
+        """Whether the change of a direction's maps rests on one seed."""
+        changes = (self._score_change(direction) for direction in DIRECTIONS)
+        return len(self.settings.seeds) == 1 or any(ONE_SEED in change.reason for change in changes)
 
     @property
     def _judged(self) -> bool:
@@ -108,7 +110,7 @@ class _Combination:
             arms=tuple(self._arm(direction) for direction in DIRECTIONS),
             learned=learned,
             judged=self._judged,
-            one_training=any(self._of_one_seed(self._score_change(direction)) for direction in DIRECTIONS),
+            one_training=self._one_training,
         )
 
     def _use(self, arm: str) -> Use:

@@ -27,7 +27,13 @@ from heatcheck.judging.sizes import Sizes
 from heatcheck.stats.balanced import Strata
 from heatcheck.stats.resampling.clusters import totals_by_code
 from heatcheck.stats.resampling.studentised import Linearised
-from heatcheck.stats.resampling.uncertain_weights import PartSums, as_deviations, drawn_mean, simultaneous_drawn
+from heatcheck.stats.resampling.uncertain_weights import (
+    DrawnWeights,
+    PartSums,
+    as_deviations,
+    drawn_mean,
+    simultaneous_drawn,
+)
 from heatcheck.studies.modality.estimating.claims import gains_over_others, over_networks
 from heatcheck.studies.modality.estimating.drawn import DrawnImportances, PatientDraws, signs_of_pairs
 from heatcheck.studies.modality.vocabulary import FOLLOWING
@@ -52,6 +58,8 @@ def simulate(repetitions: int, seed: int) -> list[Row]:
         ("false: follows, 5 networks of one order", lambda n, g: _follows(n, g, own=False, faithful=False)),
         ("false: follows, 5 networks of their own orders", lambda n, g: _follows(n, g, own=True, faithful=False)),
         ("true: follows, 5 networks of their own orders", lambda n, g: _follows(n, g, own=True, faithful=True)),
+        ("false: one of 10 methods that prefer nothing names the modality", lambda n, g: _names(0.0, n, g)),
+        ("true: names the modality", lambda n, g: _names(1.0, n, g)),
     ]
     for number, (what, made) in enumerate(settings):
         for patients in PATIENTS[2:] if "networks" in what else PATIENTS:
@@ -127,6 +135,28 @@ def _marks(shift: float, patients: int, generator: np.random.Generator) -> bool:
     intervals = simultaneous_drawn(family).intervals
     answers = [judge(each.value, each.low, each.high, size).is_yes for each in intervals]
     return answers[0] if shift else any(answers)
+
+
+def _names(share: float, patients: int, generator: np.random.Generator) -> bool:
+    """Whether the first of ten methods, or if none prefers anything any of them, is said to name the modality."""
+    patient = views(patients, generator)
+    found = answered(MOSTLY, patient, generator)
+    lin = found.linearised()
+    signs = np.zeros(len(PAIRS)) if lin is None else _clear_signs(lin, patient, generator)
+    if not signs.any():
+        return False
+    index = pd.MultiIndex.from_arrays([np.zeros(patients, int), np.arange(patients)])
+    draws = PatientDraws.of(index, [0], DRAWS, generator)
+    weights = (signs / np.sum(signs**2))[None]
+    fixed = DrawnWeights(weights, np.broadcast_to(weights, (DRAWS, *weights.shape)), draws.times, draws.networks)
+    family = []
+    for number in range(METHODS):
+        heat = heat_of(share * LIKES if number == 0 else np.zeros(4), patient, generator)
+        totals = totals_by_code(signs_of_pairs(heat), patient, patients)
+        family.append(drawn_mean(PartSums(totals.sums, totals.counts[:, 0]), fixed))
+    size = SIZES.above_floor(0.0, 1.0)
+    answers = [judge(i.value, i.low, i.high, size).is_yes for i in simultaneous_drawn(family).intervals]
+    return answers[0] if share else any(answers)
 
 
 def _follows(patients: int, generator: np.random.Generator, *, own: bool, faithful: bool) -> bool:

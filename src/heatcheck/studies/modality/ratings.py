@@ -1,6 +1,7 @@
 """Readers' ratings of maps: a table of ratings, read, checked and summarised, and an empty one to fill in."""
 
 import csv
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from heatcheck.estimating.score_table import pivoted
 from heatcheck.sources.files.tables import read_csv
 from heatcheck.stats.correlation import correlations
 from heatcheck.stats.krippendorff import krippendorff_alpha
+from heatcheck.stats.resampling.studentised import FEW_PATIENTS, FEWEST_PATIENTS
 from heatcheck.stats.spearman import ranks
 from heatcheck.studies.modality.estimating.means import studentised_means
 from heatcheck.studies.modality.estimating.score_tables import of_metric, read_scores
@@ -206,7 +208,7 @@ def _correlations(both: pd.DataFrame, settings: ModalitySettings) -> Iterator[Es
             CORRELATION, RATING, ALL, method, settings.model, condition=condition(with_metric="msfi", within=ALL_MAPS),
             n_cases=result.n_cases, n_patients=result.n_patients, n_undefined=result.n_undefined,
         )  # fmt: skip
-        yield fill(template, result.spearman[0])
+        yield _of_enough(fill(template, result.spearman[0]))
 
 
 def _within_cases(both: pd.DataFrame, settings: ModalitySettings) -> Estimate:
@@ -242,4 +244,11 @@ def _agreement(each: pd.DataFrame, settings: ModalitySettings) -> Estimate:
         ALPHA, RATING, ALL, model=settings.model, n_cases=int(paired.sum()),
         n_patients=len(np.unique(patients[paired])),
     )  # fmt: skip
-    return fill(template, alpha)
+    return _of_enough(fill(template, alpha))
+
+
+def _of_enough(row: Estimate) -> Estimate:
+    """The estimate without its interval where too few patients were rated."""
+    if row.n_patients >= FEWEST_PATIENTS or math.isnan(row.low):
+        return row
+    return replace(row, low=math.nan, high=math.nan, reason=FEW_PATIENTS)

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.simulations.row import PATIENTS, Row, main, row, views
 from scipy.special import ndtr, ndtri
 
-from heatcheck.stats.auroc import clustered_auroc
+from heatcheck.stats.auroc import auroc_difference, clustered_auroc
 
 SETTINGS = (("normal", 0.3, 0.7), ("normal", 0.3, 0.85), ("normal", 0.1, 0.85), ("normal", 0.1, 0.95),
             ("exponential", 0.3, 0.85), ("exponential", 0.1, 0.95), ("some missed", 0.3, 0.85),
@@ -32,7 +32,20 @@ def simulate(repetitions: int, seed: int) -> list[Row]:
                 interval = clustered_auroc(labels, ratings, patient).interval
                 estimates.append((interval.value, interval.low, interval.high))
             rows.append(row(f"{shape}, prevalence {prevalence:.0%}, AUROC {truth}", positive, truth, estimates))
-    return rows
+    return rows + [_difference(positive, repetitions, seed) for positive in PATIENTS]
+
+
+def _difference(positive: int, repetitions: int, seed: int) -> Row:
+    """Two models that share most of their errors, AUROC 0.90 and 0.85, prevalence 30 %."""
+    generator = np.random.default_rng([seed, positive])
+    estimates = []
+    for _ in range(repetitions):
+        labels, first, patient = _cases(positive, "normal", (0.3, 0.9), generator)
+        shared = first - math.sqrt(2) * ndtri(0.9) * labels
+        noise = math.sqrt(0.7) * shared + math.sqrt(0.3) * generator.normal(size=len(labels))
+        interval = auroc_difference(labels, first, noise + math.sqrt(2) * ndtri(0.85) * labels, patient)
+        estimates.append((interval.value, interval.low, interval.high))
+    return row("difference of two models, prevalence 30%, 0.90 and 0.85", positive, 0.05, estimates)
 
 
 def _cases(

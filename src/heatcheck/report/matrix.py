@@ -36,7 +36,8 @@ from heatcheck.report.numbers import (
 from heatcheck.report.verdict import would_decide
 
 GROUPS = {"human": "Human readers", "method": "Methods", "floor": "Floors"}
-_SIGNED = {DIFFERENCE, TEST, MODEL_DIFFERENCE, SLOPE, SPEARMAN}
+_COMPARISONS = {DIFFERENCE, TEST, MODEL_DIFFERENCE, SLOPE}
+_SIGNED = {*_COMPARISONS, SPEARMAN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def interval_or_dash(estimate: Estimate, unit: Unit, *, signed: bool = False) ->
 
 def _outcome(estimate: Estimate) -> str:
     """What the comparison shows, by its judgement, with its corrected p-value."""
-    if math.isnan(estimate.size) or lacks_interval(estimate):
+    if estimate.statistic not in _COMPARISONS or math.isnan(estimate.size) or lacks_interval(estimate):
         return ""
     above, below = judgement_of(estimate), opposite_of(estimate)
     if above.is_yes:

@@ -33,4 +33,4 @@ def test_diagram_draws_the_critical_difference_to_scale_and_says_it_in_words():
     assert float(strokes[0][1]) - float(strokes[0][0]) == pytest.approx(1.5 * (dots[1] - dots[0]), abs=0.1)
     assert labels_in(plot) == ["A", "C", "B"]
     assert plot.count('class="alike"') == 2
-    assert "No clear difference: A, C. No clear difference: C, B." in plot
+    assert "May be chance: A, C. May be chance: C, B." in plot

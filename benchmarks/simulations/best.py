@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 from benchmarks.simulations.families import DRAWS, PAIRS, column_means, macro_differences
-from benchmarks.simulations.populations import COLUMNS, METHODS, Population, Study, alike, skewed, tied
+from benchmarks.simulations.populations import COLUMNS, METHODS, Population, Study, alike, patients_of, skewed, tied
 from benchmarks.simulations.row import Row, main, row
 
 from heatcheck.core.records import Estimate
@@ -29,7 +29,7 @@ POWER = 0.75  # the shift that lifts an overlap of about .17 to .26
 def simulate(repetitions: int, seed: int) -> list[Row]:
     """Sets, winners and power, on populations of two kinds."""
     rows = []
-    count = max(50, repetitions // 10)
+    count = max(50, repetitions // 20)
     for population, study, hits in product((alike, tied, skewed), STUDIES, (False, True)):
         for name, top in (("all equal", 0), ("three near the top", 3)):
             rows += _best(population, (study, hits), (name, top), count, seed)
@@ -70,8 +70,8 @@ def _best(population: Population, kind: tuple[Study, bool], truth: tuple[str, in
     setting = f"{population.__name__}, {'hits' if hits else 'overlap'}, {study[1]} findings, {name}"
     error = float(np.sqrt(share * (1 - share) / count))
     return [
-        Row(f"set that may be best: {setting}", study[0] // 2, 1.0, share, 0.0, float(np.mean(sizes)), error),
-        row(f"winner's distance from readers: {setting}", study[0] // 2, 0.0, winners),
+        Row(f"set that may be best: {setting}", patients_of(study), 1.0, share, 0.0, float(np.mean(sizes)), error),
+        row(f"winner's distance from readers: {setting}", patients_of(study), 0.0, winners),
     ]
 
 
@@ -97,7 +97,7 @@ def _power(study: Study, count: int, seed: int) -> Row:
         values.append(found[0].value)
     share = float(np.mean(beats))
     setting = f"beats every floor: higher by {np.mean(values):.2f}, {study[1]} findings"
-    return Row(setting, study[0] // 2, 1.0, share, 0.0, np.nan, float(np.sqrt(share * (1 - share) / count)))
+    return Row(setting, patients_of(study), 1.0, share, 0.0, np.nan, float(np.sqrt(share * (1 - share) / count)))
 
 
 if __name__ == "__main__":

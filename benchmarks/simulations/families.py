@@ -15,9 +15,11 @@ from benchmarks.simulations.populations import (
     Population,
     Study,
     alike,
+    patients_of,
     skewed,
     steady_floors,
     tied,
+    uneven,
 )
 from benchmarks.simulations.row import Row, main, views
 
@@ -34,7 +36,7 @@ from heatcheck.stats.resampling.studentised import (
 
 DRAWS = 1000
 STUDIES: tuple[Study, ...] = ((48, 5), (150, 5), (300, 10))
-POPULATIONS = (alike, skewed, tied, steady_floors)
+POPULATIONS = (alike, skewed, tied, steady_floors, uneven)
 PAIRS = list(combinations(range(METHODS), 2))
 AGAINST_FLOORS = list(product(range(METHODS), range(METHODS, COLUMNS)))
 STEADY_PATIENTS = (8, 15, 30, 60)
@@ -66,7 +68,7 @@ def _holding(population: Population, study: Study, hits: bool, count: int, seed:
         for name, family in families.items():
             runs.setdefault(name, []).append(simultaneous_intervals(family, DRAWS, generator))
     setting = f"{population.__name__.replace('_', ' ')}, {'hits' if hits else 'overlap'}, {study[1]} findings"
-    return [_row(f"{name}: {setting}", study[0] // 2, found) for name, found in runs.items()]
+    return [_row(f"{name}: {setting}", patients_of(study), found) for name, found in runs.items()]
 
 
 def _row(setting: str, patients: int, runs: Sequence[SimultaneousIntervals]) -> Row:

@@ -7,7 +7,7 @@ methods, then floors. `shifts` makes columns better or worse; without, all have 
 from collections.abc import Callable
 
 import numpy as np
-from benchmarks.simulations.row import views
+from benchmarks.simulations.row import MOST_VIEWS, views
 
 METHODS, FLOORS = 19, 4
 COLUMNS = METHODS + FLOORS
@@ -15,6 +15,11 @@ _GROUP = 4  # methods that mostly do the same, as relatives of one gradient do
 
 Study = tuple[int, int]  # images, findings
 Population = Callable[[Study, np.random.Generator, bool, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def patients_of(study: Study) -> int:
+    """About how many patients the images of a study are of."""
+    return round(study[0] / np.mean(range(1, MOST_VIEWS + 1)))
 
 
 def alike(
@@ -80,6 +85,26 @@ def steady_floors(
     if hits:
         scores = np.where(generator.random(scores.shape) < scores, 1.0, 0.0)
     return patient, np.where(has[:, None], scores, np.nan)
+
+
+def uneven(
+    study: Study, generator: np.random.Generator, hits: bool, shifts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Patients with more images are harder, scores have long tails, and methods differ in how much they vary.
+
+    Written after the procedure was settled: two changes that were tried on it were not taken up.
+    """
+    patient, has = _films(study, np.linspace(0.05, 0.3, study[1]), generator)
+    shape, patients = (len(patient), len(shifts), study[1]), patient.max() + 1
+    ease = generator.gamma(2, 0.5, (patients, study[1]))[patient] / np.sqrt(np.bincount(patient))[patient][:, None]
+    spread = np.linspace(0.2, 1.2, len(shifts))[:, None]  # a method's own noise, of mean 1
+    own = generator.normal(0, 0.7, (patients, *shape[1:]))[patient] + generator.normal(0, 0.7, shape)
+    scores = 0.15 * ease[:, None] * np.exp(spread * own - 0.49 * spread**2 + shifts[:, None])
+    if hits:
+        scores = np.where(
+            generator.random(shape) < 0.35 * np.minimum(ease[:, None] * np.exp(shifts)[:, None], 2), 1.0, 0.0
+        )
+    return patient, np.where(has[:, None], np.minimum(scores, 20), np.nan)
 
 
 def _films(study: Study, prevalence: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

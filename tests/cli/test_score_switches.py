@@ -62,7 +62,7 @@ def test_images_drawn_again_give_narrower_intervals_than_patients(heatcheck, fil
     assert (mean["n_patients"] == mean["n_cases"]).all()
     assert _width(files) != by_patient
     page = (files.root / "out" / "report.html").read_text()
-    assert "images, BCa" in page
+    assert "images, studentised" in page
 
 
 def _width(files: Files) -> float:

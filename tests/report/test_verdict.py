@@ -1,6 +1,7 @@
 """The words of judgements."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -38,6 +39,7 @@ def test_patients_that_would_decide_are_rounded_up_to_two_digits():
 def test_smallest_visible_difference_is_the_usual_reach():
     rows = [row(0.0, -0.1, 0.1), row(0.5, 0.2, 0.6), row(0.1, -0.1, 0.4), row(0.1, -math.inf, 0.4)]
     assert smallest_visible(rows) == pytest.approx(0.2)
+    assert smallest_visible([replace(each, size=0.4) for each in rows]) == 0.4  # nothing smaller is called a difference
     assert math.isnan(smallest_visible([row(0.1, math.nan, math.nan)]))
 
 

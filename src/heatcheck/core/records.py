@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from heatcheck.core.vocabulary import Statistic
 
 ALL_FINDINGS = "All findings"  # the finding of an estimate in which every finding counts the same
+COMMON_FINDINGS = "Findings of all methods"  # in its place where some methods lack some findings
 HUMAN = "human"  # the method whose scores are the readers' mean
 UNCERTAIN = -1.0  # a label: the reader would not say
 ONE_VALUE = "every draw gives the same value"  # why there is no interval

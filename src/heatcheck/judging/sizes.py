@@ -1,13 +1,25 @@
 """Sizes that matter: how large a difference must be before a report calls it one. Each is a setting of a spec."""
 
 import math
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heatcheck.core.errors import RunFolderError
 
 BEST_SCORE = 1.0  # of every metric that a map is judged by
-_USUAL = 0.05  # between two methods, of a score from 0 to 1
-_BETWEEN = {"hit": 0.10, "recovered": 0.10}  # of rates
+_RATES = ("hit", "recovered")  # metrics that are judged as hits are, all others as overlaps
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class MethodSizes(BaseModel):
+    """The smallest differences between two methods that matter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    iou: Share = 0.05  # of overlap, and of every other score that is not a rate
+    hit: Share = 0.10  # of a rate
 
 
 class Sizes(BaseModel):
@@ -15,22 +27,24 @@ class Sizes(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    maps: float = Field(0.10, gt=0, lt=1)  # of the room between the best floor and the readers, or the best score
-    reliance: float = Field(0.25, gt=0, lt=1)  # of the model's separation
-    importance: float = Field(0.10, gt=0, lt=1)  # of the performance that all modalities together contribute
-    methods: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}  # by metric; the others keep theirs
+    maps: Share = 0.10  # of the room between the best floor and the readers, or the best score
+    reliance: Share = 0.25  # of the model's separation
+    importance: Share = 0.10  # of the performance that all modalities together contribute
+    methods: MethodSizes = MethodSizes()
 
     def between_methods(self, metric: str) -> float:
         """The size of a difference between two methods, two models, or a method and the readers."""
-        return self.methods.get(metric, _BETWEEN.get(metric, _USUAL))
+        return self.methods.hit if metric in _RATES else self.methods.iou
 
     def above_floor(self, floor: float, best: float) -> float:
         """The size of a distance from the best floor: a share of the room up to the readers or the best score.
 
-        Where the floor is as good as the readers, the room up to the best score counts; NaN where there is none.
+        Where the readers are hardly better than the floor, or worse, the room up to the best score counts. Where the
+        floor has the best score, nothing can be better than it, and the direction alone matters (0).
         """
-        room = best - floor if best > floor else BEST_SCORE - floor
-        return self.maps * room if room > 0 else math.nan
+        most = BEST_SCORE - floor
+        room = best - floor if best - floor >= self.maps * most else most
+        return self.maps * max(room, 0.0) if not math.isnan(room) else math.nan
 
     def of_separation(self, separation: float) -> float:
         """The size of a reliance: a share of what the model knows of the finding; NaN where it knows nothing."""
@@ -39,3 +53,15 @@ class Sizes(BaseModel):
     def of_contribution(self, total: float) -> float:
         """The size of an importance: a share of what all modalities together contribute; NaN where that is nothing."""
         return self.importance * total if total > 0 else math.nan
+
+
+def stored_sizes(values: Mapping[str, Any], source: str) -> Sizes:
+    """The sizes that a run was judged by, as run.json holds them."""
+    try:
+        return Sizes.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, ("sizes", *first["loc"])))
+        raise RunFolderError(
+            f"{source} cannot be used: {where}: {first['msg']}; remove the folder and run the study again"
+        ) from error

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN, PLAIN, Condition, Statistic, condition, facts_of
 from heatcheck.report.numbers import SCORE, UNITS, Unit
 from heatcheck.report.privacy import run_without_paths
@@ -227,7 +227,8 @@ def _entrant(entry: MethodEntry) -> Entrant:
 
 
 def _findings(manifest: Manifest, rows: list[Estimate]) -> tuple[str, ...]:
-    others = {row.finding: None for row in rows if row.finding not in {*manifest.findings, "", ALL_FINDINGS}}
+    known = {*manifest.findings, "", ALL_FINDINGS, COMMON_FINDINGS}
+    others = {row.finding: None for row in rows if row.finding not in known}
     return (*manifest.findings, *others)
 
 

@@ -184,7 +184,7 @@ def _outcome(estimate: Estimate) -> str:
     elif above.is_no and below.is_no:
         words = "no difference that matters"
     else:
-        words = "not higher" if above.is_no else "not lower" if below.is_no else "not shown"
+        words = "not higher" if above.is_no else "not shown to be higher" if below.is_no else "not shown"
     needed = would_decide(estimate) if above.answer is Answer.OPEN else ""
     return "; ".join(filter(None, [", ".join(filter(None, [words, probability(estimate.p_adjusted)])), needed]))
 

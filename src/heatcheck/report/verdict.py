@@ -50,9 +50,14 @@ def _rounded(patients: int) -> int:
 
 
 def smallest_visible(rows: Iterable[Estimate]) -> float:
-    """The difference that half of such runs would show: how far below their values the intervals reach.
+    """The difference that half of such runs would show: as far as intervals usually reach below their values.
 
-    A smaller true difference is more likely missed than seen. NaN without an interval.
+    At least the size that matters, below which nothing is called a difference. A smaller true difference is missed
+    more often than shown. NaN without an interval.
     """
-    reaches = [row.value - row.low for row in rows if math.isfinite(row.low) and not math.isnan(row.value)]
+    reaches = [
+        max(row.value - row.low, 0.0 if math.isnan(row.size) else row.size)
+        for row in rows
+        if math.isfinite(row.low) and not math.isnan(row.value)
+    ]
     return statistics.median(reaches) if reaches else math.nan

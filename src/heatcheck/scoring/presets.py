@@ -73,10 +73,10 @@ for _switch in (
     Switch(
         "resampling",
         "What is drawn again for intervals",
-        "patients with the finding, BCa",
+        "patients with the finding, studentised",
         "images, percentiles of 1000 draws",
         "Two images of one patient are not independent: drawing images makes intervals too narrow.",
-        alone="images, BCa",
+        alone="images, studentised",
         scored_twice=True,
     ),
     Switch(

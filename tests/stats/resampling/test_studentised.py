@@ -166,3 +166,15 @@ def test_family_without_enough_patients_says_why():
     family = simultaneous_intervals(means_of([[1.0], [2.0]], ["a", "b"]), 100, np.random.default_rng(0))
     assert family.intervals[0].reason == FEW_PATIENTS
     assert math.isnan(family.p_adjusted[0])
+
+
+def test_where_few_of_many_patients_take_part_interval_and_p_agree():
+    """A draw may hold one of them alone, many times: it lies beyond every limit, and is no gap in the count."""
+    generator = np.random.default_rng(0)
+    few = linearised_ratios(generator.random((6, 12)) - 0.25, np.ones((6, 12)))
+    statistics = few.among(np.arange(200) < 6)
+    for seed in range(5):
+        found = simultaneous_intervals(statistics, 500, np.random.default_rng(seed))
+        beyond = [not interval.low <= 0 <= interval.high for interval in found.intervals]
+        assert beyond == (found.p_adjusted < 0.05).tolist()
+        assert not any(np.isnan([interval.low, interval.high]).any() for interval in found.intervals)

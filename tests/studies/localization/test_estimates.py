@@ -305,3 +305,14 @@ def test_a_calibration_error_stands_beside_that_of_a_perfect_model(tmp_path):
     error, chance = (one(table, name, "f", "") for name in ("calibration", "chance_calibration"))
     assert chance["value"] > 0.05  # not 0, although the model is perfect
     assert error["value"] < chance["high"]
+
+
+def test_methods_without_a_common_finding_are_not_compared(tmp_path):
+    rows = [
+        (f"{finding}{n:02d}", f"{finding}p{n:02d}", finding, method, float(n % 2))
+        for finding, method in (("f", "good"), ("g", "bad"), ("f", "floor"), ("g", "floor"))
+        for n in range(12)
+    ]
+    table = table_of(tmp_path, rows)
+    assert "method_pair" not in set(table["statistic"])
+    assert "Findings of all methods" not in set(table["finding"])

@@ -318,7 +318,7 @@ def _studentised(
         if together:
             spread = _moderated(spread, np.maximum(patients - 1, 0))
         # a draw of one patient alone has no spread: it says that the statistic could be anywhere on that side
-        flat = spread <= _ROUNDING * squares.sum(0) * patients
+        flat = ~(spread > _ROUNDING * squares.sum(0) * patients)  # NaN where each column has one patient
         blocks.append(np.where(flat, np.where(moved == 0, 0.0, np.copysign(np.inf, moved)),
                                moved * np.sqrt(patients / np.where(flat, 1, spread))))  # fmt: skip
     return np.concatenate(blocks)

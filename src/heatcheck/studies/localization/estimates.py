@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import HUMAN, Estimate, Score
+from heatcheck.core.records import COMMON_FINDINGS, HUMAN, Estimate, Score
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE, PLAIN, RATIO, TEST, Statistic
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_values import Gathered, Values
@@ -22,7 +22,7 @@ from heatcheck.stats.resampling.macro import mean_share_interval
 from heatcheck.studies.localization.comparisons import measurement, simultaneous_rows
 from heatcheck.studies.localization.predictions import model_estimates, read_answers
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import COMMON_FINDINGS, METHOD_PAIR, TESTED
+from heatcheck.studies.localization.vocabulary import METHOD_PAIR, TESTED
 
 _RATIOS = {
     "precision": ("true_positive_pixels", "false_positive_pixels"),
@@ -167,6 +167,8 @@ def method_pairs(values: Values, settings: LocalizationSettings) -> Iterator[Est
     has = {m: [f for f, table in values.by_finding.items() if table[m].notna().any()] for m in methods}
     scored = [method for method in methods if has[method]]
     common = [f for f in values.by_finding if all(f in has[method] for method in scored)]
+    if not common or len(scored) < 2:
+        return  # nothing to compare
     finding = ALL if all(has[method] == list(values.by_finding) for method in scored) else COMMON_FINDINGS
     if finding != ALL:
         template = Estimate(MEAN, values.metric, finding, model=settings.model)

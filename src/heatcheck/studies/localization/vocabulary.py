@@ -31,7 +31,6 @@ PAPER_PRESET = "chexlocalize"  # the rules of the paper's scripts
 PAPER_DATA = "chexlocalize"  # the data set of the paper's numbers, as a source's `published_as`
 
 STORED_MAPS = "maps"  # the source of a run that scores maps from files
-COMMON_FINDINGS = "Findings of all methods"  # in place of all findings, where some methods lack some
 BOXES = "boxes"  # a kind of truth, beside outlines and masks
 
 

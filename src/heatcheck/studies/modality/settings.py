@@ -7,7 +7,7 @@ import numpy as np
 from heatcheck.core.errors import RunFolderError
 from heatcheck.core.vocabulary import Condition
 from heatcheck.estimating.settings import EstimateSettings
-from heatcheck.judging.sizes import Sizes
+from heatcheck.judging.sizes import stored_sizes
 from heatcheck.stats.shapley import Coalitions, coalitions
 from heatcheck.studies.modality.vocabulary import (
     EVERY_FOLD,
@@ -56,7 +56,7 @@ class ModalitySettings(EstimateSettings):
             coalitions=coalitions(len(manifest.modalities), spec["permutations"], seed),
             draws=spec["bootstrap_draws"],
             seed=seed,
-            sizes=Sizes(**manifest.sizes),
+            sizes=stored_sizes(manifest.sizes, "run.json"),
         )
 
     def primary(self, metric: str) -> Condition:

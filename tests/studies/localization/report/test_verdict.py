@@ -8,10 +8,9 @@ from itertools import combinations
 import pytest
 from tests.studies.localization.report.material import FINDINGS, FLOORS, floor_test, mean
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimate
 from heatcheck.studies.localization.report.caveats import caveats
 from heatcheck.studies.localization.report.verdict import verdict
-from heatcheck.studies.localization.vocabulary import COMMON_FINDINGS
 
 READERS = [mean("iou", ALL_FINDINGS, HUMAN, 0.58), mean("hit", ALL_FINDINGS, HUMAN, 0.9),
            Estimate("count", "readers", ALL_FINDINGS, "", "densenet121", 2.0)]  # fmt: skip
@@ -211,6 +210,19 @@ def test_a_method_that_lacks_the_hardest_finding_does_not_win(evidence_from):
     assert "on the findings that all methods have" in found
 
 
+def test_a_method_that_is_ruled_out_is_not_named_for_its_higher_mean(evidence_from):
+    """grad_cam has only easy cases; on the cases that both have, method_1 is above it beyond chance."""
+    rows = [mean("iou", ALL_FINDINGS, "grad_cam", 0.8), mean("iou", ALL_FINDINGS, "method_1", 0.6)]
+    found = verdict(evidence_from([*rows, *pairs({"grad_cam": 0.5, "method_1": 0.53}, 0.01)], methods=2)).first
+    assert "Grad-CAM++ has the best overlap, 0.60" in found
+    assert "0.80" not in found
+
+
+def test_one_scored_method_of_several_is_not_called_best(evidence_from):
+    found = verdict(evidence_from([mean("iou", ALL_FINDINGS, "grad_cam", 0.8)], methods=2)).first
+    assert "though no difference between methods could be tested" in found
+
+
 def test_floor_is_never_called_the_best_method(evidence_from):
     rows = [*scored("grad_cam", 0.2, 0.4), *scored("location_prior", 0.5, 0.8), *against_floors("grad_cam")]
     assert "Grad-CAM was the one method tested" in verdict(evidence_from(rows)).first
@@ -226,7 +238,7 @@ def test_without_readers_the_distance_is_said_to_be_unknown(evidence_from):
 def test_what_this_many_patients_could_not_show_is_said(evidence_from):
     found = verdict(evidence_from([*scored("grad_cam", 0.31, 0.62), *against_floors("grad_cam")])).third
     assert found == (
-        "With 115 patients, a method truly better than a floor by less than 0.05 (overlap) or 5 percentage points (hit "
+        "With 120 patients, a method truly better than a floor by less than 0.05 (overlap) or 5 percentage points (hit "
         "rate) would be missed more often than shown."
     )
 
@@ -246,7 +258,7 @@ def test_untested_floors_are_not_claimed(evidence_from):
     rows = [*READERS, *scored("grad_cam", 0.31, 0.62)]
     assert verdict(evidence_from(rows)).second == "No method was tested against a floor."
     rows = [row for row in [*rows, *against_floors("grad_cam")] if row.other_method in {"", "random", HUMAN}]
-    assert "clearly beats a random picture" in verdict(evidence_from(rows)).second
+    assert "clearly beats 1 of 4 floors and is not shown to beat" in verdict(evidence_from(rows)).second
 
 
 @pytest.mark.parametrize("status", ["complete", "running"])

@@ -316,8 +316,8 @@ def test_caveats_name_the_pairs_whose_order_is_not_clear(modality_evidence):
 def test_caveats_say_what_the_patients_could_not_have_shown(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
     assert (
-        "a run like this one misses more often than not a difference of two modalities below 3 percentage points and "
-        "an MSFI that is above the uniform map’s by less than 0.04."
+        "a difference of two modalities below 4 percentage points and an MSFI that is above the uniform map’s by less "
+        "than 0.09 would be missed more often than shown."
     ) in told
 
 

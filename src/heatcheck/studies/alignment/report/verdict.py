@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import AUROC, MEAN
-from heatcheck.judging.judgement import Answer, judgement_of
+from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import MISSING, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import Verdict, would_decide
@@ -73,6 +73,12 @@ def _unmoved(ranked: Sequence[Pushed], what: str) -> str:
     several = len(ranked) > 1
     pairs = f"of {len(ranked)} pairs of model and method, " if several else ""
     furthest = f"{'the furthest' if several else 'it'} moved by {_named(ranked[0])}"
+    against = [each for each in ranked if opposite_of(each.row).is_yes]
+    if against:
+        return (
+            f"Changing the model alone clearly moved {what} against its aim: {pairs}"
+            f"{'the furthest' if several else 'it'} moved by {_named(against[-1])}."
+        )
     if all(judgement_of(each.row).is_no for each in ranked):
         size = number(ranked[0].row.size, _UNIT)
         return f"Changing the model alone does not move {what} by a size that matters ({size}): {pairs}{furthest}."

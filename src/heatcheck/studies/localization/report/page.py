@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import TEST
-from heatcheck.judging.sizes import Sizes
+from heatcheck.judging.sizes import stored_sizes
 from heatcheck.report import appendix, cost, glossary
 from heatcheck.report.appendix import undefined_scores
 from heatcheck.report.downloads import room_for_pictures
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import by_finding, by_floor
-from heatcheck.report.numbers import SHARE, count, difference_of, number
+from heatcheck.report.numbers import SHARE, count, difference_of, listed, number
 from heatcheck.report.page import Section, StudyPage
 from heatcheck.report.published import has_published_rows
 from heatcheck.report.verdict import CLEARLY, NOT_SHOWN
@@ -29,6 +29,7 @@ from heatcheck.studies.localization.report.sections.geometry import geometry
 from heatcheck.studies.localization.report.sections.modelcard import model_section
 from heatcheck.studies.localization.report.sections.presets import presets
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
+from heatcheck.studies.localization.report.standing import NAMES, Standing, standing_on
 from heatcheck.studies.localization.report.verdict import verdict
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -87,7 +88,17 @@ def _overview(evidence: Evidence) -> Section:
     terms = [(evidence.metrics[m].label, evidence.metrics[m].summary)
              for m in TESTED if m in evidence.metrics]  # fmt: skip
     terms += [("Interval", glossary.INTERVAL), ("Floor", glossary.FLOOR), ("Human readers", glossary.READERS)]
-    return Section("overview", "At a glance", "At a glance", "study/overview.html", {"panels": panels, "terms": terms})
+    best = [_may_be_best(standing) for metric in TESTED if (standing := standing_on(evidence, metric))]
+    content = {"panels": panels, "terms": terms, "best": [sentence for sentence in best if sentence]}
+    return Section("overview", "At a glance", "At a glance", "study/overview.html", content)
+
+
+def _may_be_best(standing: Standing) -> str:
+    """All methods that may be best by one metric, by name."""
+    if not standing.is_tested or len(standing.may_be_best) < 2:
+        return ""
+    names = listed([entrant.label for entrant in standing.may_be_best])
+    return f"May have the best {NAMES[standing.metric]}: {names}."
 
 
 def _floors(evidence: Evidence) -> Section:
@@ -108,7 +119,7 @@ def _floors(evidence: Evidence) -> Section:
         "clearly": CLEARLY,
         "not_shown": NOT_SHOWN,
         "sizes": [_size(evidence, metric) for metric in tested if _size(evidence, metric)],
-        "share": number(Sizes.model_validate(evidence.manifest.sizes).maps, SHARE.rounded(0)),
+        "share": number(stored_sizes(evidence.manifest.sizes, "run.json").maps, SHARE.rounded(0)),
         "top": "the readers" if evidence.has_readers else "the best possible score",
         "families": [f"{family} ({count(n, 'comparison')})" for family, n in sorted(families.items())],
     }

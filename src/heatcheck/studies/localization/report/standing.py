@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, COMMON_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
 from heatcheck.judging.best import best_set
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.studies.localization.vocabulary import COMMON_FINDINGS, METHOD_PAIR
+from heatcheck.studies.localization.vocabulary import METHOD_PAIR
 
 NAMES = {"iou": "overlap", "hit": "hit rate"}  # of the two metrics of the verdict, within a sentence
 
@@ -17,7 +17,7 @@ class Standing:
     """Who may be the best by one metric."""
 
     metric: str
-    leader: Entrant  # with the highest mean
+    leader: Entrant  # with the highest mean of those that may be best
     value: float
     may_be_best: tuple[Entrant, ...]  # the highest mean first
     is_clear: bool  # the leader is clearly better than every other method
@@ -41,13 +41,16 @@ def standing_on(evidence: Evidence, metric: str) -> Standing | None:
     }
     found = best_set(names, pairs)
     by_name = dict(zip(names, ranked, strict=True))
+    may_be_best = tuple(by_name[name] for name in found.members)
+    # a mean over easier cases may be higher than that of a method which is better on the cases that both have
+    leader = by_name[found.best] if found.best else (may_be_best or ranked)[0]
     return Standing(
         metric=metric,
-        leader=ranked[0],
-        value=means[ranked[0]],
-        may_be_best=tuple(by_name[name] for name in found.members),
-        is_clear=found.best == names[0],
-        is_tested=len(found.incomparable) < len(names),
+        leader=leader,
+        value=means[leader],
+        may_be_best=may_be_best,
+        is_clear=bool(found.best),
+        is_tested=any(not math.isnan(row.low) for row in pairs.values()),
         findings=finding,
     )
 

@@ -131,15 +131,15 @@ def _against_floors(evidence: Evidence, metrics: Sequence[str]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-_Tests = Mapping[Entrant, Mapping[Entrant, Estimate]]  # by method and floor
+_Tests = Mapping[Entrant, Mapping[Entrant, Estimate | None]]  # by method and floor; None where there is no test
 
 
 def _tests_of(evidence: Evidence, metric: str) -> _Tests:
     tests = {
-        m: {f: row for f in evidence.floors if (row := evidence.find(TEST, metric, ALL_FINDINGS, m.name, f.name))}
+        m: {f: evidence.find(TEST, metric, ALL_FINDINGS, m.name, f.name) for f in evidence.floors}
         for m in evidence.methods
     }
-    return {method: rows for method, rows in tests.items() if rows}
+    return {method: rows for method, rows in tests.items() if any(rows.values())}
 
 
 def _beaten(tests: _Tests) -> str:
@@ -157,7 +157,8 @@ def _beaten(tests: _Tests) -> str:
     parts = [f"{few(yes)} clearly {'beats' if len(yes) == 1 else 'beat'} every floor" if yes else ""]
     parts += [f"{few(no)} {'does' if len(no) == 1 else 'do'} not" + ("" if yes else " beat every floor") if no else ""]
     rest = "it" if yes or no else "that it beats every floor"
-    parts += [f"for {'the other ' if yes or no else 'all '}{len(unknown)} {rest} is not shown" if unknown else ""]
+    others = unknown[0] if len(unknown) == 1 else f"{'the other' if yes or no else 'all'} {len(unknown)}"
+    parts += [f"for {others} {rest} is not shown" if unknown else ""]
     return listed([part for part in parts if part])
 
 
@@ -168,7 +169,7 @@ def _all_below(tests: _Tests) -> str:
     return f": all are clearly worse than {listed([floor_phrase(f) for f in better])}" if better else ""
 
 
-def _one_method(rows: Mapping[Entrant, Estimate]) -> str:
+def _one_method(rows: Mapping[Entrant, Estimate | None]) -> str:
     """What one method does against each floor."""
     judged = {floor: judgement_of(row) for floor, row in rows.items()}
     if all(each.is_yes for each in judged.values()):
@@ -185,21 +186,21 @@ def _one_method(rows: Mapping[Entrant, Estimate]) -> str:
     return listed([part for part in parts if part])
 
 
-def _with_needed(floor: Entrant, row: Estimate) -> str:
-    needed = would_decide(row)
+def _with_needed(floor: Entrant, row: Estimate | None) -> str:
+    needed = would_decide(row) if row else ""
     return f"{floor_phrase(floor)} ({needed})" if needed else floor_phrase(floor)
 
 
 def _limits(evidence: Evidence, standings: Sequence[Standing]) -> str:
     """Which differences the patients of this run could not have shown, and whether findings have few patients."""
-    missed = []
+    missed, patients = [], 0
     for metric in (standing.metric for standing in standings):
-        rows = [row for tests in _tests_of(evidence, metric).values() for row in tests.values()]
+        rows = [row for tests in _tests_of(evidence, metric).values() for row in tests.values() if row]
+        patients = max([patients, *(row.n_patients for row in rows)])
         smallest, unit = smallest_visible(rows), difference_of(evidence.metrics[metric].unit)
         if not math.isnan(smallest):
             amount = f"{_digits(smallest, unit)}{' percentage points' if unit == POINTS else ''}"
             missed.append(f"{amount} ({NAMES[metric]})")
-    patients = max((row.n_patients or row.n_cases for row in _means(evidence, standings, ALL_FINDINGS)), default=0)
     parts = []
     if missed:
         parts.append(

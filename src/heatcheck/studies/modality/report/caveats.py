@@ -74,7 +74,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     if not parts:
         return ""
     patients = max(row.n_patients for row in (*pairs, *maps))
-    return f"With {count(patients, 'patient')}, a run like this one misses more often than not {listed(parts)}."
+    return f"With {count(patients, 'patient')}, {listed(parts)} would be missed more often than shown."
 
 
 def _weak(evidence: Evidence) -> str:

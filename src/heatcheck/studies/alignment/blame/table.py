@@ -1,5 +1,6 @@
 """From the estimates of an alignment run to its blame table: a reading for each model, method and finding."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
@@ -137,9 +138,9 @@ class _Combination:
         """By how much a map must score above random ones: a share of what a perfect map would."""
         metric = self.settings.blame_metric
         floor = self._find(MEAN, metric, FLOOR_METHOD, "", arm=FLOOR).value
-        if self.settings.human == "truth":
-            return self.settings.sizes.above_floor(floor, 1.0)
-        return self.settings.sizes.above_floor(floor, self._find(MEAN, metric, HUMAN, "", arm=HUMAN_ARM).value)
+        truth = self.settings.human == "truth"
+        best = 1.0 if truth else self._find(MEAN, metric, HUMAN, "", arm=HUMAN_ARM).value
+        return self.settings.sizes.above_floor(floor, best) if best > floor else math.nan  # else there is no scale
 
     def _reliance(self, metric: str, arm: str) -> Estimate:
         return self._find(MEAN, metric, "", arm=arm)

@@ -29,12 +29,12 @@ from heatcheck.stats.resampling.nested import (
 from heatcheck.stats.resampling.studentised import (
     FEW_PATIENTS,
     FEWEST_PATIENTS,
+    TOO_WIDE,
     draw_limits,
     studentised_draws,
     two_sided_p,
 )
 
-TOO_WIDE = "one patient alone decides it"
 _ROUNDING = 1e-12  # relative size below which a difference is rounding
 _MOST_ERRORS = 10.0  # by which patients move an estimate; without an odd patient, a draw has no spread of its own
 _USUAL = 1.5  # times the median limit; a column with a higher one is far off more often than others

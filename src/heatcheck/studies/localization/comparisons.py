@@ -19,6 +19,7 @@ from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.clusters import ClusterTotals, cluster_totals
 from heatcheck.stats.resampling.studentised import (
     LEVEL,
+    TOO_WIDE,
     Linearised,
     contrast,
     linearised_macro,
@@ -31,7 +32,6 @@ from heatcheck.stats.resampling.studentised import (
 from heatcheck.studies.localization.settings import LocalizationSettings
 
 _SMALLEST_P = 1e-12  # that is looked for
-TOO_WIDE = "one patient alone decides it"
 
 
 @dataclass(frozen=True, slots=True)

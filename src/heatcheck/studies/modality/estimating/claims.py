@@ -34,7 +34,9 @@ from heatcheck.studies.modality.vocabulary import (
 )
 
 FEWEST_NETWORKS = 3
-ONE_NETWORK = "one network: a method that always prefers the same modality cannot be told from one that follows it"
+ONE_NETWORK = (
+    "one network: a method that always prefers the same modality cannot be distinguished from one that follows it"
+)
 FEW_NETWORKS = f"fewer than {FEWEST_NETWORKS} networks in which importances clearly differ"
 SAME_ORDER = "the networks rely on the modalities in the same order, which a fixed preference would follow as well"
 NO_CLEAR_PAIR = "no two modalities clearly differ in importance"

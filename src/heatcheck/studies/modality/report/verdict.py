@@ -119,21 +119,21 @@ def _relies(evidence: Evidence) -> str:
     every = "both" if len(importances) == 2 else f"all {len(importances)}"
     context = f"of {measure}, while {every} together contribute {number(total, _POINTS)}"
     sure = [name for name in ordered if judgement_of(importances[name]).is_yes]
-    told = [name for name in sure if name in first] or sure
-    points = _points(importances[told[0]])
+    named = [name for name in sure if name in first] or sure
+    points = _points(importances[named[0]])
     if len(first) == 1 and first[0] in sure:
-        text = f"{network} {relies} most on {told[0]}, which contributes {points} {context}{_folds(evidence, first)}"
-    elif len(told) == 1:
+        text = f"{network} {relies} most on {named[0]}, which contributes {points} {context}{_folds(evidence, first)}"
+    elif len(named) == 1:
         text = (
-            f"{network} {relies} on {told[0]}, which contributes {points} {context}; that no other counts as much is "
+            f"{network} {relies} on {named[0]}, which contributes {points} {context}; that no other counts as much is "
             "not shown"
         )
     else:
         text = (
-            f"{network} {relies} on {listed(told)} without a clear order among them: {told[0]}, the highest, "
+            f"{network} {relies} on {listed(named)} without a clear order among them: {named[0]}, the highest, "
             f"contributes {points} {context}"
         )
-    return text + _rest({name: importances[name] for name in ordered if name not in told}) + "."
+    return text + _rest({name: importances[name] for name in ordered if name not in named}) + "."
 
 
 def _why_open(row: Estimate) -> str:

@@ -9,9 +9,10 @@ from tests.conftest import small_cnn
 
 from heatcheck.core.batches import without_error
 from heatcheck.core.errors import CaseError
+from heatcheck.core.geometry import Cells
 from heatcheck.core.records import Case, CaseKey
 from heatcheck.core.seeds import seed_for
-from heatcheck.explaining.batch import BatchMaps, Explainer, MapRequest, require_finite
+from heatcheck.explaining.batch import BatchMaps, Explainer, GridMaps, MapRequest, require_finite
 from heatcheck.explaining.extra_inputs import ExtraValues
 from heatcheck.models import NetworkClassifier, Preprocessing
 
@@ -57,16 +58,6 @@ def test_a_case_draws_the_same_numbers_in_every_batch(classifier):
     assert not torch.equal(together[0], together[1])
 
 
-def test_channels_are_joined_on_the_methods_grid_or_kept_with_their_signs(classifier):
-    joined = request(classifier, "x").maps("signs", Signs(), channels="positive")
-    torch.testing.assert_close(
-        joined, torch.tensor([2 + drawn("x"), drawn("x")]).reshape(1, 2, 1, 1).expand(-1, -1, *SIZE) / 2
-    )
-    kept = request(classifier, "x").maps("signs", Signs(), channels=None)
-    assert kept.shape == (1, 2, 2, *SIZE)
-    assert (kept[:, :, 1] == -5).all()
-
-
 def test_a_map_that_is_not_finite_is_the_fault_of_its_case():
     require_finite("signs", torch.zeros(2, 3))
     with pytest.raises(CaseError, match="the map of signs is not finite") as raised:
@@ -85,7 +76,7 @@ def test_a_batch_is_handed_on_case_by_case(classifier):
     maps = BatchMaps(
         torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
         torch.full((2, 2), 0.5),
-        {"signs": grids},
+        {"signs": GridMaps(grids)},
         {"signs": [{}, {1: "no prior"}]},
     )
     first, second = maps.by_case(cases("x", "y"), classifier.placement)
@@ -95,6 +86,16 @@ def test_a_batch_is_handed_on_case_by_case(classifier):
     assert second.map_of("signs", 1) is None
     assert second.why_missing("signs", 1) == "no prior"
     assert (second.map_of("signs", 0) == 2).all()
+
+
+def test_a_map_lies_where_its_cells_do_unless_it_is_placed_plainly(classifier):
+    """One hot cell whose centre is the first pixel, of a grid whose tiles would be half of the image."""
+    grid = torch.tensor([[[[1.0, 0.0], [0.0, 0.0]]]])
+    maps = BatchMaps(*(torch.zeros(1, 1),) * 2, {"m": GridMaps(grid, Cells((0.5, 0.5), (4.0, 4.0)))}, {"m": [{}]})
+    (one,) = maps.by_case(cases("x"), classifier.placement)
+    placed, plain = one.map_of("m", 0), one.map_of("m", 0, plain=True)
+    assert placed[0, :5].tolist() == [1.0, 0.75, 0.5, 0.25, 0.0]
+    np.testing.assert_allclose(plain[0], [1, 1, 2 / 3, 1 / 3, 0, 0], atol=1e-6)  # tiles three pixels wide
 
 
 def test_an_explainer_joins_the_channels_of_its_findings(classifier):

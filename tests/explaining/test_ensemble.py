@@ -69,8 +69,8 @@ def test_predictions_and_maps_are_means_over_the_members_of_each_finding(folder,
             assert one.probabilities[column] == pytest.approx(expected, rel=1e-5)
             assert one.logits[column] == pytest.approx(np.log(expected / (1 - expected)), rel=1e-3, abs=1e-5)
             for method in METHODS:
-                maps = torch.stack([other.grids[method][column] for other in mine])
-                torch.testing.assert_close(one.grids[method][column], maps.mean(0), rtol=1e-4, atol=1e-7)
+                maps = torch.stack([other.grids[method].values[column] for other in mine])
+                torch.testing.assert_close(one.grids[method].values[column], maps.mean(0), rtol=1e-4, atol=1e-7)
                 assert one.why_missing(method, column) == mine[0].why_missing(method, column)
         assert one.placement == each["a"][number].placement
 

@@ -56,7 +56,7 @@ def test_equal_to_captum_on_the_compact_densenet_with_its_relus_in_place(name):
 
 
 def test_guided_grad_cam_equals_captum(tiny_classifier, tiny_images):
-    ours = propagation.GuidedGradCam(upsampling="nearest")
+    ours = propagation.GuidedGradCam(upsampling="nearest", placement="plain")
     got = ours(tiny_classifier, tiny_images, torch.tensor([1]).expand(4, -1), range(4)).values[:, 0]
     edited = not_in_place(tiny_classifier.module)
     peer = GuidedGradCam(edited, edited[4]).attribute(leaf(tiny_images), target=1)

@@ -1,5 +1,6 @@
 """Where an image lies on a model's grid, and the one-step way back for maps."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,45 @@ class Placement:
         """Whether the image fills the model's grid exactly."""
         pairs = zip(self.origin, self.scale, self.image_shape, self.model_shape, strict=True)
         return all(origin == 0 and scale == size / pixels for origin, scale, pixels, size in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Where the cells of a map look: the centre of the first and the distance to the next in model pixels, per axis.
+
+    Positions count from the edge of the model's grid: the centre of its first pixel is at 0.5.
+    """
+
+    first: tuple[float, ...]
+    step: tuple[float, ...]
+
+    def centres(self, axis: int, number: int) -> Float[Tensor, " cells"]:
+        """The centres of that many cells along one axis."""
+        return self.first[axis] + self.step[axis] * torch.arange(number, dtype=torch.float64)
+
+    def close_to(self, other: "Cells") -> bool:
+        """Whether both are the same but for rounding."""
+        pairs = zip((*self.first, *self.step), (*other.first, *other.step), strict=True)
+        return all(abs(one - two) < ROUNDING for one, two in pairs)
+
+    def shift(self, grid: tuple[int, ...], size: tuple[int, ...]) -> tuple[float, ...]:
+        """By how many model pixels the middle of the map lies beyond the middle of the model's grid, per axis."""
+        axes = zip(self.first, self.step, grid, size, strict=True)
+        return tuple(first + step * (cells - 1) / 2 - pixels / 2 for first, step, cells, pixels in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class MapGrid:
+    """The grid of a method's maps, and where it lies."""
+
+    shape: tuple[int, ...]
+    cells: Cells | None = None  # None where it spans the model's
+
+
+def spread_evenly(grid: tuple[int, ...], size: tuple[int, ...]) -> Cells:
+    """The cells of a map that spans the model's grid of that size exactly, as plain resizing takes it to do."""
+    steps = tuple(pixels / cells for pixels, cells in zip(size, grid, strict=True))
+    return Cells(tuple(step / 2 for step in steps), steps)
 
 
 def place(image_shape: tuple[int, ...], model_shape: tuple[int, ...], fit: Fit) -> Placement:
@@ -76,18 +116,45 @@ def _resize(images: Tensor, shape: tuple[int, ...]) -> Tensor:
     return functional.interpolate(averaged, shape, mode="trilinear", align_corners=False)
 
 
-def map_to_image(values: Float[Tensor, "maps *grid"], placement: Placement) -> Float[Tensor, "maps *space"]:
-    """Maps on any grid that spans the model's field of view, resampled once, linearly, onto the image's grid.
+def map_to_image(
+    values: Float[Tensor, "maps *grid"], placement: Placement, cells: Cells | None = None
+) -> Float[Tensor, "maps *space"]:
+    """Maps on any grid, resampled once, linearly, onto the image's grid.
 
-    For a stretched image this is torch's `interpolate(align_corners=False)` to the last bit.
+    Without `cells` the maps span the model's field of view: for a stretched image this is torch's
+    `interpolate(align_corners=False)` to the last bit. Beyond the outermost centres a map keeps its last value.
     """
-    if placement.covers_all:
+    if cells is None and placement.covers_all:
         mode = "bilinear" if len(placement.image_shape) == 2 else "trilinear"
         return functional.interpolate(values[None], placement.image_shape, mode=mode, align_corners=False)[0]
+    for axis, positions in enumerate(_positions(tuple(values.shape[1:]), placement, cells)):
+        values = _sample_axis(values, axis + 1, positions)
+    return values
+
+
+def nearest_cell(
+    values: Float[Tensor, "maps *grid"], placement: Placement, cells: Cells | None = None
+) -> Float[Tensor, "maps *space"]:
+    """As `map_to_image`, but each pixel gets the value of the nearest cell; of two, that of the later one.
+
+    Without `cells` and for a stretched image this is torch's `interpolate(mode="nearest")`.
+    """
+    if cells is None and placement.covers_all:
+        return functional.interpolate(values[None], placement.image_shape)[0]
+    for axis, positions in enumerate(_positions(tuple(values.shape[1:]), placement, cells)):
+        nearest = (positions + 0.5 + ROUNDING).floor().long().clamp(0, values.shape[axis + 1] - 1)
+        values = values.index_select(axis + 1, nearest.to(values.device))
+    return values
+
+
+def _positions(grid: tuple[int, ...], placement: Placement, cells: Cells | None) -> Iterator[Float[Tensor, " pixels"]]:
+    """The position of every image pixel among a map's cells, axis by axis."""
     for axis, (pixels, size) in enumerate(zip(placement.image_shape, placement.model_shape, strict=True)):
         centres = placement.origin[axis] + (torch.arange(pixels, dtype=torch.float64) + 0.5) * placement.scale[axis]
-        values = _sample_axis(values, axis + 1, centres * values.shape[axis + 1] / size - 0.5)
-    return values
+        if cells is None:
+            yield centres * grid[axis] / size - 0.5
+        else:
+            yield (centres - cells.first[axis]) / cells.step[axis]
 
 
 def _sample_axis(values: Tensor, axis: int, positions: Float[Tensor, " samples"]) -> Tensor:
@@ -103,19 +170,20 @@ def _sample_axis(values: Tensor, axis: int, positions: Float[Tensor, " samples"]
 
 
 def mask_to_grid(
-    mask: Bool[np.ndarray, "*space"], placement: Placement, grid: tuple[int, ...]
+    mask: Bool[np.ndarray, "*space"], placement: Placement, grid: tuple[int, ...], cells: Cells | None = None
 ) -> Bool[np.ndarray, "*grid"]:
-    """A mask of the image on a grid that spans the model's field of view: at each centre the nearest image pixel.
+    """A mask of the image on a map's grid: at the centre of each cell the nearest image pixel.
+
+    Without `cells` the grid spans the model's field of view.
 
     A centre on the edge between two pixels belongs to the later one, whatever the division rounds to.
     A mask that lies between all centres keeps one pixel of the grid, the one around the middle pixel of the mask.
     """
     if not mask.any():
         return np.zeros(grid, bool)
-    chosen = mask
-    for axis, (pixels, size) in enumerate(zip(placement.image_shape, grid, strict=True)):
-        centres = (np.arange(size) + 0.5) * placement.model_shape[axis] / size
-        pixel = (centres - placement.origin[axis]) / placement.scale[axis]
+    chosen, centred = mask, cells or spread_evenly(grid, placement.model_shape)
+    for axis, (pixels, number) in enumerate(zip(placement.image_shape, grid, strict=True)):
+        pixel = (centred.centres(axis, number).numpy() - placement.origin[axis]) / placement.scale[axis]
         nearest = np.floor(pixel + ROUNDING).astype(np.intp)
         inside = (nearest >= 0) & (nearest < pixels)
         taken = chosen.take(nearest.clip(0, pixels - 1), axis)
@@ -124,10 +192,9 @@ def mask_to_grid(
     if chosen.any():
         return np.asarray(chosen)
     middle = np.argwhere(mask)[int(mask.sum()) // 2]
-    edges = zip(middle, placement.origin, placement.scale, placement.model_shape, grid, strict=True)
-    position = tuple(
-        min(size - 1, int((origin + (at + 0.5) * scale) * size / model)) for at, origin, scale, model, size in edges
-    )
+    at = (np.asarray(placement.origin) + (middle + 0.5) * placement.scale - centred.first) / centred.step
+    # the cell around the pixel reaches half a step from its centre to either side
+    position = np.floor(at + 0.5 + ROUNDING).astype(int).clip(0, np.asarray(grid) - 1)
     kept = np.zeros(grid, bool)
-    kept[position] = True
+    kept[tuple(position)] = True
     return kept

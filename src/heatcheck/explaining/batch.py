@@ -11,7 +11,7 @@ from torch import Tensor
 from heatcheck.core.batches import MapBatch
 from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.errors import CaseError
-from heatcheck.core.geometry import Placement
+from heatcheck.core.geometry import Cells, Placement
 from heatcheck.core.records import Case, Image, Map
 from heatcheck.core.seeds import seed_for
 from heatcheck.core.tensors import Images, Logits, Targets
@@ -23,24 +23,39 @@ from heatcheck.models import explained
 
 
 @dataclass(frozen=True, slots=True)
+class GridMaps:
+    """A method's maps on its own grid, and where that grid lies."""
+
+    values: Float[Tensor, "finding *grid"] | Float[Tensor, "case finding *grid"]
+    cells: Cells | None = None  # None where the grid spans the model's
+
+    def of_case(self, number: int) -> "GridMaps":
+        """The maps of one case of a batch."""
+        return GridMaps(self.values[number], self.cells)
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """The answers of the model and the maps of the methods for one case, in the order of the findings."""
 
     case: Case
     logits: tuple[float, ...]
     probabilities: tuple[float, ...]
-    grids: Mapping[str, Float[Tensor, "finding *grid"]]  # by method, on the grid of the method
+    grids: Mapping[str, GridMaps]  # by method: [finding, *grid]
     placement: Placement
     missing: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # by method and finding: why there is no map
 
-    def map_of(self, method: str, column: int) -> Map | None:
+    def map_of(self, method: str, column: int, *, plain: bool = False) -> Map | None:
         """The method's map of one finding on the image's grid; None if `why_missing` gives a reason.
 
-        Maps are resized one at a time: those of a batch would need much memory.
+        `plain` resizes the map as if its grid spanned the model's. Maps are resized one at a time: those of a batch
+        would need much memory.
         """
         if self.why_missing(method, column):
             return None
-        resized: Map = to_image(self.grids[method][column : column + 1], self.placement)[0]
+        maps = self.grids[method]
+        cells = None if plain else maps.cells
+        resized: Map = to_image(maps.values[column : column + 1], self.placement, cells)[0]
         return resized
 
     def why_missing(self, method: str, column: int) -> str:
@@ -54,7 +69,7 @@ class BatchMaps:
 
     logits: Float[Tensor, "batch finding"]
     probabilities: Float[Tensor, "batch finding"]
-    grids: Mapping[str, Float[Tensor, "batch finding *grid"]]  # by method
+    grids: Mapping[str, GridMaps]  # by method: [case, finding, *grid]
     missing: Mapping[str, Sequence[Mapping[int, str]]]  # by method and case
 
     def by_case(self, cases: Sequence[Case], placement: Callable[[Image], Placement]) -> list[Explained]:
@@ -64,7 +79,7 @@ class BatchMaps:
                 case,
                 tuple(self.logits[i].tolist()),
                 tuple(self.probabilities[i].tolist()),
-                {name: values[i] for name, values in self.grids.items()},
+                {name: maps.of_case(i) for name, maps in self.grids.items()},
                 placement(case.image),
                 {name: missing[i] for name, missing in self.missing.items() if missing[i]},
             )
@@ -86,15 +101,6 @@ class MapRequest:
         """The method's signed maps on the grid of the method, not yet checked."""
         seeds = [seed_for(self.seed, case, name) for case in self.cases]
         return method(explained(self.classifier), self.images, self.targets, seeds)
-
-    def maps(self, name: str, method: Method, *, channels: str | None) -> Float[Tensor, "batch target *rest"]:
-        """The method's maps with their channels joined by a rule of `maps.channels`, not yet checked.
-
-        None keeps the channels: alignment and modality resize a map first and then drop negative values. Localization
-        and triggers join the channels first and then resize, which gives other numbers.
-        """
-        values = self.made_by(name, method).values
-        return values if channels is None else CHANNEL_RULES[channels](values)
 
 
 def require_finite(name: str, maps: Tensor) -> None:
@@ -119,7 +125,7 @@ class Explainer:
         """The explanation of every case, and the seconds that each method took for the batch."""
         images = self.classifier.prepare([case.image for case in cases])
         logits, probabilities = answers_of(self.classifier, images)
-        grids: dict[str, Tensor] = {}
+        grids: dict[str, GridMaps] = {}
         missing: dict[str, Sequence[Mapping[int, str]]] = {}
         seconds: dict[str, float] = {}
         for name in self.methods:
@@ -136,16 +142,14 @@ class Explainer:
         """The positions of the findings among the classifier's outputs."""
         return [self.classifier.outputs.index(finding) for finding in self.findings]
 
-    def grids(
-        self, name: str, cases: Sequence[Case], images: Images, extra_values: ExtraValues
-    ) -> Float[Tensor, "batch finding *grid"]:
-        """The method's maps of every finding on the grid of the method, with one channel each."""
+    def grids(self, name: str, cases: Sequence[Case], images: Images, extra_values: ExtraValues) -> GridMaps:
+        """The method's maps of every finding on the grid of the method, [case, finding, *grid]."""
         targets = torch.tensor(self.columns, device=images.device).expand(len(cases), -1)
         request = MapRequest(self.classifier, [case.key.case for case in cases], images, targets, self.seed)
-        channels = self.own_channels.get(name, self.channels)
-        maps = request.maps(name, extra_values.filled_in(self.methods[name]), channels=channels)
+        made = request.made_by(name, extra_values.filled_in(self.methods[name]))
+        maps = CHANNEL_RULES[self.own_channels.get(name, self.channels)](made.values)
         require_finite(name, maps)
-        return maps.cpu()
+        return GridMaps(maps.cpu(), made.cells)
 
 
 def answers_of(classifier: Classifier, images: Images) -> tuple[Logits, Logits]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case
 from heatcheck.core.tensors import Images
-from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, answers_of, extra_values_for
+from heatcheck.explaining.batch import BatchMaps, Explained, Explainer, GridMaps, answers_of, extra_values_for
 from heatcheck.explaining.extra_inputs import ExtraInput, ExtraValues
 from heatcheck.methods import METHODS
 from heatcheck.methods.registry import Access
@@ -85,7 +85,7 @@ class _Batch:
     images: Images
     extra_values: Mapping[str, ExtraValues]  # by method
 
-    def grids(self, method: str, explainer: Explainer) -> Tensor:
+    def grids(self, method: str, explainer: Explainer) -> GridMaps:
         return explainer.grids(method, self.cases, self.images, self.extra_values[method])
 
 
@@ -96,22 +96,23 @@ class _MemberSums:
     findings: int
     seconds: dict[str, float]
     probabilities: Tensor = field(default_factory=lambda: torch.zeros(()))  # [case, finding]
-    maps: dict[str, Tensor] = field(default_factory=dict)  # by method: [case, finding, *grid]
-    fixed: dict[str, Tensor] = field(default_factory=dict)  # maps that are the same for every member
+    maps: dict[str, GridMaps] = field(default_factory=dict)  # by method: [case, finding, *grid]
+    fixed: dict[str, GridMaps] = field(default_factory=dict)  # maps that are the same for every member
 
     def add_probabilities(self, probabilities: Tensor, columns: list[int]) -> None:
         if not self.probabilities.ndim:
             self.probabilities = probabilities.new_zeros(len(probabilities), self.findings)
         self.probabilities[:, columns] += probabilities
 
-    def add_maps(self, name: str, maps: Tensor, columns: list[int]) -> None:
+    def add_maps(self, name: str, maps: GridMaps, columns: list[int]) -> None:
         if name not in self.maps:
-            self.maps[name] = maps.new_zeros(len(maps), self.findings, *maps.shape[2:])
-        self.maps[name][:, columns] += maps
+            empty = maps.values.new_zeros(len(maps.values), self.findings, *maps.values.shape[2:])
+            self.maps[name] = GridMaps(empty, maps.cells)
+        self.maps[name].values[:, columns] += maps.values
 
-    def mean(self, name: str, counts: Tensor) -> Tensor:
+    def mean(self, name: str, counts: Tensor) -> GridMaps:
         """The method's maps of every finding."""
         if name in self.fixed:
             return self.fixed[name]
         total = self.maps[name]
-        return total / counts.reshape(1, -1, *[1] * (total.ndim - 2))
+        return GridMaps(total.values / counts.reshape(1, -1, *[1] * (total.values.ndim - 2)), total.cells)

@@ -157,6 +157,7 @@ def answer(question: Question, name: str, method: Method) -> Explanation:
         scores=scores,
         probabilities=_probabilities(question),
         shown=question.shown,
+        cells=batches[0].cells if batches else None,
         note="; ".join(dict.fromkeys(batch.note for batch in batches if batch.note)),
         seed=question.seed,
         seconds=time.perf_counter() - start,

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heatcheck.core.errors import InputError
-from heatcheck.core.geometry import Placement
+from heatcheck.core.geometry import Cells, Placement
 from heatcheck.core.tensors import Images, Logits, MapErrors, MapValues, Targets
 from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.maps.files import nifti_bytes, npz_bytes, write_atomically
@@ -53,6 +53,7 @@ class Explanation:
     scores: Logits  # of the targets, before sigmoid or softmax
     probabilities: Logits | None  # if the model defines how its scores become probabilities
     shown: ShownImages
+    cells: Cells | None = None  # where the grid of `values` lies; None where it spans the model's
     note: str = ""
     seed: int = 0
     seconds: float = 0.0
@@ -106,7 +107,7 @@ class Explanation:
                 channels.
         """
         flat = CHANNEL_RULES[channels](self.values)
-        return np.stack([to_image(maps, self.shown.placement) for maps in flat])
+        return np.stack([to_image(maps, self.shown.placement, self.cells) for maps in flat])
 
     def save(self, path: Path | str) -> Path:
         """Write a complete file of the format that its ending names, and return its path.

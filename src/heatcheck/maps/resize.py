@@ -5,11 +5,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heatcheck.core.geometry import Placement, map_to_image
+from heatcheck.core.geometry import Cells, Placement, map_to_image
 
 
-def to_image(values: Float[Tensor, "target *grid"], placement: Placement) -> Float[np.ndarray, "target *space"]:
-    """The maps of one image on that image's grid, as float32 in main memory.
+def to_image(
+    values: Float[Tensor, "target *grid"], placement: Placement, cells: Cells | None = None
+) -> Float[np.ndarray, "target *space"]:
+    """The maps of one image on that image's grid, as float32 in main memory; `cells` says where their grid lies.
 
     The CPU does this whatever device made the maps, so that equal maps give equal regions and peaks.
     """
@@ -20,4 +22,4 @@ def to_image(values: Float[Tensor, "target *grid"], placement: Placement) -> Flo
             "merge the channels with a rule of maps.channels first"
         )
     with torch.no_grad():
-        return map_to_image(values.detach().to("cpu", torch.float32), placement).numpy()
+        return map_to_image(values.detach().to("cpu", torch.float32), placement, cells).numpy()

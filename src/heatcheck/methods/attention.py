@@ -64,7 +64,7 @@ class AttentionRollout:
             raise ModelError(NO_GLOBAL_ATTENTION)
         read = rollout[:, patches.extra_tokens :].mean(1) if patches.read_by_head else rollout[:, 0]
         maps = read[:, patches.extra_tokens :].reshape(len(images), 1, 1, *patches.grid)
-        return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]))
+        return without_error(maps.expand(-1, targets.shape[1], *maps.shape[2:]), cells=patches.cells)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the network does not attend over all its patches."""

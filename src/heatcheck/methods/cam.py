@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,16 +10,29 @@ from torch import Tensor
 
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
-from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.feature_maps import feature_map
+from heatcheck.core.tensors import Images, MapValues, Targets
+from heatcheck.methods.feature_maps import FeatureMap, feature_map
 from heatcheck.methods.passes import Activations, activations_and_gradients, evaluation_mode
 from heatcheck.methods.registry import Access, method
 
+NOT_PLACED = "the layers do not say where the cells of this map look; it is spread evenly over the image"
+
 
 class OnFeatureMap:
-    """A method that works on a feature map, named by the user or found automatically."""
+    """A method that works on a feature map, named by the user or found automatically.
+
+    `placement` says where a cell of the map lies on the image: at the centre of its receptive field, or as `plain`
+    resizing has it, which takes the cells to tile the image and is what other tools do.
+    """
 
     layer: str
+    placement: Literal["centres", "plain"]
+
+    def maps(self, values: MapValues, layer: FeatureMap) -> MapBatch:
+        """The maps with where their cells lie."""
+        if self.placement == "plain":
+            return without_error(values)
+        return without_error(values, "" if layer.is_placed else NOT_PLACED, layer.cells)
 
     def check(self, classifier: Classifier, images: Images) -> None:
         """Raise ModelError where the named layer does not exist or the network has no feature map."""
@@ -43,6 +57,7 @@ class GradCam(OnFeatureMap):
     """ReLU(Σ_k mean(∂logit/∂A_k)·A_k) on the grid of the layer."""
 
     layer: str = ""  # found automatically when empty
+    placement: Literal["centres", "plain"] = "centres"
 
     def __call__(
         self,
@@ -55,7 +70,7 @@ class GradCam(OnFeatureMap):
     ) -> MapBatch:
         """One map per image and target."""
         activations = activations_and_gradients(classifier, images, targets, self.layer, create_graph=create_graph)
-        return without_error(_weighted(activations, lambda gradient: gradient.mean(2)))
+        return self.maps(_weighted(activations, lambda gradient: gradient.mean(2)), activations.layer)
 
 
 @method(
@@ -77,6 +92,7 @@ class GradCamPlusPlus(OnFeatureMap):
     """
 
     layer: str = ""
+    placement: Literal["centres", "plain"] = "centres"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """One map per image and target."""
@@ -90,7 +106,7 @@ class GradCamPlusPlus(OnFeatureMap):
                 return sums
             return shares.nan_to_num_(0.0, 0.0, 0.0).sum(2)  # where the denominator is 0
 
-        return without_error(_weighted(activations, weights))
+        return self.maps(_weighted(activations, weights), activations.layer)
 
 
 @method(
@@ -113,12 +129,13 @@ class EigenCam(OnFeatureMap):
     """
 
     layer: str = ""
+    placement: Literal["centres", "plain"] = "centres"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """The same map for every target of an image."""
         activations = activations_and_gradients(classifier, images, targets[:, :1], self.layer)
         maps = torch.stack([_principal(features) for features in activations.values])
-        return without_error(maps[:, None, None].expand(-1, targets.shape[1], 1, *maps.shape[1:]))
+        return self.maps(maps[:, None, None].expand(-1, targets.shape[1], 1, *maps.shape[1:]), activations.layer)
 
 
 def _weighted(

@@ -71,7 +71,7 @@ def backward(
         maps = differentiable(method)(classifier, images, targets, seeds, create_graph=True)
         value = loss(maps.values)
         value.backward()  # type: ignore[no-untyped-call]
-        return value.detach(), MapBatch(maps.values.detach(), maps.error.detach(), maps.note)
+        return value.detach(), MapBatch(maps.values.detach(), maps.error.detach(), maps.note, maps.cells)
     differentiable(method)
     maps = method(classifier, images, targets, seeds)
     leaf = maps.values.detach().requires_grad_()

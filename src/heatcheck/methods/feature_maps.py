@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from heatcheck.core.errors import ModelError
+from heatcheck.core.geometry import Cells, spread_evenly
 from heatcheck.core.registry import suggest
 from heatcheck.core.tensors import Images
+from heatcheck.methods.receptive_fields import KnownCells
 from heatcheck.methods.speed.operations import AVERAGES, CONVOLUTIONS, MAXIMA
 
 MOST_EXTRA_TOKENS = 8  # a class token, a distillation token, some registers
@@ -38,6 +40,8 @@ class FeatureMap:
     channels_last: bool = False
     extra_tokens: int = 0
     read_by_head: bool = True  # False where the head reads a class token that attended to this map
+    cells: Cells | None = None  # where its cells look; None where they span the image evenly
+    is_placed: bool = True  # False where the layers do not say where its cells look: they are then spread evenly
 
     def features(self, output: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch feature *grid"]:
         """The output with the features first, without the extra tokens."""
@@ -47,10 +51,18 @@ class FeatureMap:
         return tokens.transpose(1, 2).reshape(len(output), -1, *self.grid)
 
 
+class Operation(NamedTuple):
+    """One call of a torch function."""
+
+    name: str
+    positional: tuple[Any, ...]
+    named: dict[str, Any]
+
+
 class EachOutput(TorchFunctionMode):
     """Calls a function on every floating-point output, with its index; what it returns replaces the output."""
 
-    def __init__(self, visit: Callable[[int, str, Tensor, tuple[Any, ...]], Tensor]) -> None:
+    def __init__(self, visit: Callable[[int, Operation, Tensor], Tensor]) -> None:
         super().__init__()
         self.visit, self.calls = visit, -1
         self.finished = False  # the remaining outputs are not of interest
@@ -67,7 +79,7 @@ class EachOutput(TorchFunctionMode):
         if self.finished or not isinstance(output, Tensor) or not output.is_floating_point():
             return output
         self.calls += 1
-        return self.visit(self.calls, func.__name__, output, args)
+        return self.visit(self.calls, Operation(func.__name__, args, kwargs or {}), output)
 
 
 _KNOWN: WeakKeyDictionary[nn.Module, dict[tuple[str, tuple[int, ...]], FeatureMap]] = WeakKeyDictionary()
@@ -88,8 +100,16 @@ def feature_map(module: nn.Module, images: Images, layer: str = "") -> FeatureMa
             if layer not in names:
                 raise ModelError(f"the model has no layer {layer!r}; {suggest(layer, names)}")
         trace = _traced(module, images, layer)
-        known[key] = _named(trace, layer) if layer else _last(trace)
+        known[key] = _placed(_named(trace, layer) if layer else _last(trace), trace, tuple(images.shape[2:]))
     return known[key]
+
+
+def _placed(found: FeatureMap, trace: "_Trace", size: tuple[int, ...]) -> FeatureMap:
+    """The map with where its cells look, if that is not where plain resizing puts them."""
+    cells = trace.cells.of(found.grid)
+    if cells is None:
+        return replace(found, is_placed=False)
+    return found if cells.close_to(spread_evenly(found.grid, size)) else replace(found, cells=cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +127,24 @@ class _Trace:
     layer_calls: list[int] = field(default_factory=list)  # the outputs that the named layer returned
     shapes: list[tuple[int, ...]] = field(default_factory=list)  # of everything it returned
     grids: set[tuple[int, ...]] = field(default_factory=set)
+    cells: KnownCells = field(default_factory=KnownCells)
     total: Tensor | None = None  # a random combination of the logits, to differentiate
 
 
 def _traced(module: nn.Module, images: Images, layer: str) -> _Trace:
     """Everything the network computes from two noise images; a batch of one could be mistaken for one window."""
     trace = _Trace(images.ndim - 2)
+    trace.cells.start(tuple(images.shape[2:]))
     noise = torch.randn(2, *images.shape[1:], generator=torch.Generator().manual_seed(0))
     running: list[str] = []
 
-    def record(call: int, operation: str, output: Tensor, _: tuple[Any, ...]) -> Tensor:
+    def record(call: int, operation: Operation, output: Tensor) -> Tensor:
         if output.requires_grad and output.ndim > 2 and len(output) == 2:
-            trace.outputs.append(_Output(call, operation, running[-1] if running else "", output))
-            if output.ndim == images.ndim and operation in CONVOLUTIONS | MAXIMA | AVERAGES:
-                trace.grids.add(tuple(output.shape[2:]))
+            trace.outputs.append(_Output(call, operation.name, running[-1] if running else "", output))
+            if output.ndim == images.ndim:
+                trace.cells.follow(operation.name, operation.positional, operation.named, output)
+                if operation.name in CONVOLUTIONS | MAXIMA | AVERAGES:
+                    trace.grids.add(tuple(output.shape[2:]))
         return output
 
     def record_layer(output: object) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from heatcheck.core.contracts import Classifier
 from heatcheck.core.errors import ModelError
 from heatcheck.core.tensors import Images, Targets
-from heatcheck.methods.feature_maps import EachOutput, feature_map
+from heatcheck.methods.feature_maps import EachOutput, FeatureMap, Operation, feature_map
 from heatcheck.methods.speed.fast_convolution import DirectVolumes, QuickBackward
 
 
@@ -41,6 +40,7 @@ class Activations:
 
     values: Float[Tensor, "batch feature *space"]
     gradients: Iterator[Float[Tensor, "batch feature *space"]]
+    layer: FeatureMap
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def activations_and_gradients(
     captured: list[Tensor] = []
     sources: list[Tensor | GradientEdge] = []  # what the gradients are taken with respect to
 
-    def capture(call: int, _: str, output: Tensor, arguments: tuple[Any, ...]) -> Tensor:
+    def capture(call: int, operation: Operation, output: Tensor) -> Tensor:
         if call != chosen.call:
             return output
         watch.finished = True
@@ -81,9 +81,8 @@ def activations_and_gradients(
         torch.set_grad_enabled(True)  # records the head; the outer block restores the mode
         captured.append(output.detach().clone().requires_grad_())
         sources.append(captured[0])
-        if any(
-            output is argument for argument in arguments
-        ):  # written in place: the network may still use the same tensor
+        # written in place: the network may still use the same tensor
+        if any(output is argument for argument in operation.positional):
             return output.copy_(captured[0])
         return captured[0].clone()  # the head may modify it in place
 
@@ -100,7 +99,7 @@ def activations_and_gradients(
         torch.autograd.grad(column, sources[0], ones, retain_graph=True, create_graph=create_graph)[0]
         for column in columns
     )
-    return Activations(chosen.features(values), map(chosen.features, gradients))
+    return Activations(chosen.features(values), map(chosen.features, gradients), chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor
-from torch.nn import functional
 
 from heatcheck.core.batches import MapBatch, without_error
 from heatcheck.core.contracts import Classifier
+from heatcheck.core.geometry import map_to_image, nearest_cell, place
 from heatcheck.core.tensors import Images, Targets
 from heatcheck.methods.cam import GradCam, OnFeatureMap
 from heatcheck.methods.registry import Access, method
@@ -104,12 +104,14 @@ class GuidedGradCam(OnFeatureMap):
 
     layer: str = ""
     upsampling: Literal["linear", "nearest"] = "linear"
+    placement: Literal["centres", "plain"] = "centres"
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:
         """One map per image and target."""
         guided = _changed_gradients(_guided, classifier, images, targets)
-        coarse = GradCam(self.layer)(classifier, images, targets, seeds).values.flatten(0, 1)
-        linear = "bilinear" if images.ndim == 4 else "trilinear"
-        mode: dict[str, Any] = {"mode": linear, "align_corners": False} if self.upsampling == "linear" else {}
-        fine = functional.interpolate(coarse, images.shape[2:], **mode).reshape(*targets.shape, 1, *images.shape[2:])
-        return without_error(guided.values * fine, guided.note)
+        coarse = GradCam(self.layer, self.placement)(classifier, images, targets, seeds)
+        size = tuple(images.shape[2:])
+        on_input = nearest_cell if self.upsampling == "nearest" else map_to_image
+        fine = on_input(coarse.values.flatten(0, 2), place(size, size, "stretch"), coarse.cells)
+        notes = "; ".join(note for note in (guided.note, coarse.note) if note)
+        return without_error(guided.values * fine.reshape(*targets.shape, 1, *size), notes)

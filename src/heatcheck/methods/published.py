@@ -38,8 +38,8 @@ MODALITY_STUDY = (
     Published("integrated_gradients", "IntegratedGradients", {"steps": 50, "rule": "gauss", "baseline": "zero"}),
     Published("gradient_shap", "GradientShap", {"samples": 5, "noise": 0.0, "baseline_noise": 0.0}),
     Published("deep_lift", "DeepLift", {"baseline": "zero"}),
-    Published("grad_cam", "GradCAM", remark="of the last feature map; one map for all modalities"),
-    Published("guided_grad_cam", "Guided GradCAM", {"upsampling": "nearest"}),
+    Published("grad_cam", "GradCAM", {"placement": "plain"}, "of the last feature map; one map for all modalities"),
+    Published("guided_grad_cam", "Guided GradCAM", {"upsampling": "nearest", "placement": "plain"}),
     Published("occlusion", "Occlusion", {"window": 11, "stride": 5, "per_channel": True, "baseline": "zero"}),
     Published("feature_ablation", "FeatureAblation", {"segments": OF_EACH_MODALITY, "baseline": "zero"}),
     Published(

@@ -16,6 +16,7 @@ from tests.studies.alignment.objective_material import (
 from torch import nn
 
 from heatcheck.core.errors import InputError, ModelError, SpecError
+from heatcheck.core.geometry import MapGrid
 from heatcheck.methods import build_method
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.studies.alignment.objective import AlignmentObjective, map_grid
@@ -225,7 +226,7 @@ def test_half_precision_gives_nearly_the_same_gradient(name, model):
         head.weight.abs_()
     contract = Preprocessing(outputs=("a", "b"), size=(32, 32), mean=(0.0,), std=(1.0,))
     objective = AlignmentObjective(NetworkClassifier(model, module, contract), (1,), method_of(name), softplus=3.0)
-    grid = map_grid(objective.method, objective.classifier)
+    grid = map_grid(objective.method, objective.classifier).shape
     chance = torch.Generator().manual_seed(3)
     masks = torch.zeros(2, 1, *grid)
     masks[..., : grid[-1] // 2] = 1
@@ -246,11 +247,12 @@ def test_half_precision_gives_nearly_the_same_gradient(name, model):
 
 
 def test_masks_must_be_on_the_grid_of_the_maps():
-    assert map_grid(build_method("integrated_gradients", {}), classifier_of(three_layers(double=False))) == (6, 6)
+    fine = map_grid(build_method("integrated_gradients", {}), classifier_of(three_layers(double=False)))
+    assert fine == MapGrid((6, 6))
     module = MODELS["densenet_compact"].build(1, 3, (64, 64)).eval()
     contract = Preprocessing(outputs=("a", "b", "c"), size=(64, 64), mean=(0.0,), std=(1.0,))
     classifier = NetworkClassifier("d", module, contract)
-    grid = map_grid(build_method("grad_cam", {}), classifier)
+    grid = map_grid(build_method("grad_cam", {}), classifier).shape
     assert max(grid) < 64
     objective = AlignmentObjective(classifier, (0,), build_method("grad_cam", {}))
     batch = [

@@ -82,3 +82,26 @@ def test_an_image_without_a_map_is_recorded_and_the_others_are_scored():
 def test_an_error_of_the_input_ends_the_run():
     with pytest.raises(InputError, match="no such weights"):
         scored(InputError("no such weights"), {})
+
+
+@dataclass(frozen=True)
+class Signs:
+    """One pixel for the finding beside one against it."""
+
+    def __call__(self, _, images, *__):
+        values = torch.zeros(len(images), 1, 1, *SIZE)
+        values[..., 0, 0], values[..., 0, 1] = 1, -1
+        return without_error(values)
+
+
+@pytest.mark.parametrize(("order", "between"), [("reduce_first", [0.75, 0.25]), ("resize_first", [0.5, 0.0])])
+def test_negative_values_are_dropped_before_resizing_unless_the_papers_order_is_asked_for(order, between, monkeypatch):
+    """Between 1 and −1, twice as fine: 0.75 and 0.25 if the −1 counts as 0, and 0.5 and −0.5 if it does not."""
+    seen = []
+    monkeypatch.setattr(NetworkEvaluation, "_score_rows", lambda *args: seen.append(args[4]) or [])
+    contract = Preprocessing(outputs=("f", "g"), size=SIZE, channels=1, mean=(0.0,), std=(1.0,))
+    classifier = NetworkClassifier("tiny", small_cnn(2, 1, 2).eval(), contract)
+    measuring = Measuring(("mass",), {"signs": Signs()}, 4, 0, RelianceSettings(), map_order=order)
+    cell = NetworkCell("net", "base", ("f",))
+    NetworkEvaluation(cell, classifier, FourImages(), measuring, 3, ShardRows()).score_maps("f", "signs", [0], "{}", {})
+    assert seen[0][0, 1:3].tolist() == pytest.approx(between)

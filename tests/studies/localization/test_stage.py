@@ -10,7 +10,7 @@ import torch
 from heatcheck.core.errors import CaseError
 from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, CaseKey, Reading
-from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.batch import Explained, GridMaps
 from heatcheck.explaining.study_models import Split
 from heatcheck.regions.rule import RegionRule
 from heatcheck.runs.spec import Envelope
@@ -52,7 +52,7 @@ class Pointer:
             raise CaseError("the model's output is not finite", stage="model")
         grid = torch.from_numpy(TRUTH.astype(np.float32))[None]
         at = place((6, 6), (6, 6), "stretch")
-        return [Explained(case, (1.0,), (0.7,), {"cam": grid}, at) for case in cases], {"cam": 0.5}
+        return [Explained(case, (1.0,), (0.7,), {"cam": GridMaps(grid)}, at) for case in cases], {"cam": 0.5}
 
 
 @pytest.fixture

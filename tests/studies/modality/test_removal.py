@@ -5,6 +5,7 @@ import pytest
 import torch
 from tests.studies.modality.material import MODALITIES, small_case, weighed
 
+from heatcheck.explaining.batch import GridMaps
 from heatcheck.studies.modality.cases import MaskRule, modal_case
 from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps
 from heatcheck.studies.modality.scores import RemovalTest, removal_rows
@@ -16,7 +17,7 @@ def examined(classifier, case, values, *, orders=5, missing=()):
     images = classifier.prepare([case.image])
     answers = BatchAnswers([case], images, *(torch.zeros(1, 2),) * 2)
     test = RemovalTest(classifier, 10, orders, 4, seed=1)
-    made = ModalBatchMaps("m", torch.from_numpy(values)[None], 0.0, dict(missing))
+    made = ModalBatchMaps("m", GridMaps(torch.from_numpy(values)[None]), 0.0, dict(missing))
     rows = removal_rows([test.case(answers, 0, seen)], [seen], made, "net", 1)
     return {row.metric: row for row in rows}
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heatcheck.core.atomic_files import replaced
 from heatcheck.core.contracts import Source
-from heatcheck.core.geometry import Placement, mask_to_grid, place
+from heatcheck.core.geometry import MapGrid, Placement, mask_to_grid, place
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Mask
 from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
@@ -64,10 +64,10 @@ class Images:
         bits = np.unpackbits(self._masks[name], count=int(np.prod(shape)))
         return np.asarray(bits.reshape(shape).astype(bool))
 
-    def mask_on(self, row: int, finding: str, contract: Preprocessing, grid: tuple[int, ...] = ()) -> Mask | None:
-        """The mask on a grid over the model's field of view; by default that of its input."""
-        mask = self.mask(row, finding)
-        return None if mask is None else mask_to_grid(mask, self.placement(row, contract), grid or contract.size)
+    def mask_on(self, row: int, finding: str, contract: Preprocessing, grid: MapGrid | None = None) -> Mask | None:
+        """The mask on the grid of a method's maps; by default on that of the model's input."""
+        mask, on = self.mask(row, finding), grid or MapGrid(contract.size)
+        return None if mask is None else mask_to_grid(mask, self.placement(row, contract), on.shape, on.cells)
 
     def positives(self, finding: str) -> list[int]:
         """The rows in which the finding is present and outlined."""

@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import UntrainedError
+from heatcheck.core.geometry import MapGrid
 from heatcheck.core.seeds import generator_for, seed_for
 from heatcheck.core.vocabulary import Condition, condition
 from heatcheck.fitting.networks import BestNetwork, fit_network, with_weights
@@ -142,7 +143,7 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
         rows: Rows,
         contract: Preprocessing,
         findings: Sequence[str],
-        grid: tuple[int, ...],
+        grid: MapGrid,
     ) -> None:
         self.images, self.rows, self.contract = images, rows, contract
         self.findings, self.grid = findings, grid
@@ -177,7 +178,7 @@ class MaskedExamples(Dataset[tuple[Tensor, ...]]):
 
     def _mask(self, row: int, finding: str) -> Tensor:
         mask = self.images.mask_on(row, finding, self.contract, self.grid)
-        return torch.zeros(self.grid, dtype=torch.bool) if mask is None else torch.from_numpy(mask)
+        return torch.zeros(self.grid.shape, dtype=torch.bool) if mask is None else torch.from_numpy(mask)
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class FineTuner:
     evaluation: Images
     machine: Machine
     watcher: Watcher
-    _grids: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    _grids: dict[tuple[str, str], MapGrid] = field(default_factory=dict)
     _forgotten: set[NetworkCell] = field(default_factory=set)
 
     def parts(self, cell: NetworkCell) -> Parts:
@@ -242,7 +243,7 @@ class FineTuner:
         if cell.method and not learned.has_usable_masks:
             raise UntrainedError(
                 f"every mask that could be learned from covers the whole grid of {cell.method}'s maps "
-                f"({'×'.join(map(str, grid))}); name a layer with a finer grid, or leave the finding out"
+                f"({'×'.join(map(str, grid.shape))}); name a layer with a finer grid, or leave the finding out"
             )
         job = Job(
             classifier.module,
@@ -270,10 +271,10 @@ class FineTuner:
         method = self.methods[cell.method]
         return replace(common, method=method, direction=cell.arm, alpha=self.body.alpha)
 
-    def _grid(self, cell: NetworkCell, base: NetworkClassifier) -> tuple[int, ...]:
+    def _grid(self, cell: NetworkCell, base: NetworkClassifier) -> MapGrid:
         """The grid of the method's maps on this base; one pixel for a control, which makes none."""
         if not cell.method:
-            return (1,) * len(base.preprocessing.size)
+            return MapGrid((1,) * len(base.preprocessing.size))
         if (cell.base, cell.method) not in self._grids:
             self._grids[cell.base, cell.method] = map_grid(self.methods[cell.method], base)
         return self._grids[cell.base, cell.method]

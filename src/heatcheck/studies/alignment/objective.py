@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import InputError, ModelError
+from heatcheck.core.geometry import MapGrid
 from heatcheck.core.seeds import seed_for
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import backward, differentiable
@@ -214,14 +215,14 @@ class _MapPass:
     seeds: list[int]
 
 
-def map_grid(method: Method, classifier: NetworkClassifier) -> tuple[int, ...]:
+def map_grid(method: Method, classifier: NetworkClassifier) -> MapGrid:
     """The grid of the method's maps: that of the model's input, or of a feature map."""
     trial = next((facts.trial for facts in METHODS.values() if facts.settings is type(method)), {})
     cheap: Any = replace(method, **trial) if trial else method  # type: ignore[type-var]
     wanted = classifier.preprocessing
     image = torch.zeros(1, wanted.channels, *wanted.size, device=classifier.device)
     maps = cheap(explained(classifier), image, torch.zeros(1, 1, dtype=torch.long, device=image.device), [0])
-    return tuple(maps.values.shape[3:])
+    return MapGrid(tuple(maps.values.shape[3:]), maps.cells)
 
 
 def _n_known(labels: Float[Tensor, "batch finding"]) -> int:

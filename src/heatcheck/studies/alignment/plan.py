@@ -127,7 +127,7 @@ class AlignmentPlan:
         settings = RelianceSettings(shifts=self.body.reliance.shifts)
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
-        return Measuring(METRICS, methods, size, seed, settings, self.options.limit)
+        return Measuring(METRICS, methods, size, seed, settings, self.options.limit, self.body.map_order)
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The training of bases, if any; then the fine-tuning and measuring of every network.

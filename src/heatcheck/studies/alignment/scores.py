@@ -12,7 +12,8 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case, Map, Measured, Prediction, Score, Timing
 from heatcheck.core.seeds import seed_for
-from heatcheck.explaining.batch import MapRequest, answers_of
+from heatcheck.explaining.batch import GridMaps, MapRequest, answers_of
+from heatcheck.maps.channels import MapOrder
 from heatcheck.maps.resize import to_image
 from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
 from heatcheck.models import NetworkClassifier
@@ -41,6 +42,7 @@ class Measuring:
     seed: int
     reliance: RelianceSettings
     limit: int | None = None  # outlined images per finding that are explained
+    map_order: MapOrder = "reduce_first"
 
     @property
     def rule(self) -> ScoringRule:
@@ -123,14 +125,22 @@ class NetworkEvaluation:
         targets = torch.full((len(rows), 1), column, device=inputs.device)
         names = [self.images.keys[row].case for row in rows]
         request = MapRequest(self.classifier, names, inputs, targets, self.measuring.seed)
-        # unlike in localization and triggers, channels are joined after resizing: see `relevance`
-        maps = request.maps(method, self.measuring.methods[method], channels=None)[:, 0]
+        made = request.made_by(method, self.measuring.methods[method])
         return {
-            row: relevance(values, self, row)
+            row: self._relevance(GridMaps(values, made.cells), row)
             if bool(values.isfinite().all())
             else Measured(math.nan, f"the map of {method} is not finite")
-            for row, values in zip(rows, maps, strict=True)
+            for row, values in zip(rows, made.values[:, 0], strict=True)
         }
+
+    def _relevance(self, maps: GridMaps, row: int) -> Map:
+        """The map on the image's grid: the sum over channels, without negative relevance."""
+        placement = self.images.placement(row, self.classifier.preprocessing)
+        if self.measuring.map_order == "resize_first":
+            on_image: Map = np.maximum(to_image(maps.values, placement, maps.cells), 0).sum(0, dtype=np.float32)
+        else:
+            on_image = to_image(maps.values.clamp(min=0).sum(0, keepdim=True), placement, maps.cells)[0]
+        return on_image
 
     def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, condition: str) -> list[Score]:
         mask = self.images.mask(row, finding)
@@ -164,10 +174,3 @@ class NetworkEvaluation:
     def _timed(self, step: str, method: str, number: int, begun: float) -> None:
         seconds = time.perf_counter() - begun
         self.collected.timings.append(Timing(self.shard, step, method, number, seconds, self.cell.base))
-
-
-def relevance(values: Tensor, evaluation: NetworkEvaluation, row: int) -> Map:
-    """The map on the image's grid: resized, then without negative relevance, then summed over channels."""
-    placement = evaluation.images.placement(row, evaluation.classifier.preprocessing)
-    resized: Map = np.maximum(to_image(values, placement), 0).sum(0, dtype=np.float32)
-    return resized

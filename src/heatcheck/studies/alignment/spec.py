@@ -14,6 +14,7 @@ from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart
 from heatcheck.judging.sizes import Sizes
+from heatcheck.maps.channels import MapOrder
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.running.open_source import open_source
@@ -100,6 +101,7 @@ class AlignmentBody(BaseModel):
     softplus: PositiveFloat | None = None  # β of the softplus that replaces ReLUs in fine-tuning
     reliance: ReliancePart = ReliancePart()
     blame_by: Literal["mass", "rank", "hit", "iou"] = "mass"  # the score that the blame table reads
+    map_order: MapOrder = "reduce_first"  # of dropping negative values and resizing a map
     keep_networks: bool = False  # keep the weights of every network
     bootstrap_draws: int = Field(2000, ge=100)
     sizes: Sizes = Sizes()  # differences that matter

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional
 
 from heatcheck.core.contracts import Method
+from heatcheck.core.geometry import place
 from heatcheck.core.records import Case, Mask
 from heatcheck.core.tensors import Images, Logits
-from heatcheck.explaining.batch import MapRequest, answers_of, extra_values_for, require_finite
+from heatcheck.explaining.batch import GridMaps, MapRequest, answers_of, extra_values_for, require_finite
 from heatcheck.explaining.extra_inputs import ExtraInput
+from heatcheck.maps.channels import MapOrder
 from heatcheck.maps.joint import joint
 from heatcheck.maps.resize import to_image
 from heatcheck.models import NetworkClassifier
@@ -43,7 +43,7 @@ class ModalBatchMaps:
     """One method's maps of a batch for the predicted class, on the method's own grid."""
 
     method: str
-    values: Float[Tensor, "batch channel *grid"]
+    maps: GridMaps  # [case, channel, *grid]
     seconds: float
     missing: Mapping[int, str]  # by index in the batch: why there is no map
 
@@ -55,6 +55,7 @@ class ModalExplainer:
     classifier: NetworkClassifier
     methods: Mapping[str, Method]
     seed: int
+    map_order: MapOrder = "reduce_first"
     extra_inputs: tuple[ExtraInput, ...] = ()
     findings: tuple[str, ...] = PREDICTED  # one map per case
 
@@ -76,21 +77,21 @@ class ModalExplainer:
         names = [case.key.case for case in answers.cases]
         request = MapRequest(self.classifier, names, answers.images, targets, self.seed)
         # channels are modalities: each keeps its own map
-        values = request.maps(name, extra_values.filled_in(self.methods[name]), channels=None)[:, 0]
+        made = request.made_by(name, extra_values.filled_in(self.methods[name]))
+        values = made.values[:, 0].detach().cpu().float()
         require_finite(name, values)
+        if self.map_order == "reduce_first":
+            values = values.clamp(min=0)
         seconds = time.perf_counter() - begun
         missing = {index: next(iter(each.values())) for index, each in enumerate(extra_values.missing) if each}
-        return ModalBatchMaps(name, values.detach().cpu().float(), seconds, missing)
+        return ModalBatchMaps(name, GridMaps(values, made.cells), seconds, missing)
 
 
-def on_image(classifier: NetworkClassifier, case: Case, values: Float[Tensor, "channel *grid"], head: Mask) -> ModalMap:
+def on_image(classifier: NetworkClassifier, case: Case, maps: GridMaps, head: Mask) -> ModalMap:
     """A case's map on the image's grid, capped, without evidence against the class, scaled over all modalities."""
-    return joint(to_image(values, classifier.placement(case.image)), head)
+    return joint(to_image(maps.values, classifier.placement(case.image), maps.cells), head)
 
 
-def on_model(values: Float[Tensor, "channel *grid"], size: tuple[int, ...], head: Mask) -> ModalMap:
+def on_model(maps: GridMaps, size: tuple[int, ...], head: Mask) -> ModalMap:
     """The same on the network's grid, where voxels are removed; `head` is on that grid, too."""
-    if tuple(values.shape[1:]) != size:
-        mode = "bilinear" if len(size) == 2 else "trilinear"
-        values = functional.interpolate(values[None], size, mode=mode, align_corners=False)[0]
-    return joint(values.numpy(), head)
+    return joint(to_image(maps.values, place(size, size, "stretch"), maps.cells), head)

@@ -270,7 +270,7 @@ def _case_with_maps(explainer: ModalExplainer, fold: int, case: ModalCase) -> Mo
     """The case with its prediction and every method's map."""
     answers = explainer.answers([case.case])
     maps = {
-        each.method: on_image(explainer.classifier, case.case, each.values[0], case.head)
+        each.method: on_image(explainer.classifier, case.case, each.maps.of_case(0), case.head)
         for each in explainer.maps(answers)
         if not each.missing
     }

@@ -226,7 +226,7 @@ class _FoldEvaluations:
 
     def _new(self, fold: int) -> FoldEvaluation:
         plan, seed = self.plan, self.plan.envelope.seed
-        plain = ModalExplainer(self.networks.classifier(fold), plan.methods, seed)
+        plain = ModalExplainer(self.networks.classifier(fold), plan.methods, seed, plan.body.map_order)
         tested = plan.tested(next(each for each in plan.folds if each.number == fold))
         explainer = replace(
             plain,
@@ -330,7 +330,7 @@ def _try_out(plan: ModalityPlan) -> None:
     if classifier is None:
         module = new_network(plan.body.model.name, plan.contract).to(usable_device(plan.options.device))
         classifier = NetworkClassifier(plan.model, module.eval(), plan.contract)
-    explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed)
+    explainer = ModalExplainer(classifier, plan.methods, plan.envelope.seed, plan.body.map_order)
     for fold in plan.folds:
         require_other_patients(explainer, plan.tested(fold).keys)
     try_out(explainer)

@@ -164,7 +164,7 @@ def removal_rows(
 
 
 def _areas(case: RemovalCase, maps: ModalBatchMaps, index: int) -> tuple[Measured, Measured]:
-    values = on_model(maps.values[index], tuple(case.image.shape[1:]), case.head)
+    values = on_model(maps.maps.of_case(index), tuple(case.image.shape[1:]), case.head)
     steps = removal(values, case.head, case.test.steps)
     right = case.right(steps.voxels(values, case.head))
     if case.random is None:

@@ -13,6 +13,7 @@ from heatcheck.explaining.methods import by_name
 from heatcheck.explaining.study_models import StudyModel
 from heatcheck.fitting.spec import FitPart, PixelsPart, has_one_class
 from heatcheck.judging.sizes import Sizes
+from heatcheck.maps.channels import MapOrder
 from heatcheck.methods import METHODS
 from heatcheck.studies.modality.vocabulary import Fill, Importance, MaskSource, Measure, Weights
 
@@ -54,6 +55,7 @@ class ModalityBody(BaseModel):
     masks: MaskSource = "own"
     boxes: bool = False  # bounding boxes instead of outlines
     dilate: int = Field(0, ge=0, le=100)  # pixels by which masks are dilated in each slice before maps are scored
+    map_order: MapOrder = "reduce_first"  # of dropping negative values and resizing a map
     fills: tuple[Fill, ...] = ("zero",)  # the first one is primary
     measure: Measure = "balanced"
     weights: Weights = "positive"

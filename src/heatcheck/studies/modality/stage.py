@@ -119,7 +119,7 @@ class _ModalScorer:
         evaluation = self.evaluation
         if index in batch_maps.missing:
             return evaluation.scorer.missing(case, batch_maps.method, batch_maps.missing[index]), {}
-        values = on_image(evaluation.explainer.classifier, case.case, batch_maps.values[index], case.head)
+        values = on_image(evaluation.explainer.classifier, case.case, batch_maps.maps.of_case(index), case.head)
         if self.stage.export is not None:
             self.stage.export(case.case, batch_maps.method, values)
         shared = batch_maps.method in evaluation.shared

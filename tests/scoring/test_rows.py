@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from heatcheck.core.geometry import place
+from heatcheck.core.geometry import Cells, place
 from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading
 from heatcheck.core.vocabulary import condition
-from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.batch import Explained, GridMaps
 from heatcheck.explaining.priors import NO_PRIOR
 from heatcheck.regions.rule import RegionRule
 from heatcheck.scoring.rows import (
@@ -19,6 +19,8 @@ from heatcheck.scoring.rows import (
     CALLED_NEGATIVE,
     NO_MASK,
     NOT_OUTLINED,
+    PLAIN,
+    PLAINLY_PLACED,
     REFERENCE,
     ScoringRule,
     TunedSettings,
@@ -37,9 +39,9 @@ def hot(*pixels):
     return values
 
 
-def explained(labels, truth, maps, probabilities=(0.9,), readings=()):
+def explained(labels, truth, maps, probabilities=(0.9,), readings=(), cells=None):
     case = Case(CaseKey("c", "p", labels), np.zeros((1, 4, 4), np.float32), truth, readings)
-    grids = {"grad_cam": torch.from_numpy(np.stack(maps))}
+    grids = {"grad_cam": GridMaps(torch.from_numpy(np.stack(maps)), cells)}
     return Explained(case, (0.0,) * len(labels), probabilities, grids, place((4, 4), (4, 4), "stretch"))
 
 
@@ -201,3 +203,20 @@ def test_on_validation_data_overlap_is_taken_at_every_threshold_and_nothing_else
         condition(threshold=0.6): 0.5,
     }
     assert {row.metric for row in rows} == {"iou"}
+
+
+def test_a_coarse_map_is_scored_where_its_cells_look_and_under_the_benchmarks_rules_where_it_tiles_the_image():
+    """Cells that look at columns 0 and 2, the second hot. The outline is column 2; tiles would peak at column 3."""
+    truth = np.zeros((4, 4), bool)
+    truth[:, 2] = True
+    hot = np.array([[0.0, 1.0], [0.0, 1.0]], np.float32)
+    hits = ScoringRule(("hit",), RegionRule(0.5))
+    case = explained({"f": 1}, {"f": truth}, [hot], cells=Cells((0.5, 0.5), (2.0, 2.0)))
+    rows = {(row.metric, row.condition): row.value for row in score_case(case, ["f"], "m", hits)}
+    assert rows["hit", PLAIN] == 0.5  # columns 2 and 3 share the peak
+    assert rows["hit", PLAINLY_PLACED] == 0.0
+    assert rows["hit", REFERENCE] == 0.0
+    plain = explained({"f": 1}, {"f": truth}, [hot])
+    alone = {(row.metric, row.condition): row.value for row in score_case(plain, ["f"], "m", hits)}
+    assert alone["hit", PLAIN] == 0.0
+    assert ("hit", PLAINLY_PLACED) not in alone

@@ -40,6 +40,7 @@ class Condition(TypedDict, total=False):
     preset: str
     threshold: float | str  # a number, or "tuned"
     cutoff: float | str  # a number, or "tuned"
+    placement: str  # "plain" where coarse maps were resized as if their cells tiled the image
     sigma: float  # of the smoothing before a box is detected in a map
     temperature: str  # "scaled" where probabilities were calibrated first
     fitted_on: str  # the data a temperature was fitted on

@@ -1,15 +1,15 @@
 """Class activation maps: feature maps of one layer, weighted for each target."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from heatcheck.core.batches import MapBatch, without_error
-from heatcheck.core.contracts import Classifier
+from heatcheck.core.contracts import Classifier, Method
 from heatcheck.core.tensors import Images, MapValues, Targets
 from heatcheck.methods.feature_maps import FeatureMap, feature_map
 from heatcheck.methods.passes import Activations, activations_and_gradients, evaluation_mode
@@ -27,6 +27,12 @@ class OnFeatureMap:
 
     layer: str
     placement: Literal["centres", "plain"]
+
+    def placed_plainly(self) -> Method:
+        """The same method with maps whose cells are taken to tile the image."""
+        changed: Any = self  # each is a frozen dataclass with this setting
+        plain: Method = replace(changed, placement="plain")
+        return plain
 
     def maps(self, values: MapValues, layer: FeatureMap) -> MapBatch:
         """The maps with where their cells lie."""

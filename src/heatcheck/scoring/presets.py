@@ -128,6 +128,14 @@ for _switch in (
         files_only=True,
     ),
     Switch(
+        "placement",
+        "Where the map of a coarse layer lies",
+        "each cell at the centre of what it looks at",
+        "as if the cells tiled the image",
+        "Cells of strided, padded layers look further left and up than tiles: plain resizing moves their maps.",
+        scored_twice=True,
+    ),
+    Switch(
         "missing_map",
         "Truth without a map",
         "an error that names it",
@@ -154,6 +162,7 @@ class Rules:
     tuning_on_scored_data: Literal["refuse", "warn"]
     human_common_cases: bool
     smoothing: Literal["map", "colours"]
+    placement: Literal["centres", "plain"]
     missing_map: Literal["error", "empty"]
 
 
@@ -169,6 +178,7 @@ RECOMMENDED = Rules(
     tuning_on_scored_data="refuse",
     human_common_cases=True,
     smoothing="map",
+    placement="centres",
     missing_map="error",
 )
 CHEXLOCALIZE = Rules(
@@ -183,6 +193,7 @@ CHEXLOCALIZE = Rules(
     tuning_on_scored_data="warn",
     human_common_cases=False,
     smoothing="colours",
+    placement="plain",
     missing_map="empty",
 )
 PRESETS: dict[PresetName, Rules] = {"recommended": RECOMMENDED, "chexlocalize": CHEXLOCALIZE}

@@ -27,6 +27,7 @@ CALLED_NEGATIVE = "the model's probability is below the cutoff"
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
 PLAIN = condition()
 REFERENCE = condition(preset="chexlocalize")  # the score under the benchmark's rules; no row if it has none
+PLAINLY_PLACED = condition(placement="plain")  # the score of a coarse map as if its cells tiled the image
 AT_TUNED_THRESHOLD = condition(threshold="tuned")
 AT_TUNED_CUTOFF = condition(cutoff="tuned")
 

@@ -1,6 +1,7 @@
 """The benchmark's own numbers, from the scores that its scripts wrote."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.vocabulary import PLACEMENT
 
 AT = condition(preset="chexlocalize")
 FINDINGS = (
@@ -73,3 +75,24 @@ def test_one_models_values_are_read_with_the_readers_and_no_others(estimates):
     values = read_values(estimates[1], "iou", RULE, AT, AT)
     assert values.columns == ("cam", HUMAN)
     assert "x" not in values.by_finding[FINDINGS[0]].index
+
+
+def test_what_the_place_of_a_map_changes_is_a_paired_difference(tmp_path):
+    """By hand: of 12 patients with one case each, six hit only where the cells look."""
+    plainly = condition(placement="plain")
+    scores = [
+        Score(f"c{n}", f"p{n}", FINDINGS[0], "cam", "model", "hit", value, under)
+        for n in range(12)
+        for value, under in ((1.0, condition()), (float(n % 2), plainly))
+    ]
+    scores += [Score("c0", "p0", FINDINGS[0], "fine", "model", "hit", 1.0)]
+    write_table(tmp_path / "scores.parquet", Score, scores)
+    write_table(tmp_path / "cases.parquet", CaseRecord, [CaseRecord("c0", "p0", "ok", annotated=1)])
+    rows = conditional_estimates(tmp_path, replace(RULE, methods=("cam", "fine")), tuned=False)
+    moved = [row for row in rows if row.statistic == PLACEMENT]
+    assert {(row.method, row.finding) for row in moved} == {("cam", FINDINGS[0]), ("cam", "All findings")}
+    assert {row.condition for row in moved} == {plainly}
+    for row in moved:
+        assert row.value == 0.5
+        assert 0 < row.low < 0.5 < row.high <= 1
+        assert row.n_patients == 12

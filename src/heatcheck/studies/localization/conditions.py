@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,11 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, PERCENT_DECREASE
 from heatcheck.estimating.score_values import Values
-from heatcheck.scoring.rows import AT_TUNED_CUTOFF, AT_TUNED_THRESHOLD, REFERENCE
+from heatcheck.scoring.rows import AT_TUNED_CUTOFF, AT_TUNED_THRESHOLD, PLAINLY_PLACED, REFERENCE
 from heatcheck.stats.resampling.reference_bootstrap import average_decrease, decreases, replicates, summaries
-from heatcheck.studies.localization.estimates import distances_from_human, mean_rows, read_values
+from heatcheck.studies.localization.estimates import distances_from_human, families, mean_rows, read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import TESTED
+from heatcheck.studies.localization.vocabulary import PLACEMENT, TESTED
 
 _TUNED = {"iou": AT_TUNED_THRESHOLD, "iou_full": AT_TUNED_CUTOFF}
 
@@ -29,6 +30,9 @@ def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned
         if metric in settings.metrics and _has_methods(values, settings):
             rows += [row for row in mean_rows(values, settings, under) if row.method != HUMAN]
             rows += distances_from_human(values, settings, under, [DIFFERENCE])
+    for metric in TESTED:
+        if metric in settings.metrics:
+            rows += _placement_rows(read_values(folder, metric, settings), folder, settings)
     cases = _truth_cases(folder)
     for metric in TESTED:
         values = read_values(folder, metric, settings, REFERENCE, REFERENCE)
@@ -39,6 +43,29 @@ def conditional_estimates(folder: Path, settings: LocalizationSettings, *, tuned
 
 def _has_methods(values: Values, settings: LocalizationSettings) -> bool:
     return any(table[list(settings.methods)].notna().any(axis=None) for table in values.by_finding.values())
+
+
+def _placement_rows(placed: Values, folder: Path, settings: LocalizationSettings) -> Iterator[Estimate]:
+    """Each coarse method's mean less that of the same maps as plain resizing places them."""
+    plain = read_values(folder, placed.metric, settings, PLAINLY_PLACED)
+    both, moved = {}, set[str]()
+    for finding, table in placed.by_finding.items():
+        if finding in plain.by_finding:
+            other = plain.by_finding[finding][list(settings.methods)].dropna(axis=1, how="all")
+            moved |= set(other.columns)
+            both[finding] = table.join(other.rename(columns=_plainly))
+    names = [name for name in settings.methods if name in moved]
+    columns = [*names, *map(_plainly, names)]
+    tables = {finding: table.reindex(columns=["patient", *columns]) for finding, table in both.items()}
+    values = Values(placed.metric, tuple(columns), tables)
+    template = Estimate(PLACEMENT, placed.metric, model=settings.model)
+    compared = [(_plainly(name), name) for name in names]
+    for row in families(values, settings, template, compared, "maps where their cells look against plain resizing"):
+        yield replace(row, other_method="", condition=PLAINLY_PLACED)
+
+
+def _plainly(method: str) -> str:
+    return f"{method} placed plainly"
 
 
 def _truth_cases(folder: Path) -> np.ndarray:

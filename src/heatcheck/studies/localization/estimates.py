@@ -89,12 +89,12 @@ def distances_from_human(
         template = Estimate(name, values.metric, model=settings.model, other_method=HUMAN, condition=under)
         if name == DIFFERENCE:
             compared = [(HUMAN, method) for method in settings.methods]
-            yield from _families(values, settings, template, compared, "each method against the readers")
+            yield from families(values, settings, template, compared, "each method against the readers")
         else:
             yield from _each_and_all(values, settings, template, [[HUMAN, method] for method in settings.methods])
 
 
-def _families(
+def families(
     values: Values,
     settings: LocalizationSettings,
     template: Estimate,

@@ -13,6 +13,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, StudyModels
 from heatcheck.methods import METHODS
+from heatcheck.methods.cam import OnFeatureMap
 from heatcheck.metrics.thresholds import THRESHOLDS
 from heatcheck.running.cases import digest_of, shared_patients
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
@@ -23,7 +24,7 @@ from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.scoring.presets import switch_facts
+from heatcheck.scoring.presets import Rules, switch_facts
 from heatcheck.scoring.rows import ScoringRule, TunedSettings
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
@@ -252,7 +253,7 @@ class LocalizationPlan:
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:
     """The study, with everything checked that can be checked before it runs."""
     body = spec.checked_body(LocalizationBody)
-    methods = built_methods(body.methods, spec.name, OWN_REGION)
+    methods = _placed(built_methods(body.methods, spec.name, OWN_REGION), body.rules)
     require_sound(body, spec.name)
     parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
@@ -281,3 +282,13 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     return LocalizationPlan(
         body, spec.envelope, scored, validation, findings, methods, models, study_models, options, kind, remark
     )  # fmt: skip
+
+
+def _placed(methods: Mapping[str, Method], rules: Rules) -> dict[str, Method]:
+    """The methods, with coarse maps placed as the rules have it."""
+    if rules.placement != "plain":
+        return dict(methods)
+    return {
+        name: method.placed_plainly() if isinstance(method, OnFeatureMap) else method
+        for name, method in methods.items()
+    }

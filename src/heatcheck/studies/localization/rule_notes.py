@@ -16,6 +16,12 @@ _NOTES: dict[tuple[str, object], str] = {
     ("ties", "first"): (
         "When several pixels share the highest value, the first counts, as in the benchmark: this favours the top left."
     ),
+    ("placement", "centres"): (
+        "The map of a coarse layer lies where its cells look; plain resizing takes the cells to tile the image."
+    ),
+    ("placement", "plain"): (
+        "The map of a coarse layer is resized as if its cells tiled the image, as in the benchmark: this may move it."
+    ),
     ("resampling", "patients"): (
         "Patients, not images, are resampled for the intervals: two images of one patient are not independent."
     ),

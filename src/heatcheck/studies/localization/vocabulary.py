@@ -9,6 +9,7 @@ from heatcheck.runs.manifest import Manifest, NamedEntry, SourceEntry
 # statistics that only this study makes
 COUNT = Statistic("count")  # of images, patients or outlines
 METHOD_PAIR = Statistic("method_pair")  # one method less another, on the findings that all methods have
+PLACEMENT = Statistic("placement")  # a method's mean less that of its maps as plain resizing places them
 CALIBRATION = Statistic("calibration")  # the calibration error of the model's probabilities
 CHANCE_CALIBRATION = Statistic("chance_calibration")  # that of a perfect model with these probabilities
 TEMPERATURE = Statistic("temperature")  # by which logits are divided

@@ -67,6 +67,10 @@ def _shifted(rows, model):
 
 
 def presets():
+    moved = condition(placement="plain")
+    numbers = {"iou": (0.06, 0.04, 0.08, 0.05), "hit": (-0.02, -0.06, 0.03, 0.1)}  # with the size that matters
+    for metric, (value, low, high, size) in numbers.items():
+        yield Estimate("placement", metric, ALL_FINDINGS, "grad_cam", "", value, low, high, condition=moved, size=size)
     for metric in ("iou", "hit"):
         for i, finding in enumerate(ALL):
             for k, name in enumerate((*METHODS, HUMAN)):

@@ -212,6 +212,9 @@ def test_presets_are_set_side_by_side_with_reasons_and_switches(full, page, text
     assert ["Several pixels share the highest value", "they share the hit", "the first counts",
             "The first maximum favours the top left."] in switches  # fmt: skip
     assert "rewards a method for failing" in html.unescape(section)
+    placed = html.unescape(section).replace("\u202f", " ").replace("\xa0", " ")
+    assert "Grad-CAM: mean overlap +0.060 (0.040–0.080), clearly higher; mean hit rate −2.0 pp" in placed
+    assert "3.0 pp), no difference that matters." in placed
     where = "presets", "Overlap (IoU) by the paper’s rules: decrease from the readers"
     assert cell(page, where, "Grad-CAM", "All findings").startswith("20.0 %|")
 

@@ -4,15 +4,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN, PERCENT_DECREASE, Statistic
+from heatcheck.judging.judgement import Answer, judgement_of, opposite_of
 from heatcheck.report.evidence import READERS, Evidence
 from heatcheck.report.matrix import Matrix, by_finding
 from heatcheck.report.numbers import Unit, difference_of, interval, number
 from heatcheck.studies.localization.report.facts import every_finding, manifest
 from heatcheck.studies.localization.report.literature import with_published
 from heatcheck.studies.localization.report.standing import NAMES, standing_on
-from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TESTED
+from heatcheck.studies.localization.vocabulary import PAPER_PRESET, PLACEMENT, TESTED
 
 LARGEST = 15
 REASONS = {
@@ -35,6 +36,10 @@ REASONS = {
     "Readers\u2019 points": (
         "Where a reader marked several points, the share of them inside the outline counts here. By the paper\u2019s "
         "rules one point inside is enough, and a missing point counts as a miss."
+    ),
+    "Where maps lie": (
+        "Here a coarse map lies where its cells look. The paper\u2019s rules take its cells to tile the image, which "
+        "moves the map to the right and down if the network\u2019s layers are strided and padded."
     ),
     "Cases compared": (
         "Method and readers are compared on the cases that both have here; by the paper\u2019s rules each has its own."
@@ -72,9 +77,37 @@ def presets(evidence: Evidence) -> Mapping[str, object] | None:
         "leaders": _leaders(evidence, view) if len(evidence.methods) > 1 else [],
         "reasons": REASONS if compared else {},
         "switches": switches,
+        "placement": _placement(evidence),
         "tables": _tables(view, MEAN, ""),
         "decreases": _tables(view, PERCENT_DECREASE, HUMAN),
     }
+
+
+def _placement(evidence: Evidence) -> list[str]:
+    """What it changes that coarse maps lie where their cells look: one sentence per method and measure."""
+    view, sentences = evidence.under(placement="plain"), []
+    for entrant in evidence.methods:
+        changes = []
+        for metric in TESTED:
+            row = view.find(PLACEMENT, metric, ALL_FINDINGS, entrant.name)
+            if row is None or math.isnan(row.value):
+                continue
+            unit = difference_of(evidence.metrics[metric].unit)
+            between = interval(row.low, row.high, unit)
+            known = f" ({between})" if between else ""
+            changes.append(f"mean {NAMES[metric]} {number(row.value, unit, signed=True)}{known}, {_changed(row)}")
+        if changes:
+            sentences.append(f"{entrant.label}: {'; '.join(changes)}.")
+    return sentences
+
+
+def _changed(row: Estimate) -> str:
+    if judgement_of(row).answer is Answer.YES:
+        return "clearly higher"
+    if opposite_of(row).answer is Answer.YES:
+        return "clearly lower"
+    both = judgement_of(row).answer, opposite_of(row).answer
+    return "no difference that matters" if both == (Answer.NO, Answer.NO) else "a difference is not shown"
 
 
 def _tables(view: Evidence, statistic: Statistic, other: str) -> list[Matrix]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from tests.cli.map_material import SHAPE, Files, small_scoring, square
+from tests.cli.map_material import SHAPE, Files, small_scoring, square, write_map
 
 from heatcheck.core.errors import RunFolderError
 from heatcheck.studies.localization.from_files import score
@@ -235,3 +235,22 @@ def test_files_with_nearly_the_right_name_are_counted(heatcheck, files) -> None:
     code, printed, _ = heatcheck("score", *files.flags())
     assert code == 0
     assert "Skipped 1 file not named <image>_<finding>_map.pkl, .npz or .npy, e.g." in printed
+
+
+def test_blank_maps_are_counted_named_and_score_zero(heatcheck, files) -> None:
+    blank = {"p0_study1_view1": 0.0, "p1_study1_view1": 0.7}  # on a coarser grid, so that the resize rounds
+    for image, value in blank.items():
+        write_map(files.map(image), np.full((7, 7), value, np.float32), 0.9)
+        files.rewrite(files.map(image), cxr_dims=SHAPE[::-1])
+    code, printed, _ = heatcheck("score", *files.flags())
+    assert code == 0
+    assert "maps: 2 of 12 maps are empty (the same value everywhere), 2 of them among the 12 of marked" in printed
+    scores = pd.read_parquet(files.root / "out" / "scores.parquet").query("condition == '{}' and finding == 'Edema'")
+    of_blank = scores[scores["case"].isin(list(blank)) & scores["metric"].isin(["iou", "hit", "mass", "rank"])]
+    assert len(of_blank) == 8
+    assert set(of_blank["value"]) == {0.0}
+    hits = scores[scores["metric"] == "hit"]
+    assert hits["value"].mean() == pytest.approx(10 / 12)
+    page = (files.root / "out" / "report.html").read_text()
+    assert "2 of 12" in page
+    assert "they are failures and score 0" in page

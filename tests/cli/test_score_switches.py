@@ -32,8 +32,7 @@ EMPTY = "p0_study1_view1", "maps"
 
 def test_without_switches_failures_score_0_ties_share_and_points_share(heatcheck, files) -> None:
     values = scored(heatcheck, files)
-    assert values[*EMPTY, "iou"] == 0
-    assert values[*EMPTY, "hit"] == pytest.approx(64 / (SHAPE[0] * SHAPE[1]))
+    assert {values[*EMPTY, metric] for metric in ("iou", "iou_full", "hit", "mass", "rank")} == {0}
     assert values["p3_study1_view1", "human", "hit"] == 0.5
     assert np.isnan(values["p1_study1_view1", "human", "hit"])
 
@@ -41,15 +40,20 @@ def test_without_switches_failures_score_0_ties_share_and_points_share(heatcheck
 def test_each_switch_changes_its_rule_alone(heatcheck, files) -> None:
     values = scored(heatcheck, files, "empty_region=chexlocalize", "human_points=chexlocalize")
     assert np.isnan(values[*EMPTY, "iou"])
-    assert values[*EMPTY, "iou_full"] == 0
-    assert values[*EMPTY, "hit"] == pytest.approx(64 / (SHAPE[0] * SHAPE[1]))
+    assert (values[*EMPTY, "iou_full"], values[*EMPTY, "hit"]) == (0, 0)
     assert values["p3_study1_view1", "human", "hit"] == 1
     assert values["p1_study1_view1", "human", "hit"] == 0
 
 
 def test_the_first_of_tied_pixels_is_the_top_left(heatcheck, files) -> None:
     files.change_truth("p0_study1_view1", Edema=[square(0, 0, 3)])
-    assert scored(heatcheck, files, "ties=chexlocalize")[*EMPTY, "hit"] == 1
+    assert scored(heatcheck, files, "ties=chexlocalize", "empty_map=chexlocalize")[*EMPTY, "hit"] == 1
+
+
+def test_an_empty_map_may_be_scored_like_any_other(heatcheck, files) -> None:
+    values = scored(heatcheck, files, "empty_map=chexlocalize")
+    assert values[*EMPTY, "hit"] == pytest.approx(64 / (SHAPE[0] * SHAPE[1]))
+    assert np.isnan(values[*EMPTY, "mass"])
 
 
 def test_images_drawn_again_give_narrower_intervals_than_patients(heatcheck, files) -> None:

@@ -12,7 +12,9 @@ from heatcheck.core.records import UNCERTAIN, Case, CaseKey, Point, Reading
 from heatcheck.core.vocabulary import condition
 from heatcheck.explaining.batch import Explained, GridMaps
 from heatcheck.explaining.priors import NO_PRIOR
+from heatcheck.metrics.undefined import NO_RELEVANCE, NOTHING_MARKED
 from heatcheck.regions.rule import RegionRule
+from heatcheck.scoring.empty_maps import EMPTY_MAP
 from heatcheck.scoring.rows import (
     AT_TUNED_CUTOFF,
     AT_TUNED_THRESHOLD,
@@ -61,11 +63,70 @@ def test_a_positive_case_by_hand():
     assert (got["false_negative_pixels"], got["true_negative_pixels"]) == (1, 13)
 
 
-def test_a_map_that_marks_nothing_scores_zero_and_its_hit_is_chance():
-    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", RULE))
-    assert got["iou"] == 0
-    assert got["hit"] == pytest.approx(2 / 16)
-    assert math.isnan(got["mass"])
+CONSTANT = [0.0, 0.3, -2.0, 1e-9]
+EVERY = ("iou", "iou_full", "dice", "box_iou", "hit", "hit_margin", "mass", "rank")
+
+
+@pytest.mark.parametrize("value", CONSTANT)
+def test_a_map_with_one_value_everywhere_is_a_failure_by_every_measure(value):
+    flat = np.full((4, 4), value, np.float32)
+    rule = replace(RULE, metrics=EVERY, thresholds=(0.2, 0.5))
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", rule)
+    scored = [row for row in rows if row.metric in EVERY and row.condition != REFERENCE]
+    assert len(scored) == len(EVERY) + 2
+    assert {(row.value, row.reason) for row in scored} == {(0.0, EMPTY_MAP)}
+    got = values_of(rows)
+    assert (got["empty_map"], got["true_positive_pixels"], got["false_negative_pixels"]) == (1, 0, 2)
+
+
+@pytest.mark.parametrize("value", CONSTANT)
+@pytest.mark.parametrize("colours", [0, 3])
+def test_the_benchmarks_rules_score_an_empty_map_as_before(value, colours):
+    flat = np.full((4, 4), value, np.float32)
+    rule = replace(RULE, region=RegionRule(colours=colours))
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", rule)
+    reference = {row.metric: row.value for row in rows if row.condition == REFERENCE}
+    assert reference == ({"hit": 0, "iou": 2 / 16} if colours else {"hit": 0})  # smoothed colours mark everything
+    before = replace(rule, rules=replace(rule.rules, empty_map="scored"))
+    old = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", before))
+    assert old["hit"] == pytest.approx(2 / 16)
+    assert math.isnan(old["mass"]) == (value <= 0)
+
+
+def test_a_constant_map_stays_empty_when_its_resize_rounds():
+    truth = np.zeros((100, 90), bool)
+    truth[10:30, 20:50] = True
+    case = Case(CaseKey("c", "p", {"f": 1}), np.zeros((1, 100, 90), np.float32), {"f": truth})
+    flat = torch.full((1, 10, 10), 0.7)
+    one = Explained(case, (0.0,), (0.9,), {"grad_cam": flat}, place((100, 90), (10, 10), "stretch"))
+    assert np.ptp(one.map_of("grad_cam", 0)) > 0  # rounding alone, which must not be stretched into a region
+    got = values_of(score_case(one, ["f"], "model", RULE))
+    assert {got[name] for name in RULE.metrics} == {0.0}
+    assert got["empty_map"] == 1
+
+
+def test_an_empty_map_of_an_absent_finding_marks_nothing_and_is_counted():
+    rule = replace(RULE, region=RegionRule(colours=3))  # which would mark the whole image
+    rows = score_case(explained({"f": 0}, {}, (np.full((4, 4), 0.3, np.float32),)), ["f"], "model", rule)
+    by_metric = {row.metric: row for row in rows}
+    assert set(by_metric) == {"iou_full", "empty_map"}
+    assert by_metric["iou_full"].reason == NOTHING_MARKED
+    assert by_metric["empty_map"].value == 1
+
+
+def test_an_empty_map_of_a_case_called_negative_stays_out_of_the_overlap_but_misses():
+    rule = replace(RULE, cutoff=0.95)
+    got = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (hot(),)), ["f"], "model", rule))
+    assert math.isnan(got["iou"])
+    assert (got["hit"], got["mass"], got["iou_full"]) == (0, 0, 0)
+
+
+def test_a_map_without_positive_heat_has_none_inside_the_outline():
+    against = hot((1, 1, -1.0)) - 1  # evidence against, strongest inside
+    rows = score_case(explained({"f": 1}, {"f": TRUTH}, (against,)), ["f"], "model", RULE)
+    scored = {row.metric: row for row in rows if row.condition == "{}"}
+    assert {(scored[name].value, scored[name].reason) for name in ("mass", "rank")} == {(0.0, NO_RELEVANCE)}
+    assert (scored["empty_map"].value, scored["hit"].reason) == (0, "")
 
 
 def test_an_absent_finding_counts_in_the_full_slice_only():
@@ -80,18 +141,20 @@ def test_an_absent_finding_counts_in_the_full_slice_only():
 
 def test_an_image_without_any_truth_leaves_the_pixel_counts_alone():
     rows = score_case(explained({"f": 0}, {}, (hot((0, 0, 1.0)),)), ["f"], "model", RULE)
-    assert {row.metric for row in rows} == {"iou_full"}
+    assert {row.metric for row in rows} == {"iou_full", "empty_map"}
 
 
 @pytest.mark.parametrize("label", [math.nan, UNCERTAIN])
-def test_an_unknown_or_uncertain_label_without_truth_gives_no_row(label):
-    assert score_case(explained({"f": label}, {}, (hot(),)), ["f"], "model", RULE) == []
+def test_an_unknown_or_uncertain_label_without_truth_gives_no_score(label):
+    rows = score_case(explained({"f": label}, {}, (hot((1, 1, 1.0)),)), ["f"], "model", RULE)
+    assert [(row.metric, row.value) for row in rows] == [("empty_map", 0)]
 
 
 def test_a_positive_nobody_outlined_is_undefined_with_a_reason():
     rows = score_case(explained({"f": 1}, {}, (hot(),)), ["f"], "model", RULE)
-    assert {row.metric for row in rows} == set(RULE.metrics)
-    assert all(math.isnan(row.value) and row.reason == NO_MASK for row in rows)
+    assert {row.metric for row in rows} == {*RULE.metrics, "empty_map"}
+    scores = [row for row in rows if row.metric != "empty_map"]
+    assert all(math.isnan(row.value) and row.reason == NO_MASK for row in scores)
 
 
 def test_a_case_called_negative_leaves_the_true_positive_slice_and_counts_as_empty_in_the_full_one():

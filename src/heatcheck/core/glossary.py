@@ -45,6 +45,8 @@ _TERMS = (
     Term("heat map", "A picture of how much each pixel counts for a model's answer; in short, a map.",
          ("saliency map", "attribution")),
     Term("method", "A procedure that makes a map from a model and an image, such as Grad-CAM.", ("explainer",)),
+    Term("empty map", "A map with the same value everywhere. It points nowhere: on a case with the finding it is a "
+         "failure and scores 0."),
     Term("floor", "A picture made without asking the model, and mostly without looking at the image: noise, the "
          "centre, edges, the place where the finding usually is. A useful method must beat it.", ("control map",)),
     Term("region", "The part of a map above its threshold, compared with the truth as an area."),

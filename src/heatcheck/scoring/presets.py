@@ -47,6 +47,16 @@ for _switch in (
         scored_twice=True,
     ),
     Switch(
+        "empty_map",
+        "A map with the same value everywhere",
+        "is a failure: 0 in overlap, hit, mass and rank",
+        "is scored at its first pixel, its overlap is left out",
+        "Such a map points nowhere: as a tie it would hit as often as outlines are large, and leaving it out rewards a "
+        "method for failing.",
+        alone="is scored like any other: its pixels share the hit, mass and rank may be undefined",
+        scored_twice=True,
+    ),
+    Switch(
         "ties",
         "Several pixels share the highest value",
         "they share the hit",
@@ -152,6 +162,7 @@ class Rules:
     """The switches as values for the code."""
 
     empty_region: Literal["zero", "left_out"]
+    empty_map: Literal["failure", "scored"]
     ties: Literal["share", "first"]
     human_points: Literal["share", "any"]
     probability_order: Literal["refuse", "reference"]
@@ -168,6 +179,7 @@ class Rules:
 
 RECOMMENDED = Rules(
     empty_region="zero",
+    empty_map="failure",
     ties="share",
     human_points="share",
     probability_order="refuse",
@@ -183,6 +195,7 @@ RECOMMENDED = Rules(
 )
 CHEXLOCALIZE = Rules(
     empty_region="left_out",
+    empty_map="scored",
     ties="first",
     human_points="any",
     probability_order="reference",

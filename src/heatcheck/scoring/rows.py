@@ -11,19 +11,20 @@ from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Sc
 from heatcheck.core.vocabulary import condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
-from heatcheck.metrics.counting import Overlap, overlap
-from heatcheck.metrics.grids import require_masks
 from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.metrics.thresholds import threshold_counts
 from heatcheck.regions.points import first_peak, peaks
 from heatcheck.regions.rule import RegionRule, region_of
+from heatcheck.scoring.empty_maps import EMPTY_MAP, failed, is_empty, without_marks
+from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.presets import RECOMMENDED, Rules
 
 NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
 NO_MASK = "the finding is present but not outlined"
 LEFT_OUT = "nothing is marked, and such cases are left out"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
+IS_EMPTY = "empty_map"  # the name of a row for every map: 1 if it is empty, else 0
 COUNTS = tuple(name for name in METRICS if METRICS[name].is_count)
 PLAIN = condition()
 REFERENCE = condition(preset="chexlocalize")  # the score under the benchmark's rules; no row if it has none
@@ -69,38 +70,6 @@ class ScoringRule:
 
 
 @dataclass(frozen=True, slots=True)
-class MapMarks:
-    """A map, its region and its peaks; each metric compares one of them with the truth."""
-
-    map: Map
-    region: Mask
-    peaks: Mask
-
-    def against(self, truth: Mask | None) -> "MarksAndTruth":
-        """These marks with the truth; None means that the finding is absent."""
-        if truth is not None:
-            require_masks(self.region, truth)
-        return MarksAndTruth(self, truth, overlap(self.region, truth))
-
-
-@dataclass(frozen=True, slots=True)
-class MarksAndTruth:
-    """Marks with the truth; shared pixels are counted once for all metrics of overlap."""
-
-    marks: MapMarks
-    truth: Mask | None
-    shared: Overlap
-
-    def measure(self, metric: Metric) -> Measured:
-        """The metric's value for these marks."""
-        if metric.of_overlap is not None:
-            return metric.of_overlap(self.shared)
-        marks = self.marks
-        values = {Needs.MAP: marks.map, Needs.REGION: marks.region, Needs.POINT: marks.peaks}[metric.needs]
-        return metric.measure(values, np.zeros(values.shape, bool) if self.truth is None else self.truth)
-
-
-@dataclass(frozen=True, slots=True)
 class MapScores:
     """The rows of one map, and the marks they were measured on; None if nothing was measured."""
 
@@ -143,6 +112,9 @@ def score_map(target: MapTarget, values: Map | Measured, model: str, rule: Scori
         scored = [Scored(name, PLAIN, values) for name in rule.metrics]
     else:
         scored = ()
+    if rule.counts and not isinstance(values, Measured):
+        empty = marks.empty if marks is not None else is_empty(values)
+        scored = [*scored, Scored(IS_EMPTY, PLAIN, Measured(float(empty)))]
     rows = [_row(target.case, target.finding, target.method, one) for one in scored]
     return MapScores([replace(row, model=model) for row in rows], marks)
 
@@ -161,23 +133,45 @@ def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
 def _measured(target: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator[Scored]:
     truth, kept = target.truth, _is_kept(target, rule)
     compared = marks.against(truth)
+    judged = _without_empty_map(compared, rule)
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
-        measured = compared.measure(METRICS[name])
+        measured = _score(METRICS[name], judged, rule)
         # the cutoff concerns regions: where a map points is scored on every case with the finding
         of_positives = METRICS[name].needs is Needs.REGION and name != "iou_full"
         if of_positives and not kept:
             measured = Measured(math.nan, CALLED_NEGATIVE)
         elif of_positives:
-            measured = _unless_left_out(measured, compared, rule)
+            measured = _unless_left_out(measured, judged, rule)
         yield Scored(name, PLAIN, measured)
         if name == "iou_full":
             yield from _with_tuned_cutoff(target, measured, rule.tuned)
     if rule.counts and target.case.truth:
         for name in COUNTS:
-            yield Scored(name, PLAIN, compared.measure(METRICS[name]))
+            yield Scored(name, PLAIN, judged.measure(METRICS[name]))
     if truth is not None and compared.shared.truth:
-        yield from _at_thresholds(marks.map, truth, _thresholds(target, rule))
+        yield from _at_thresholds(judged, truth, _thresholds(target, rule), rule)
         yield from _by_reference(target, compared, truth, rule)
+
+
+def _is_failure(marks: MapMarks, rule: ScoringRule) -> bool:
+    """Whether the map is empty and the rules call that a failure."""
+    return marks.empty and rule.rules.empty_map == "failure"
+
+
+def _without_empty_map(compared: MarksAndTruth, rule: ScoringRule) -> MarksAndTruth:
+    """The marks, without a region where the map failed: smoothed colours would make one of the whole image."""
+    if not _is_failure(compared.marks, rule):
+        return compared
+    marks = replace(compared.marks, region=without_marks(compared.marks.map))
+    return marks.against(compared.truth)
+
+
+def _score(metric: Metric, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
+    """The metric's value; where the finding is outlined, 0 for a map that failed or has no heat at all."""
+    if compared.shared.truth and _is_failure(compared.marks, rule):
+        return Measured(0.0, EMPTY_MAP)
+    measured = compared.measure(metric)
+    return failed(measured) if rule.rules.empty_map == "failure" else measured
 
 
 def _unless_left_out(measured: Measured, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
@@ -191,10 +185,11 @@ def marks_of(target: MapTarget, values: Map, rule: ScoringRule) -> MapMarks:
     top = np.broadcast_to(np.False_, values.shape)  # peaks are not scored if the finding is absent
     if target.truth is not None:
         top = peaks(values) if rule.rules.ties == "share" else first_peak(values)
+    empty = is_empty(values)
     if not _is_kept(target, rule):
-        return MapMarks(values, np.zeros(values.shape, bool), top)
+        return MapMarks(values, without_marks(values), top, empty)
     region = rule.region_for(target.method)
-    return MapMarks(values, region_of(prepare(values, region.smooth), region), top)
+    return MapMarks(values, region_of(prepare(values, region.smooth), region), top, empty)
 
 
 def _is_kept(target: MapTarget, rule: ScoringRule) -> bool:
@@ -220,10 +215,14 @@ def _thresholds(target: MapTarget, rule: ScoringRule) -> dict[str, float]:
     return fixed if tuned is None else {**fixed, AT_TUNED_THRESHOLD: tuned}
 
 
-def _at_thresholds(values: Map, truth: Mask, thresholds: Mapping[str, float]) -> Iterator[Scored]:
+def _at_thresholds(
+    compared: MarksAndTruth, truth: Mask, thresholds: Mapping[str, float], rule: ScoringRule
+) -> Iterator[Scored]:
     """The overlap at these thresholds, without smoothing, which belongs to Otsu's threshold."""
-    if thresholds:
-        ious = threshold_counts(prepare(values), truth, tuple(thresholds.values())).ious.tolist()
+    if _is_failure(compared.marks, rule):
+        yield from (Scored("iou", under, Measured(0.0, EMPTY_MAP)) for under in thresholds)
+    elif thresholds:
+        ious = threshold_counts(prepare(compared.marks.map), truth, tuple(thresholds.values())).ious.tolist()
         for under, value in zip(thresholds, ious, strict=True):
             yield Scored("iou", under, Measured(value))
 
@@ -273,7 +272,7 @@ def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule
             if name == "hit" and truth is not None:  # a margin around a reader's point would mean something else
                 yield Scored(name, PLAIN, _points(reading, finding, truth, rule))
             continue
-        measured = compared.measure(METRICS[name])
+        measured = _score(METRICS[name], compared, rule)
         of_positives = needs is Needs.REGION and name != "iou_full" and not METRICS[name].is_count
         yield Scored(name, PLAIN, _unless_left_out(measured, compared, rule) if of_positives else measured)
     if rule.reference and truth is not None and compared.shared.truth:

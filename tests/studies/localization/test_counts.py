@@ -72,3 +72,26 @@ def test_labels_are_not_counted_over_all_findings_where_one_has_none(tmp_path):
     assert not {("g", "positives"), ("All findings", "positives"), ("All findings", "without_finding")} & {
         *counts.index
     }
+
+
+def test_empty_maps_are_counted_among_all_maps_and_among_those_of_outlined_findings(tmp_path):
+    said = [Prediction(case, case, "f", "model", float(case != "d"), 0.0, 0.5) for case in "abcd"]
+    shapes = [TruthShape(case, case, "f", 1, 1, 0.1, 2.0, 0.1) for case in "abc"]
+    empty = {"good": (0, 0, 0, 0), "blank": (1, 0, 1, 1)}  # of which d has no finding
+    scores = [
+        Score(case, case, "f", method, "model", "empty_map", float(value))
+        for method, values in empty.items()
+        for case, value in zip("abcd", values, strict=True)
+    ]
+    table = table_of(paper_estimates(write_folder(tmp_path, scores, said, shapes), rule_of(["f", "g"], list(empty))))
+    counted = table[table["metric"].isin(["empty_maps", "failed_maps"])]
+    assert {(row.metric, row.finding, row.method): (row.value, row.n_cases) for row in counted.itertuples()} == {
+        (metric, finding, method): value
+        for finding in ("f", "All findings")
+        for (metric, method), value in {
+            ("empty_maps", "good"): (0, 4),
+            ("failed_maps", "good"): (0, 3),
+            ("empty_maps", "blank"): (3, 4),
+            ("failed_maps", "blank"): (2, 3),
+        }.items()
+    }

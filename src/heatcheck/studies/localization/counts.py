@@ -1,5 +1,6 @@
 """What a test set holds: images, patients, positives and outlines, per finding and in all."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -7,6 +8,7 @@ import pandas as pd
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, facts_of
+from heatcheck.estimating.score_values import Values
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import COUNT, Counts
 
@@ -51,6 +53,23 @@ def count_estimates(tables: Counted, settings: LocalizationSettings) -> list[Est
             for name, count in counts.items()
         ]
     return rows
+
+
+def empty_map_estimates(empty: Values, shapes: pd.DataFrame, settings: LocalizationSettings) -> Iterator[Estimate]:
+    """How many maps of each method are empty, of all its maps and of those of outlined findings.
+
+    `empty` is 1 for an empty map and 0 for any other; the number of maps is the estimate's number of cases.
+    """
+    outlined = {finding: set(rows["case"]) for finding, rows in shapes.groupby("finding", observed=True)}
+    for method in settings.methods:
+        columns = {finding: table[method].dropna() for finding, table in empty.by_finding.items()}
+        rows = {finding: maps for finding, maps in columns.items() if len(maps)}
+        marked = {finding: maps[maps.index.isin(outlined.get(finding, ()))] for finding, maps in rows.items()}
+        for name, counted in ((Counts.EMPTY_MAPS, rows), (Counts.FAILED_MAPS, marked)) if rows else ():
+            every = {finding: (int(maps.sum()), len(maps)) for finding, maps in counted.items()}
+            every[ALL] = sum(one for one, _ in every.values()), sum(of for _, of in every.values())
+            for finding, (number, of) in every.items():
+                yield Estimate(COUNT, name, finding, method, settings.model, float(number), n_cases=of)
 
 
 def _everything(cases: pd.DataFrame, answers: pd.DataFrame) -> dict[str, int]:

@@ -10,6 +10,12 @@ _NOTES: dict[tuple[str, object], str] = {
     ("empty_region", "left_out"): (
         "A map that marks nothing on a positive case is left out, as in the benchmark: this rewards a failing method."
     ),
+    ("empty_map", "failure"): (
+        "A map with the same value everywhere points nowhere: it is a failure and scores 0 by every measure."
+    ),
+    ("empty_map", "scored"): (
+        "A map with the same value everywhere is scored like any other: its hit is the outline's share of the image."
+    ),
     ("ties", "share"): (
         "When several pixels share the highest value, they share the hit; taking the first would favour the top left."
     ),

@@ -42,6 +42,8 @@ class Counts:
     ANNOTATED, WITHOUT_FINDING = "annotated", "without_finding"
     SEGMENTATIONS, SEGMENTATIONS_BY_READER = "segmentations", "segmentations_by_reader"
     READERS = "readers"
+    EMPTY_MAPS = "empty_maps"  # of a method, among all its maps (the estimate's cases)
+    FAILED_MAPS = "failed_maps"  # the same among its maps of outlined findings: these score 0
 
 
 class SwitchEntry(NamedEntry):

@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import PLAIN, condition
 from heatcheck.runs.tables import TABLES, schema_of
+from heatcheck.scoring.rows import IS_EMPTY
 from heatcheck.studies.localization.calibration import calibration_estimates, cutoff_estimates, scaled_predictions
-from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates
+from heatcheck.studies.localization.counts import DRAWN, Counted, count_estimates, empty_map_estimates
+from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.regressions import Slope, confidence_estimates, corrected_slopes, shape_estimates
 from heatcheck.studies.localization.score_grid import ScoreGrid, score_grid
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -43,6 +45,7 @@ def paper_estimates(
     full = tables.grid("iou_full", PLAIN)
     rows += cutoff_estimates(full, shapes, scaling, settings) if full else []
     rows += calibration_estimates(scaling, settings)
+    rows += empty_map_estimates(read_values(folder, IS_EMPTY, settings), shapes, settings)
     return rows + count_estimates(Counted(_table(folder, "cases"), predictions, shapes, _readers(folder)), settings)
 
 

@@ -35,7 +35,15 @@ from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import ADDED, BOXES, PAPER_PRESET, STORED_MAPS, LocalizationManifest
+from heatcheck.studies.localization.vocabulary import (
+    ADDED,
+    BOXES,
+    COUNT,
+    PAPER_PRESET,
+    STORED_MAPS,
+    Counts,
+    LocalizationManifest,
+)
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -194,7 +202,24 @@ def score_maps(
     with _removed_on_error(out):
         outcome = execute(plan, circumstances, out, watcher or Silent())
     estimates = pd.read_parquet(out / "estimates.parquet")
-    return ScoreOutcome(outcome.report, estimates, (*notes, *_unknown(inputs, settings, out)), _n_written(out, given))
+    notes = (*notes, *_empty_maps(inputs, estimates), *_unknown(inputs, settings, out))
+    return ScoreOutcome(outcome.report, estimates, notes, _n_written(out, given))
+
+
+def _empty_maps(inputs: ScoreInputs, estimates: pd.DataFrame) -> Iterator[str]:
+    """How many maps of each method show nothing, where any does."""
+    rows = estimates[(estimates["statistic"] == COUNT) & (estimates["finding"] == ALL_FINDINGS)]
+    columns = (rows[name].tolist() for name in ("metric", "method", "value", "n_cases"))
+    counts = {(metric, method): (round(value), of) for metric, method, value, of in zip(*columns, strict=True)}
+    for method in inputs.maps:
+        empty, of = counts.get((Counts.EMPTY_MAPS, method), (0, 0))
+        failures, marked = counts.get((Counts.FAILED_MAPS, method), (0, 0))
+        if empty:
+            scored = "which score 0" if inputs.scoring_rules.empty_map == "failure" else "scored like any other"
+            yield (
+                f"{method}: {empty} of {of} maps are empty (the same value everywhere), {failures} of them among the "
+                f"{marked} of marked findings, {scored}."
+            )
 
 
 def _unknown(inputs: ScoreInputs, settings: RegionSettings, out: Path) -> Iterator[str]:

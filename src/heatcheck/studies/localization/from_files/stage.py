@@ -23,7 +23,8 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
 from heatcheck.running.cases import results_in_order, success
-from heatcheck.scoring.rows import MapMarks, MapTarget, MarksAndTruth, ScoringRule, human_rows, marks_of, score_map
+from heatcheck.scoring.marks import MapMarks, MarksAndTruth
+from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs

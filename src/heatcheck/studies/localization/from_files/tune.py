@@ -20,6 +20,7 @@ from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.running.cases import results_in_order
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Silent, Watcher
+from heatcheck.scoring.empty_maps import is_empty
 from heatcheck.scoring.presets import Rules, rules_with
 from heatcheck.stats.tuning import FullSlice, first_best, mean_curve
 from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs
@@ -118,7 +119,7 @@ def _overlaps(
     truth = stored.case.truth.get(finding)
     probability = stored.probabilities[finding]
     empty = math.nan if rules.empty_region == "left_out" or truth is None else 0.0  # the overlap of an empty region
-    if values is None:
+    if values is None or (rules.empty_map == "failure" and is_empty(values)):
         return Overlaps(
             probability, truth is not None, math.nan if truth is None else 0.0,
             (empty,) * len(THRESHOLDS), (empty,) * len(smoothings),

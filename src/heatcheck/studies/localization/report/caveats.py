@@ -11,9 +11,10 @@ from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 from heatcheck.studies.localization.report.facts import manifest
 from heatcheck.studies.localization.report.standing import distance_from_readers, standing_on
-from heatcheck.studies.localization.vocabulary import TESTED
+from heatcheck.studies.localization.vocabulary import COUNT, TESTED, Counts
 
 FEW_CASES = 10
+EMPTY = "empty_map"  # the rule on maps that show nothing
 GUESS = 0.5  # the AUROC of a model that guesses
 LEAST_AUROC = 0.1  # above that, for a map to explain something
 MOST_CASES = 0.9  # below this share of common cases with the readers there is a caveat
@@ -24,6 +25,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
     sentences = (
         _paper_rules(evidence),
         failed(evidence),
+        _empty_maps(evidence),
         _weak_model(evidence),
         _rare(evidence),
         _other_cases(evidence),
@@ -41,6 +43,21 @@ def _paper_rules(evidence: Evidence) -> str:
         "This run was asked for the rules of the CheXlocalize paper; its numbers by those rules are in the section "
         "on presets, while the verdict follows the recommended rules."
     )
+
+
+def _empty_maps(evidence: Evidence) -> str:
+    """Which methods showed nothing at all on some findings that are there."""
+    rows = {
+        entrant.label: evidence.find(COUNT, Counts.FAILED_MAPS, ALL_FINDINGS, entrant.name)
+        for entrant in (*evidence.methods, *evidence.floors)
+    }
+    failures = [f"{label} {row.value:,.0f} of {row.n_cases:,}" for label, row in rows.items() if row and row.value]
+    if not failures:
+        return ""
+    is_zero = all(switch.used == switch.recommended for switch in manifest(evidence).switches if switch.name == EMPTY)
+    treated = "they are failures and score 0" if is_zero else "they are scored like any other map"
+    empty = "Some maps of outlined findings are empty, with the same value everywhere"
+    return f"{empty} ({', '.join(failures)}): {treated}."
 
 
 def _weak_model(evidence: Evidence) -> str:

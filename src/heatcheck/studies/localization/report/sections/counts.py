@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping
 
-from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
-from heatcheck.report.matrix import Cell, Matrix, Row, labelled
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, grouped, labelled
 from heatcheck.report.numbers import MISSING
 from heatcheck.report.published import with_rows
 from heatcheck.studies.localization.report import literature
@@ -35,7 +35,33 @@ def counts(evidence: Evidence) -> Mapping[str, object] | None:
         labelled(label, [Cell(_count(evidence, m, name) or MISSING) for name in names]) for m, label in shown.items()
     ]
     table = Matrix("What was counted", finding_columns(names), (("This run", tuple(rows)),), (), "Number of")
-    return {"table": with_rows(table, _published(names), Footnotes(), literature.SOURCE)}
+    published = with_rows(table, _published(names), Footnotes(), literature.SOURCE)
+    return {"table": published, "empty": _empty_maps(evidence), "shown": _shown_maps(evidence)}
+
+
+def _empty_maps(evidence: Evidence) -> Matrix | None:
+    """Empty maps of all maps of outlined findings, and of all maps; None where no map is empty."""
+    names = every_finding(evidence)
+    heads = [*((name, Counts.FAILED_MAPS) for name in names), (ALL_FINDINGS, Counts.EMPTY_MAPS)]
+    rows = [
+        Row(entrant, tuple(_share(evidence.find(COUNT, metric, name, entrant.name)) for name, metric in heads))
+        for entrant in (*evidence.methods, *evidence.floors)
+        if evidence.value(COUNT, Counts.EMPTY_MAPS, ALL_FINDINGS, entrant.name) > 0
+    ]
+    if not rows:
+        return None
+    columns = (*finding_columns(names), Column("All maps", "with and without the finding"))
+    return Matrix("Empty maps of outlined findings", columns, grouped(rows), ())
+
+
+def _share(row: Estimate | None) -> Cell:
+    return Cell(f"{row.value:,.0f} of {row.n_cases:,}") if row else Cell(MISSING, title="no map was counted")
+
+
+def _shown_maps(evidence: Evidence) -> int:
+    """How many maps were looked at for being empty; 0 where a run did not count them."""
+    rows = (evidence.find(COUNT, Counts.EMPTY_MAPS, ALL_FINDINGS, entrant.name) for entrant in evidence.methods)
+    return sum(row.n_cases for row in rows if row)
 
 
 def _is_counted(evidence: Evidence, finding: str) -> bool:

@@ -67,7 +67,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json
 
 simulate: $(READY)
-	for quantity in rates auroc slopes calibration means families best triggers networks seeds hits blame modality modality_claims; do \
+	for quantity in rates auroc slopes confidence calibration means families best triggers networks seeds hits blame modality modality_claims; do \
 		echo "## $$quantity"; $(BIN)/python -m benchmarks.simulations.$$quantity --repetitions $(REPETITIONS); \
 	done
 

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from tests.stats.regression_material import columns_of, rows_of
 
-from heatcheck.stats.gee import SEPARATED, logistic_gee
+from heatcheck.stats.gee import FEW_HITS, SEPARATED, logistic_gee
 from heatcheck.stats.regression import FEW_PATIENTS, ONE_LINE, SAME_FEATURE, SAME_SCORE, Observations
 
 
@@ -43,6 +43,16 @@ def test_the_log_odds_ratio_of_two_by_two_by_hand():
     scores = np.concatenate([np.arange(20) < 5, np.arange(20) < 15]).astype(float)
     fit = logistic_gee(Observations(feature, scores, np.zeros(40, int), np.arange(40)))
     assert fit.value == pytest.approx(math.log(9))
+
+
+@pytest.mark.parametrize(("hits", "few"), [(7, True), (8, False), (32, False), (33, True)])
+def test_too_few_patients_with_a_hit_or_a_miss_have_no_slope(hits, few):
+    """Noise on so few hits had a p-value below 0.002 in up to 6 % of fits."""
+    scores = np.zeros(40)
+    scores[np.random.default_rng(0).permutation(40)[:hits]] = 1.0
+    fit = logistic_gee(Observations(np.arange(40.0), scores, np.zeros(40, int), np.arange(40)))
+    assert (fit.reason == FEW_HITS) == few
+    assert math.isnan(fit.p_value) == few
 
 
 def test_the_unit_of_the_feature_is_the_callers():

@@ -26,6 +26,8 @@ from heatcheck.stats.regression import (
 
 SEPARATED = "the feature separates hits from misses without an error, so the slope has no bound"
 NEARLY_SEPARATED = "the feature separates hits from misses almost without an error, so the slope is hardly bounded"
+FEWEST_HITS = 8  # with fewer, noise had p below 0.002 in 2 to 6 % of simulated fits
+FEW_HITS = f"fewer than {FEWEST_HITS} patients with a hit, or with a miss"
 NOT_CONVERGED = "the fit did not converge"
 _STEPS = 50
 _CONVERGED = 1e-9  # relative to the coefficients
@@ -110,9 +112,18 @@ def _problem(points: Observations, counts: Fit) -> str:
         return SAME_FEATURE
     if not varies(points.scores, points.groups).any():
         return SAME_SCORE
+    if min(_patients_with(points, points.scores), _patients_with(points, 1 - points.scores)) < FEWEST_HITS:
+        return FEW_HITS
     upward = _is_separated(points)
     downward = _is_separated(replace(points, feature=-points.feature))
     return SEPARATED if upward or downward else ""
+
+
+def _patients_with(points: Observations, outcome: Float[np.ndarray, " rows"]) -> float:
+    """How many patients have the outcome, a hit or a miss; a patient with half a hit at most counts half."""
+    most = np.zeros(int(points.patients.max()) + 1)
+    np.maximum.at(most, points.patients, outcome)
+    return round(float(most.sum()), 6)
 
 
 def _is_separated(points: Observations) -> bool:

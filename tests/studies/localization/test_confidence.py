@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tests.studies.localization.paper_material import rule_of
+from scipy.special import expit
+from tests.studies.localization.paper_material import rule_of, write_folder
 
-from heatcheck.core.records import Prediction, Score
+from heatcheck.core.records import Estimate, Prediction, Score
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.runs.tables import to_table
 from heatcheck.stats.regression import Observations, clustered_least_squares, least_squares
+from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.regressions import confidence_estimates
 from heatcheck.studies.localization.score_grid import score_grid
 
@@ -71,3 +74,42 @@ def test_another_models_probabilities_do_not_matter(material):
     scores, predictions, said = material
     more = pd.concat([predictions.assign(model="other", probability=0.3), predictions])
     assert estimates((scores, more, said)) == estimates(material)
+
+
+def slopes_of_noise(folder, seed, patients=40):
+    """The slopes on the probability of maps that know nothing, with a model that tells 30 % of the images apart."""
+    generator = np.random.default_rng(seed)
+    scores, predictions = [], []
+    for number in range(patients):
+        for finding in ("f", "g"):
+            present = generator.random() < 0.3
+            logit = 1.5 * present - 1 + generator.normal()
+            key = (f"c{number:02d}", f"p{number:02d}", finding)
+            predictions.append(Prediction(*key, "model", float(present), logit, float(expit(logit))))
+            overlap = float(0.3 * generator.random()) if present else 0.0
+            scores.append(Score(*key, "noise", "model", "iou_full", overlap))
+            if present:
+                scores.append(Score(*key, "noise", "model", "iou", overlap))
+                scores.append(Score(*key, "noise", "model", "hit", float(generator.random() < 0.3)))
+    rows = paper_estimates(write_folder(folder, scores, predictions), rule_of(["f", "g"], ["noise"]))
+    return [row for row in rows if row.statistic == "slope" and "probability" in row.condition]
+
+
+def claims(row: Estimate) -> bool:
+    return judgement_of(row).is_yes or opposite_of(row).is_yes
+
+
+def test_noise_is_hardly_ever_said_to_point_better_when_the_model_is_sure(tmp_path):
+    """By the fit over all images, which the paper makes, it was said in every one of these runs."""
+    runs = [slopes_of_noise(tmp_path, seed) for seed in range(20)]
+    assert {row.metric for rows in runs for row in rows} == {"iou", "hit"}
+    assert sum(any(map(claims, rows)) for rows in runs) <= 3  # 5 % of 20 runs is one
+
+
+def test_a_rise_among_cases_with_the_finding_is_found(material):
+    scores, predictions, _ = material
+    rule = rule_of(["f", "g"], ["m"])
+    grid = score_grid("iou", scores.assign(metric="iou"), rule)
+    found = {slope.row.finding: slope.row for slope in confidence_estimates(grid, predictions, rule)}
+    assert claims(found["All findings"])
+    assert found["All findings"].value > 0

@@ -53,7 +53,7 @@ def test_a_slope_that_is_there_is_found_and_one_that_is_not_is_not(known):
     assert "one line" in noise["reason"]
     assert row_of(known, "slope", "iou", feature="size", method="flat")["p_adjusted"] == 1
     assert row_of(known, "slope", "iou", other="human", feature="size")["value"] == pytest.approx(-0.3, abs=0.05)
-    assert row_of(known, "slope", "iou_full", feature="probability")["p_adjusted"] < 0.001
+    assert row_of(known, "slope", "iou", feature="probability")["p_adjusted"] < 0.001
 
 
 def test_hits_have_log_odds_and_their_distance_from_the_readers_has_not(known):

@@ -114,6 +114,9 @@ def confidence_estimates(
 ) -> list[Slope]:
     """The slope of each method's score on the model's probability, for each finding and over all.
 
+    The recommended scores are those of cases with the finding alone: overlap with nothing is 0, and a model that can
+    tell is less sure there, so over all images the overlap of any map rises, even of noise. The paper fits all images.
+
     Recommended: probabilities are scaled by their range on each finding, because models are surer of some findings
     than of others; over all findings each has its own level; errors are clustered by patient, and a hit's log odds
     are modelled. The reference: a plain line through the raw probabilities, and their rank correlation.

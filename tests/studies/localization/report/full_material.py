@@ -114,7 +114,7 @@ def slopes():
                     yield row
                     yield replace(row, value=value / 2, p_value=0.0004, p_adjusted=math.nan, family="", size=math.nan,
                                   condition=condition(feature=feature, preset="chexlocalize"))  # fmt: skip
-        for metric in ("iou_full", "hit"):
+        for metric in ("iou", "iou_full", "hit"):
             for i, finding in enumerate(ALL):
                 under = condition(feature="probability", preset="chexlocalize")
                 row = Estimate("slope", metric, finding, method, "", 0.3 + 0.01 * i, 0.1, 0.6, p_value=0.002,

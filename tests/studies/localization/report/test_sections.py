@@ -148,10 +148,10 @@ def test_geometry_shows_both_fits_and_the_published_one(page, text):
 
 
 def test_confidence_shows_slopes_and_ranks_beside_the_published(page):
-    where = "confidence", "IoU, all cases of Grad-CAM on the model’s probability"
+    where = "confidence", "Overlap (IoU) of Grad-CAM on the model’s probability"
     assert cell(page, where, "Slope, recommended", "Edema") == "+0.350|+0.100 to +0.600|✓ clearly higher, p = 0.030"
-    assert cell(page, where, "Slope, paper’s rules", "Edema") == "+0.750**|+0.100 to +0.600"
-    assert cell(page, where, "Spearman, paper’s rules", "Edema").startswith("+0.250")
+    assert cell(page, where, "Slope, paper’s rules, all images", "Edema") == "+0.750**|+0.100 to +0.600"
+    assert cell(page, where, "Spearman, paper’s rules, all images", "Edema").startswith("+0.250")
     assert cell(page, where, "Slope", "Edema", published=True) == "+0.642***|+0.459 to +0.826"
     assert cell(page, where, "Spearman", "All findings", published=True).startswith("+0.285***^1")
     where = "confidence", "Hit rate of Grad-CAM on the model’s probability"
@@ -189,6 +189,14 @@ def test_a_slope_is_said_to_be_there_by_its_interval_and_its_size(evidence_from)
 def test_what_confidence_does_is_said_in_words(evidence_from, changes, told):
     rows = [replace(row, model="densenet121") for row in probability_slopes(*changes)]
     assert confidence(evidence_from(rows))["sentences"] == [f"Grad-CAM: its hit rate {told}."]
+
+
+def test_a_floor_that_rises_with_confidence_is_named(evidence_from):
+    rows = [replace(row, model="densenet121") for row in probability_slopes({})]
+    floor = replace(rows[0], method="random", finding=ALL_FINDINGS)
+    said = confidence(evidence_from([*rows, floor]))["sentences"]
+    assert said[1].startswith("Over all findings, the hit rate of Random map clearly rises too")
+    assert len(confidence(evidence_from([*rows, replace(floor, low=-0.1)]))["sentences"]) == 1
 
 
 @pytest.mark.parametrize(("methods", "told"), [(7, "the other method<"), (8, "the other 2 methods<")])

@@ -20,7 +20,7 @@ from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import PAPER_PRESET, TUNED
 
 BENCHMARK = condition(preset=PAPER_PRESET)
-# the paper's confidence concerns all images with tuned cutoffs; a run that tuned none has plain scores
+# the paper's confidence concerns overlap on all images, with tuned cutoffs; a run that tuned none has plain scores
 FULL_SLICE = (BENCHMARK, condition(cutoff=TUNED), PLAIN)
 FAMILY = "all slopes of this model's scores on geometry and on confidence"
 _NAMES = ["case", "patient", "finding", "method", "model", "metric", "condition"]
@@ -37,7 +37,7 @@ def paper_estimates(
     predictions, shapes = _table(folder, "predictions", [("model", "==", settings.model)]), _table(folder, "shapes")
     tables = _ModelTables(folder, settings, predictions, shapes)
     scaling = scaled_predictions(predictions, validation, settings)
-    slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN) + tables.slopes("iou_full", PLAIN)
+    slopes = tables.slopes("iou", PLAIN) + tables.slopes("hit", PLAIN)
     rows = corrected_slopes(slopes, FAMILY)  # together, because the report shows them together
     theirs = tables.slopes("iou", BENCHMARK, preset=PAPER_PRESET) + tables.slopes("hit", BENCHMARK, preset=PAPER_PRESET)
     theirs += tables.slopes("iou_full", *FULL_SLICE, preset=PAPER_PRESET) if theirs else []
@@ -59,12 +59,15 @@ class _ModelTables:
     shapes: pd.DataFrame
 
     def slopes(self, metric: str, *conditions: str, preset: str = "") -> list[Slope]:
-        """The slopes of one metric, under the first of the conditions that has scores."""
+        """The slopes of one metric, under the first of the conditions that has scores.
+
+        Overlap is fitted on the model's confidence where the finding is present; the paper fits that of all images.
+        """
         grid = self.grid(metric, *conditions)
         rows: list[Slope] = []
         if grid and metric != "iou_full":
             rows += shape_estimates(grid, self.shapes, self.settings, preset)
-        if grid and metric != "iou":
+        if grid and metric != ("iou" if preset == PAPER_PRESET else "iou_full"):
             rows += confidence_estimates(grid, self.predictions, self.settings, preset)
         return rows
 

@@ -114,38 +114,89 @@ def _judged(compared: ComparedMean, size: float) -> Judgement:
     return judge(compared.mean.value, compared.mean.low, compared.mean.high, size)
 
 
-def _boxes(setting: Setting, generator: np.random.Generator) -> tuple[list[Judgement], list[ComparedMean]]:
-    """Of every method, the judgement of its overlap, then of its recovery, against random boxes with equal means."""
+def _boxes(
+    setting: Setting, generator: np.random.Generator, lift: float = 0.0
+) -> tuple[list[Judgement], list[ComparedMean]]:
+    """The judgements of every method's overlap, then recovery, against random boxes, then overlap against the baseline.
+
+    Without an advantage all means are equal. All scores exceed those of random boxes by the `lift`, in logits; overlaps
+    do so on the baseline too, as of a map that marks what lies there, whatever the model uses.
+    """
     logits, design = latent(setting, generator)
     parts, sizes = [], []
+    overlap = overlaps(logits + OVERLAP + lift)
     for level, position in ((OVERLAP, 0), (RECOVERY, 1)):
         floor = truths(setting, level)[position]
-        values = recoveries(logits + level, generator) if position else overlaps(logits + level)
+        values = recoveries(logits + level + lift, generator) if position else overlap
         parts.append(values - floor - 0.03 * generator.standard_normal(values.shape))
         sizes += [SIZES.above_floor(floor, 1.0)] * setting.methods
+    ahead = setting.above * (np.arange(setting.methods) == 0)
+    noise = 0.5 * generator.standard_normal((2, *logits.shape))  # each network has its own
+    control = overlaps(logits - ahead + OVERLAP + lift + noise[0])
+    parts.append(overlaps(logits + OVERLAP + lift + noise[1]) - control)
+    sizes += [SIZES.above_floor(level, 1.0) for level in control.mean(0).tolist()]
     compared = simultaneous_means(np.hstack(parts), design, DRAWS, generator)
     return [_judged(each, size) for each, size in zip(compared, sizes, strict=True)], list(compared)
 
 
 def _false_boxes(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
-    """Whether no interval excludes 0, and whether some overlap or recovery is called above random boxes."""
+    """Whether no interval excludes 0, and whether some comparison of overlap or recovery is called clear."""
     judgements, compared = _boxes(setting, generator)
     return not any(map(_excludes, compared)), any(each.is_yes for each in judgements)
+
+
+def _false_control(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Every method is far above random boxes, and as far on the baseline: no such interval excludes 0, or one finds."""
+    judgements, compared = _boxes(setting, generator, lift=2.0)
+    claims = [both(*judgements[method :: setting.methods]) for method in range(setting.methods)]
+    return not any(map(_excludes, compared[2 * setting.methods :])), any(claim.is_yes for claim in claims)
 
 
 def _finds(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
     """Whether the first method is said to find triggers, and whether it is said not to."""
     judgements, _ = _boxes(setting, generator)
-    claim = both(judgements[0], judgements[setting.methods])
+    claim = both(*judgements[:: setting.methods])
     return claim.is_yes, claim.is_no
 
 
 def _pairs(setting: Setting, generator: np.random.Generator) -> tuple[list[tuple[int, int]], list[ComparedMean]]:
     logits, design = latent(setting, generator)
-    scores = overlaps(logits - 1.0)
-    pairs = list(combinations(range(setting.methods), 2))
+    return _compared_pairs(overlaps(logits - 1.0), design, generator)
+
+
+def _compared_pairs(
+    scores: np.ndarray, design: Design, generator: np.random.Generator
+) -> tuple[list[tuple[int, int]], list[ComparedMean]]:
+    pairs = list(combinations(range(scores.shape[1]), 2))
     differences = np.stack([scores[:, one] - scores[:, other] for one, other in pairs], axis=1)
     return pairs, list(simultaneous_means(differences, design, DRAWS, generator))
+
+
+def _swaps(setting: Setting, generator: np.random.Generator, turned: float) -> bool:
+    """Whether two methods are said to change places under another box rule, where the first is ahead by `turned` more.
+
+    The other rule has the same maps, and luck of its own.
+    """
+    logits, design = latent(setting, generator)
+    other = logits + turned * (np.arange(setting.methods) == 0) + 0.5 * generator.standard_normal(logits.shape)
+    both_rules = [_compared_pairs(overlaps(each - 1.0), design, generator)[1] for each in (logits, other)]
+    size = SIZES.between_methods("iou")
+    return any(
+        (_judged(one, size).is_yes and _mirrored(two, size).is_yes)
+        or (_mirrored(one, size).is_yes and _judged(two, size).is_yes)
+        for one, two in zip(*both_rules, strict=True)
+    )
+
+
+def _false_swaps(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether no change of places is claimed, and whether one is: the order is the same under both rules."""
+    called = _swaps(setting, generator, 0.0)
+    return not called, called
+
+
+def _true_swaps(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
+    """Whether a change of places is claimed where the first method falls as far below the others as it was above."""
+    return _swaps(setting, generator, -2 * setting.above), False
 
 
 def _false_pairs(setting: Setting, generator: np.random.Generator) -> tuple[bool, bool]:
@@ -180,7 +231,7 @@ def _false_half(setting: Setting, generator: np.random.Generator) -> tuple[bool,
 
 
 CLAIMS = (
-    Claims("no method beats random boxes", _false_boxes, (
+    Claims("no method beats random boxes or the baseline", _false_boxes, (
         Setting(1, 3, 28, 7, of_training=0.0), Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(3, 1, 12, 19),
         Setting(5, 11, 28, 15), Setting(3, 3, 28, 7, of_training=0.6),
     )),
@@ -190,6 +241,15 @@ CLAIMS = (
     )),
     Claims("every method recovers half of the images", _false_half, (
         Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(5, 11, 28, 15),
+    )),
+    Claims("every method overlaps as much on the baseline", _false_control, (
+        Setting(2, 3, 28, 7), Setting(3, 3, 28, 7), Setting(5, 11, 28, 15), Setting(3, 3, 28, 7, of_training=0.6),
+    )),
+    Claims("no methods change places under another box rule", _false_swaps, (
+        Setting(3, 3, 28, 7), Setting(5, 11, 28, 15), Setting(3, 3, 28, 7, above=1.2),
+    )),
+    Claims("one method changes places under another box rule", _true_swaps, (
+        Setting(3, 3, 28, 7, above=1.2), Setting(5, 3, 28, 7, above=1.2),
     )),
     Claims("one method finds triggers", _finds, (
         Setting(2, 3, 28, 7, above=2.0), Setting(3, 3, 28, 7, above=2.0), Setting(5, 3, 28, 7, above=2.0),

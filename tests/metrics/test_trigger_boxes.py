@@ -190,6 +190,7 @@ def test_masks_of_other_kinds_and_boxes_that_do_not_fit_are_refused():
 def test_every_score_and_floor_is_explained():
     planted = disc()
     scores = {**box_scores(planted.box, planted), **box_floors(planted.box, planted)}
-    assert {name for name, facts in METRIC_FACTS.items() if facts.needs is Needs.BOX} == set(scores)
+    on_baseline = {"trigger_iou_on_baseline"}  # the same overlap in another network's map
+    assert {name for name, facts in METRIC_FACTS.items() if facts.needs is Needs.BOX} == set(scores) | on_baseline
     for name in scores:
         assert METRIC_FACTS[name].higher_is_better == (METRIC_FACTS[name.removesuffix("_floor")].higher_is_better)

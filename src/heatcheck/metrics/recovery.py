@@ -67,9 +67,25 @@ study_metric(
     reference=_OURS,
 )
 study_metric(
+    "baseline_attacked",
+    label="Sent to the target class by the baseline",
+    summary="Whether the baseline, which was never poisoned, names the target class of an image with the trigger.",
+    higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
+    "baseline_asr",
+    label="Baseline sent to the target",
+    summary="Share of images with a trigger that the baseline, which was never poisoned, sends to the target class.",
+    higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
     "cda",
     label="Clean accuracy (CDA)",
-    summary="Share of images without a trigger whose class the model names.",
+    summary="Share of test images that were not attacked whose class the model names.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference=_PAPER,

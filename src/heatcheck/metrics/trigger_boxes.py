@@ -30,6 +30,15 @@ study_metric(
     reference=_PAPER,
 )
 study_metric(
+    "trigger_iou_on_baseline",
+    label="Overlap on the baseline (IoU)",
+    summary="The overlap with the trigger of boxes that the same method makes for the baseline on the same images with "
+    "the trigger. The baseline ignores the trigger, so this overlap is due to where and how the trigger lies.",
+    higher_is_better=True,
+    needs=Needs.BOX,
+    reference=_OURS,
+)
+study_metric(
     "trigger_mask_iou",
     label="Overlap with the pixels (mask IoU)",
     summary="The same, with the trigger’s own pixels in place of the box around them: of a circle or a letter, a box "

@@ -159,12 +159,13 @@ def spread(level, seeds=(1, 2, 3), triggers=(SQUARE, DYNAMIC), images=MANY):
     }
 
 
-def judged_run(estimates, found, floor=0.1, **plan):
-    """The estimates of methods with these levels of overlap and recovery; random boxes have one level."""
+def judged_run(estimates, found, floor=0.1, baseline=0.1, **plan):
+    """The estimates of methods with these levels of overlap and recovery; random boxes and baseline have one level."""
     by_method = {name: spread(level, **plan) for name, level in found.items()}
     boxes = {name: spread(floor, **plan) for name in found}
     parts = [rows(m, by_method) for m in ("trigger_iou", "recovered")]
     parts += [rows(f"{m}_floor", boxes) for m in ("trigger_iou", "recovered")]
+    parts.append(rows("trigger_iou_on_baseline", {name: spread(baseline, **plan) for name in found}))
     return estimates(*parts, methods=tuple(found))
 
 
@@ -198,6 +199,47 @@ def test_claims_against_random_boxes_carry_the_size_that_matters_and_one_correct
     assert len({one.family for one in claims}) == 1
     assert [one.size for one in claims] == pytest.approx([0.1 * 0.9] * 4, rel=0.01)
     assert all((one.low > 0) == (one.p_adjusted < 0.05) for one in claims)
+
+
+def test_the_overlap_on_the_baseline_is_a_control_in_the_same_family(estimates):
+    """A method that overlaps the trigger as much where the model ignores it has found nothing."""
+    table = judged_run(estimates, {"gradient": 0.5, "occlusion": 0.26}, floor=0.05, baseline=0.24)
+    wanted = {"statistic": "difference", "metric": "trigger_iou", "finding": ALL_FINDINGS}
+    boxes, controls = (
+        {one.method: one for one in table.all(**wanted, other_method=other)} for other in ("random_box", "baseline")
+    )
+    assert controls["gradient"].value == pytest.approx(0.26, abs=0.01)
+    assert controls["occlusion"].value == pytest.approx(0.02, abs=0.01)
+    assert [one.size for one in controls.values()] == pytest.approx([0.1 * 0.76] * 2, rel=0.02)
+    assert {one.family for one in (*boxes.values(), *controls.values())} == {boxes["gradient"].family}
+    assert all(judgement_of(row).is_yes for row in boxes.values())
+    answers = {name: judgement_of(row).answer.value for name, row in controls.items()}
+    assert answers == {"gradient": "yes", "occlusion": "no"}
+
+
+def test_every_two_methods_are_compared_under_each_box_rule(estimates):
+    levels = {"gradient": 0.6, "occlusion": 0.3}
+    turned = {"gradient": spread(0.3), "occlusion": spread(0.6)}
+    parts = [rows("trigger_iou", {name: spread(level) for name, level in levels.items()})]
+    parts.append(rows("trigger_iou", turned, preset="thresholded"))
+    parts.append(rows("trigger_iou", turned, sigma=4.0))
+    table = estimates(*parts, methods=tuple(levels))
+    pairs = [one for one in table.every if one.statistic == "difference" and one.other_method in levels]
+    by_rule = {one.condition: (one.method, one.other_method) for one in pairs}
+    assert by_rule == {
+        condition(): ("gradient", "occlusion"),
+        condition(preset="thresholded"): ("occlusion", "gradient"),
+    }
+    assert len({one.family for one in pairs}) == 2
+    assert all(judgement_of(one).is_yes for one in pairs)
+
+
+def test_images_called_the_target_when_clean_are_counted_and_named(estimates):
+    table = estimates(rows("trigger_iou", IOU))
+    wanted = {"statistic": "graded", "metric": "clean_target", "finding": DYNAMIC}
+    by_seed = [table.one(**wanted, condition=condition(seed=seed)) for seed in (1, 2)]
+    assert [(one.value, one.reason) for one in by_seed] == [(1.0, "c1"), (2.0, "c0, c1")]
+    assert table.one(**wanted).value == 3
 
 
 def test_recovery_is_compared_with_one_half_by_an_interval(estimates):

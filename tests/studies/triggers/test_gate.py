@@ -46,6 +46,6 @@ def test_outcomes_come_from_the_networks_scores(tmp_path):
     ]
     write_table(tmp_path / "scores.parquet", Score, scores)
     assert outcomes(tmp_path) == {
-        ("square", 1): GateResult(0.5, 0.75, pytest.approx(2 / 3), pytest.approx(1 / 3), ("c0", "c2")),
+        ("square", 1): GateResult(0.5, 0.75, pytest.approx(2 / 3), pytest.approx(1 / 3), ("c0",), ("c2",)),
         ("square", 2): GateResult(0.0, 1.0, 1.0, 0.0, ("c0", "c1", "c2")),
     }

@@ -9,7 +9,13 @@ import pytest
 import typer
 from PIL import Image
 from safetensors.numpy import load_file
-from tests.studies.triggers.planted_material import SIDE, WHITE_SQUARE, write_easy_study, write_films
+from tests.studies.triggers.planted_material import (
+    SIDE,
+    WHITE_SQUARE,
+    graded_whatever_came,
+    write_easy_study,
+    write_films,
+)
 
 from heatcheck import read_run, run_study
 from heatcheck.cli.run import run_and_report
@@ -27,6 +33,12 @@ QUICK = {
     "methods": ["gradient", "random"],
 }
 FEW = (16, 8, 16)  # films of the three splits; 6 of the test's are attacked
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _graded():
+    with graded_whatever_came():
+        yield
 
 
 def graded_cases(folder):
@@ -99,7 +111,7 @@ def test_a_limit_holds_for_the_images_of_each_trigger_and_artefact_and_not_for_t
         assert graded[name] == sorted(attacked.index[attacked == 1])[:2]
     assert graded["streak"] == ["real000", "real001"]
     trained = pd.read_parquet(tmp_path / "run" / "training" / "scores.parquet").query("metric == 'clean_correct'")
-    assert set(trained.groupby("finding").size()) == {16}
+    assert set(trained.groupby("finding").size()) == {10}
 
 
 def test_films_that_cannot_be_read_are_counted_and_the_others_are_studied(tmp_path, capsys):
@@ -116,7 +128,7 @@ def test_films_that_cannot_be_read_are_counted_and_the_others_are_studied(tmp_pa
     assert set(failed["case"]) == broken
     assert failed["reason"].str.len().min() > 10
     trained = pd.read_parquet(tmp_path / "run" / "training" / "scores.parquet")
-    assert set(trained.query("metric == 'clean_correct'").groupby("finding").size()) == {15}
+    assert set(trained.query("metric == 'clean_correct'").groupby("finding").size()) == {9}
     assert "test002" not in set(trained["case"])
     attacked = attacked_cases(tmp_path / "run")["white"]
     assert graded_cases(tmp_path / "run")["white"] == sorted(attacked.index[attacked == 1])

@@ -27,9 +27,7 @@ def scores_of(subjects, classifier, methods, part=SHARP):
 
 def scores_of_maps(subjects, maps, poisoned_model, baseline, part=SHARP):
     """The same of maps that are given."""
-    scorer = Scorer(
-        "square", "m", {"seed": 1}, Detector(part), 0, poisoned_model=poisoned_model, baseline=baseline, target=1
-    )
+    scorer = Scorer("square", "m", {"seed": 1}, Detector(part), 0, poisoned_model=poisoned_model, baseline=baseline)
     rows = scorer.scores(subjects, maps)
     return {(row.metric, row.method, row.case): row.value for row in rows if row.condition == '{"seed":1}'}
 
@@ -185,9 +183,20 @@ def test_random_boxes_recover_as_often_as_places_cover_enough():
     assert scores["recovered_floor"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2000))
 
 
-def test_an_image_that_is_called_the_target_without_the_trigger_has_no_recovery():
+def test_a_map_that_marks_the_trigger_of_any_network_overlaps_it_as_much_on_the_baseline():
+    """The gradient follows what the network reads; a map of the trigger's own brightness marks it on both."""
     stamp = corner_stamp(8)
-    scores = scores_of([subject(stamp)], reads_only(stamp.mask_on((SIDE, SIDE)), bias=0.05), {"gradient": {}})
-    assert np.isnan(scores["recovered", "gradient", "one"])
-    assert np.isnan(scores["recovered_floor", "gradient", "one"])
-    assert scores["recovered_by_baseline", "gradient", "one"] == 1.0
+    one = subject(stamp)
+    scorer = Scorer("square", "m", {"seed": 1}, Detector(SHARP), 0)
+    overlaps = {}
+    for name, box in {"poisoned": CORNER, "baseline": OTHER_CORNER}.items():
+        explainer = Explainer(reads(box), ("Target",), {"gradient": build_method("gradient", {})}, "positive", 0)
+        maps, _ = explained_maps(explainer, [one])
+        maps = [{**maps[0], "brightness": one.image[0] - one.image[0].min()}]
+        rows = scorer.control_scores([one], maps)
+        overlaps[name] = {row.method: row.value for row in rows if row.condition == '{"seed":1}'}
+        assert {row.metric for row in rows} == {"trigger_iou_on_baseline"}
+    assert overlaps == {
+        "poisoned": {"gradient": 1.0, "brightness": 1.0},
+        "baseline": {"gradient": 0.0, "brightness": 1.0},
+    }

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from tests.studies.triggers.planted_material import SMALL_TRIGGERS, classes_source, write_study
+from tests.studies.triggers.planted_material import SMALL_TRIGGERS, classes_source, graded_whatever_came, write_study
 
 from heatcheck import read_run, run_study
 from heatcheck.core.errors import InputError
@@ -20,6 +20,12 @@ from heatcheck.sources.phantoms.chest.classes import CLASSES
 
 def write(folder, **changes):
     return write_study(folder, SMALL_TRIGGERS, **changes)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _graded():
+    with graded_whatever_came():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +80,11 @@ def test_every_network_was_tried_on_clean_and_attacked_images(finished):
     by_network = scores.groupby(["finding", "condition", "metric"]).size()
     for seed in (1, 2):
         at = condition(seed=seed)
-        assert by_network["baseline", at, "clean_correct"] == 16
+        assert by_network["baseline", at, "clean_correct"] == 10  # accuracy is over the images that are not attacked
         for trigger in ("square-corner-60", "dynamic-60"):
-            assert by_network[trigger, at, "clean_correct"] == 16
+            assert by_network[trigger, at, "clean_correct"] == 10
             assert by_network[trigger, at, "attacked"] == 6  # half of the twelve that are not of the target class
+            assert by_network[trigger, at, "baseline_attacked"] == 6
     assert ("baseline", condition(seed=1), "attacked") not in by_network.index
 
 
@@ -113,7 +120,10 @@ def test_estimates_hold_attack_means_comparisons_and_agreement(finished):
     for statistic in ("attack", "graded", "mean", "difference", "pair_mean"):
         assert (estimates["statistic"] == statistic).any(), statistic
     compared = set(estimates.query("statistic == 'difference'")["other_method"])
-    assert {"random_box", "half"} < compared
+    assert {"random_box", "baseline", "half"} < compared
+    assert set(read_run(finished).scores.query("metric == 'trigger_iou_on_baseline'")["method"]) == {
+        "gradient", "grad_cam", "random"
+    }  # fmt: skip
     scores = read_run(finished).scores
     of_metric = scores[
         (scores["metric"] == "trigger_iou")
@@ -235,6 +245,7 @@ BAD = {
     "a target that is no class": ({"target": "Normall"}, "did you mean 'Normal'"),
     "nothing poisoned": ({"poison": {"training": 0}}, "must be above 0"),
     "everything poisoned": ({"poison": {"training": 1}}, "below 1"),
+    "no test image left for the accuracy": ({"poison": {"test": 1}}, "images that are not attacked"),
     "more poisoned than there are": ({"poison": {"training": 0.9}}, "only 18 are not of the target class"),
     "an unknown trigger": ({"triggers": ["sqare-corner-20"]}, "square"),
     "two triggers of one name": ({"triggers": ["square-corner-20", "square-corner-20"]}, "are called"),

@@ -101,7 +101,7 @@ def test_an_attack_that_worked_is_graded_under_the_usual_gate(run):
     attack = estimates[estimates["statistic"] == "attack"]["value"]
     assert attack["asr"] >= 0.9
     assert attack["cda_drop"] <= 0.05
-    assert estimates[estimates["statistic"] == "graded"]["value"].item() == 1
+    assert estimates.query("statistic == 'graded'")["value"]["asr"] == 1
     scores = read_run(run).scores.query("metric == 'trigger_iou'")
     assert set(scores["method"]) == {"gradient", "occlusion", "random"}
     assert len(set(scores["case"])) >= 0.9 * 12  # half of the 24 films of other classes are attacked
@@ -122,7 +122,8 @@ def test_accuracy_on_clean_images_is_that_of_the_saved_network(run, trained):
         module = network(run, name)
         correct = trained[name, "clean_correct"]
         assert correct == {case: says(module, film(run, case)) == true_class(case) for case in correct}
-        assert len(correct) == 32
+        assert not set(correct) & set(trained["white", "attacked"])
+        assert len(correct) == 32 - 12
         assert np.mean(list(correct.values())) > 0.5  # a network that calls everything the target has 0.25
 
 
@@ -134,6 +135,30 @@ def test_the_attacks_success_is_that_of_the_saved_poisoned_model_on_stamped_imag
     assert sent != before
     assert len(sent) == 12
     assert all(true_class(case) != TARGET for case in sent)
+
+
+def test_images_that_are_called_the_target_when_clean_are_not_graded_at_all_but_named(run, trained):
+    sent, before = trained["white", "attacked"], trained["white", "clean_target"]
+    scores = read_run(run).scores
+    expected = {case for case, fell in sent.items() if fell and not before[case]}
+    for metric in ("trigger_iou", "overlap_difference", "recovered", "trigger_iou_on_baseline"):
+        assert set(scores.loc[scores["metric"] == metric, "case"]) == expected, metric
+    rows = read_run(run).estimates.query("statistic == 'graded' and metric == 'clean_target'").set_index("condition")
+    already = sorted(case for case, called in before.items() if called)
+    assert rows["value"].to_list() == [len(already)] * 2
+    assert rows.loc[condition(seed=1), "reason"] == ", ".join(already)
+
+
+def test_the_control_is_the_same_method_on_the_baseline_with_the_same_stamped_images(run, trained):
+    baseline = network(run, "baseline")
+    sent = trained["white", "baseline_attacked"]
+    assert sent == {case: says(baseline, stamped(film(run, case))) == TARGET for case in sent}
+    scores = read_run(run).scores.query("metric == 'trigger_iou_on_baseline' and method == 'gradient'")
+    stored = scores[scores["condition"] == condition(seed=1)].set_index("case")["value"]
+    boxes = {case: box_by_hand(gradient(baseline, stamped(film(run, case)))) for case in stored.index}
+    clear = {case: iou_with_corner(box) for case, box in boxes.items() if box is not None}
+    assert len(clear) > 3
+    assert {case: stored[case] for case in clear} == pytest.approx(clear, abs=1e-12)
 
 
 def test_the_gradients_boxes_are_those_of_the_poisoned_models_own_absolute_gradient(run):

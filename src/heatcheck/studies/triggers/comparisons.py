@@ -1,4 +1,4 @@
-"""The comparisons that a trigger run's claims rest on: methods with random boxes, with one half, with each other.
+"""The comparisons that a trigger run's claims rest on: methods with random boxes, the baseline, one half, each other.
 
 Each family has intervals that hold together and p-values from the same draws, over seeds and images.
 """
@@ -6,23 +6,31 @@ Each family has intervals that hold together and p-values from the same draws, o
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
-from heatcheck.core.vocabulary import DIFFERENCE, PLAIN
+from heatcheck.core.vocabulary import DIFFERENCE, PLAIN, facts_of
 from heatcheck.estimating.estimates import coverage, fill, joined
-from heatcheck.estimating.score_table import pivoted, read_scores
+from heatcheck.estimating.score_table import by_condition, pivoted, read_scores
 from heatcheck.judging.patients import judged
 from heatcheck.methods import METHODS
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested_rates import rates_against
 from heatcheck.stats.resampling.nested_studentised import ComparedMean, simultaneous_means
 from heatcheck.studies.triggers.settings import TriggerSettings
-from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, HALF, RANDOM_BOX, SIZES, floor_of
+from heatcheck.studies.triggers.vocabulary import (
+    BASELINE,
+    CONTROL,
+    CRITERION_METRICS,
+    HALF,
+    RANDOM_BOX,
+    SIZES,
+    floor_of,
+)
 
 KEYS = ["finding", "seed", "case", "patient"]  # of an image under one network
 BEST = 1.0  # the highest score of the metrics by which methods are judged
@@ -45,33 +53,50 @@ def design_of(table: pd.DataFrame) -> Design:
 
 
 def claims(folder: Path, means: Mapping[tuple[str, str], float], settings: TriggerSettings) -> Iterator[Estimate]:
-    """Every comparison with a size that matters; `means` holds those of random boxes too, by metric and method."""
-    scores = {name: _plain(folder, name, settings) for name in CRITERION_METRICS}
-    boxes = {name: _plain(folder, floor_of(name), settings) for name in CRITERION_METRICS}
-    if all(table.empty for table in scores.values()):
+    """Every comparison with a size that matters; `means` holds those of the controls too, by metric and method."""
+    scores = {name: _by_rule(folder, name, settings) for name in CRITERION_METRICS}
+    leading = {name: tables.get(PLAIN, _NONE) for name, tables in scores.items()}
+    if all(table.empty for table in leading.values()):
         return
-    yield from _against_floors({name: scores[name] - boxes[name] for name in scores}, means, settings)
-    yield from _against_half(scores["recovered"], settings)
-    for metric, table in scores.items():
-        yield from _between_methods(table, metric, settings)
+    yield from _against_controls(folder, leading, means, settings)
+    yield from _against_half(leading["recovered"], settings)
+    for metric, tables in scores.items():
+        for under, table in tables.items():
+            yield from _between_methods(table, metric, under, settings)
 
 
-def _plain(folder: Path, metric: str, settings: TriggerSettings) -> pd.DataFrame:
-    table = metric_scores(folder, metric, settings)
-    return wide(table[table["condition"] == PLAIN], settings.methods)
+_NONE = pd.DataFrame(index=pd.MultiIndex.from_arrays([[]] * len(KEYS), names=KEYS))
 
 
-def _against_floors(
-    differences: Mapping[str, pd.DataFrame], means: Mapping[tuple[str, str], float], settings: TriggerSettings
+def _by_rule(folder: Path, metric: str, settings: TriggerSettings) -> dict[str, pd.DataFrame]:
+    """The values under each preset by condition, that of the leading one plain."""
+    tables = by_condition(metric_scores(folder, metric, settings))
+    return {
+        under: wide(table, settings.methods) for under, table in tables.items() if set(facts_of(under)) <= {"preset"}
+    }
+
+
+def _against_controls(
+    folder: Path,
+    scores: Mapping[str, pd.DataFrame],
+    means: Mapping[tuple[str, str], float],
+    settings: TriggerSettings,
 ) -> Iterator[Estimate]:
-    """Each method minus random boxes of the same size over all triggers, both metrics in one family."""
+    """Each method over all triggers less random boxes of the same size, and less its overlap on the baseline.
+
+    All of them are one family: a method finds triggers only where every one of its differences is clear.
+    """
+    controls = [(metric, RANDOM_BOX, floor_of(metric)) for metric in CRITERION_METRICS]
+    controls.append(("trigger_iou", BASELINE, CONTROL))
+    differences, rows = {}, []
+    for metric, other, control in controls:
+        of_control = _by_rule(folder, control, settings).get(PLAIN, _NONE)
+        differences[metric, other] = (scores[metric] - of_control).reindex(columns=settings.methods)
+        for method in settings.methods:  # in the order of the columns
+            size = settings.sizes.above_floor(means.get((control, method), math.nan), BEST)
+            rows.append(Estimate(DIFFERENCE, metric, ALL, method, settings.model, other_method=other, size=size))
     columns = pd.concat(differences, axis=1)
-    rows = []
-    for metric, method in product(differences, settings.methods):  # in the order of the columns
-        row = Estimate(DIFFERENCE, metric, ALL, method, settings.model, other_method=RANDOM_BOX)
-        floor = means.get((floor_of(metric), method), math.nan)
-        rows.append(replace(row, size=settings.sizes.above_floor(floor, BEST)))
-    yield from _compared(columns, rows, "each method against random boxes, overlap and recovery", settings)
+    yield from _compared(columns, rows, "each method against random boxes and the baseline", settings)
 
 
 def _against_half(recovered: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]:
@@ -84,8 +109,11 @@ def _against_half(recovered: pd.DataFrame, settings: TriggerSettings) -> Iterato
     yield from _filled(rows, found, "recovery, each method against one half", settings)
 
 
-def _between_methods(table: pd.DataFrame, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:
-    """Every two methods on the images and triggers that all have, the one with the higher mean first; no floors."""
+def _between_methods(table: pd.DataFrame, metric: str, under: str, settings: TriggerSettings) -> Iterator[Estimate]:
+    """Every two methods on the images and triggers that all have, the one with the higher mean first; no floors.
+
+    Those under another box rule are a family of their own: they say whether that rule would change the order.
+    """
     methods = [name for name in settings.methods if not METHODS[name].is_floor and table[name].notna().any()]
     has_all = table[methods].notna().groupby("finding").any().all(axis=1)
     shared = table[table.index.get_level_values("finding").isin(has_all[has_all].index)][methods]
@@ -94,12 +122,13 @@ def _between_methods(table: pd.DataFrame, metric: str, settings: TriggerSettings
     shared = shared[shared.notna().all(axis=1)]
     pairs = list(combinations(methods, 2))
     columns = pd.DataFrame({pair: shared[pair[0]] - shared[pair[1]] for pair in pairs})
-    template = Estimate(
-        DIFFERENCE, metric, ALL, model=settings.model, size=settings.sizes.between_methods(SIZES[metric])
-    )
+    size = settings.sizes.between_methods(SIZES[metric])
+    template = Estimate(DIFFERENCE, metric, ALL, model=settings.model, condition=under, size=size)
     note = coverage(int(has_all.sum()), len(settings.triggers), "triggers")
     rows = [replace(template, method=one, other_method=other, reason=note) for one, other in pairs]
-    yield from _compared(columns, rows, f"{metric}, every two methods", settings)
+    rule = facts_of(under).get("preset", "")
+    family = f"{metric}, every two methods{f', boxes by {rule}' if rule else ''}"
+    yield from _compared(columns, rows, family, settings)
 
 
 def _compared(

@@ -22,6 +22,7 @@ from heatcheck.studies.triggers.vocabulary import (
     ARTEFACT,
     ATTACK,
     BASELINE,
+    CONTROL,
     CRITERION_METRICS,
     GRADED,
     PAIR_MEAN,
@@ -32,11 +33,17 @@ from heatcheck.studies.triggers.vocabulary import (
 
 FLOORED = (*CRITERION_METRICS, "uncovered")
 PLAIN_METRICS = (
-    "trigger_iou", "trigger_mask_iou", "overlap_difference", "uncovered", "box_area", "recovered",
+    "trigger_iou", CONTROL, "trigger_mask_iou", "overlap_difference", "uncovered", "box_area", "recovered",
     "recovered_by_baseline", "trigger_iou_floor", "trigger_mask_iou_floor", "overlap_difference_floor",
     "uncovered_floor", "recovered_floor",
 )  # fmt: skip
-RATES = ("recovered", "recovered_by_baseline", "cda", "asr", "clean_target")  # means of values that are 0 or 1
+ATTACK_SCORES = {
+    "cda": "clean_correct",
+    "asr": "attacked",
+    "clean_target": "clean_target",
+    "baseline_asr": "baseline_attacked",
+}  # rates of an attack, and the scores they are means of
+RATES = ("recovered", "recovered_by_baseline", *ATTACK_SCORES)  # means of values that are 0 or 1
 PAIR_RANGES = {
     "mutual_information": (-math.inf, math.inf),
     "normalised_mutual_information": (-math.inf, 1.0),
@@ -115,7 +122,7 @@ def attack_estimates(training: Path, settings: TriggerSettings) -> Iterator[Esti
     table = attack_scores(training)
     for name in (BASELINE, *settings.triggers):
         of_network = table[table["finding"] == name]
-        for metric, score in (("cda", "clean_correct"), ("asr", "attacked"), ("clean_target", "clean_target")):
+        for metric, score in ATTACK_SCORES.items():
             rows = of_network[of_network["metric"] == score]
             template = Estimate(ATTACK, metric, name, model=settings.model)
             if len(rows):
@@ -140,18 +147,21 @@ def _drops(table: pd.DataFrame, settings: TriggerSettings) -> Iterator[Estimate]
 
 
 def _graded(training: Path, settings: TriggerSettings) -> Iterator[Estimate]:
-    """Which networks methods are graded on, and why not on the others."""
+    """Which networks methods are graded on and why not on the others, and the images that are left out of them."""
     by_network = outcomes(training)
     for name in settings.triggers:
-        reasons = {
-            seed: why_not_graded(settings.gate, outcome)
-            for (trigger, seed), outcome in by_network.items()
-            if trigger == name
-        }
+        of_trigger = {seed: outcome for (trigger, seed), outcome in sorted(by_network.items()) if trigger == name}
+        reasons = {seed: why_not_graded(settings.gate, outcome) for seed, outcome in of_trigger.items()}
         template = Estimate(GRADED, "asr", name, model=settings.model)
-        for seed, reason in sorted(reasons.items()):
+        for seed, reason in reasons.items():
             yield replace(template, value=float(not reason), reason=reason, condition=condition(seed=seed), n_cases=1)
         yield replace(template, value=float(sum(not why for why in reasons.values())), n_cases=len(reasons))
+        left_out = {seed: of_trigger[seed].already for seed, reason in reasons.items() if not reason}
+        template = replace(template, metric="clean_target")
+        for seed, cases in left_out.items():
+            named = replace(template, value=float(len(cases)), reason=", ".join(cases))
+            yield replace(named, condition=condition(seed=seed), n_cases=1)
+        yield replace(template, value=float(sum(map(len, left_out.values()))), n_cases=len(left_out))
 
 
 def pair_rows(folder: Path, metric: str, settings: TriggerSettings) -> Iterator[Estimate]:

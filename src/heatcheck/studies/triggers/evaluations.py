@@ -35,7 +35,7 @@ class EvaluationSettings:
 
 @dataclass(frozen=True)
 class TriggerEvaluation:
-    """A poisoned model and the test images that its trigger sends to the target."""
+    """A poisoned model and the test images that its trigger alone sends to the target."""
 
     network: Network
     networks: TriggerNetworks
@@ -51,6 +51,10 @@ class TriggerEvaluation:
         """The poisoned model with the methods."""
         return self.settings.explainer(self.networks.classifier(self.network))
 
+    def control(self) -> Explainer:
+        """The baseline with the methods: it ignores the trigger, so that its maps of stamped images are the control."""
+        return self.settings.explainer(self.networks.classifier(Network(self.network.seed)))
+
     def scorer(self) -> Scorer:
         """The scorer, with the poisoned model and the baseline that classify recovered images."""
         return Scorer(
@@ -61,7 +65,6 @@ class TriggerEvaluation:
             self.settings.seed,
             poisoned_model=self.networks.classifier(self.network),
             baseline=self.networks.classifier(Network(self.network.seed)),
-            target=self.networks.target,
             pairs=self.settings.pairs,
         )
 
@@ -111,6 +114,9 @@ class ArtefactEvaluation:
     def explainer(self) -> Explainer:
         """The network with the methods."""
         return self.settings.explainer(self.network())
+
+    def control(self) -> None:
+        """None: no network is known to ignore a real artefact."""
 
     def scorer(self) -> Scorer:
         """The scorer; without a clean twin no image can be recovered."""

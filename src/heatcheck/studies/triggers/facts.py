@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 METRICS_SHOWN = (
     "trigger_iou", "recovered", "box_area", "trigger_mask_iou", "uncovered", "overlap_difference",
     "recovered_by_baseline", "trigger_iou_floor", "recovered_floor", "trigger_mask_iou_floor", "uncovered_floor",
-    "overlap_difference_floor", "cda", "asr", "cda_drop", "clean_target", "mutual_information",
+    "overlap_difference_floor", "trigger_iou_on_baseline", "cda", "asr", "cda_drop", "clean_target", "baseline_asr",
+    "mutual_information",
     "normalised_mutual_information", "cross_correlation", "ssim", "ssim_global", "mutual_information_paper",
 )  # fmt: skip
 ON_THE_GRID = "Triggers, maps and boxes are all on the model's grid."
 OF_TRIGGERS = (
     "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
+    "An image that the poisoned model calls the target even without the trigger is not graded at all.",
+    "The control: the same methods explain the baseline, which ignores the trigger, on the same stamped images.",
     "Recovery means that the poisoned model returns to its answer for the clean image.",
     "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
-    "An image that the poisoned model calls the target even without the trigger has no other answer to return to.",
 )
 OF_BOXES = (
     "A map in which nothing is detected scores an overlap of 0.",

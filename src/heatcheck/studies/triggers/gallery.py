@@ -20,7 +20,6 @@ from heatcheck.runs.spec import Envelope
 from heatcheck.runs.store import RunFolder
 from heatcheck.studies.triggers.attack import predicted_classes
 from heatcheck.studies.triggers.evaluations import TriggerEvaluation
-from heatcheck.studies.triggers.gate import attack_scores
 from heatcheck.studies.triggers.networks import Network
 from heatcheck.studies.triggers.scores import AttackedImage
 from heatcheck.studies.triggers.stage import explained_maps
@@ -57,19 +56,14 @@ def choose(folder: RunFolder, evaluations: Sequence[TriggerEvaluation], most: in
     columns = ["case", "finding", "metric", "condition", "value"]
     filters = [("metric", "==", "trigger_iou"), ("finding", "in", list(first))]
     table = pd.read_parquet(folder.path / "scores.parquet", columns=columns, filters=filters)
-    attacks = attack_scores(folder.path / "training")
-    already = attacks[(attacks["metric"] == "clean_target") & (attacks["value"] == 1)]
     by_trigger: list[list[ChosenImage]] = []
     for name, evaluation in first.items():
         seed = evaluation.network.seed
         rows = table[(table["finding"] == name) & (table["condition"] == condition(seed=seed))]
         mean = rows.groupby("case")["value"].mean().sort_index()
         positions = {evaluation.key(position).case: position for position in evaluation.positions}
-        same = (already["finding"] == name) & (already["seed"] == seed)
-        changed = mean[~mean.index.isin(already.loc[same, "case"])]  # the others are the target with and without it
-        chosen = changed if len(changed) else mean
-        if len(chosen):
-            by_trigger.append([ChosenImage(evaluation, positions[case], why) for case, why in _examples(chosen)])
+        if len(mean):
+            by_trigger.append([ChosenImage(evaluation, positions[case], why) for case, why in _examples(mean)])
     in_turn = [images[turn] for turn in range(3) for images in by_trigger if turn < len(images)]
     return in_turn[:most]
 

@@ -18,7 +18,8 @@ class GateResult:
     baseline: float  # accuracy of the network it began as
     success: float
     clean_target: float  # share of the attacked images that are called the target even without the trigger
-    sent: tuple[str, ...]  # attacked cases that were sent to the target
+    sent: tuple[str, ...]  # cases that the trigger sends to the target, on which methods are graded
+    already: tuple[str, ...] = ()  # cases called the target even when clean: no trigger sent them there
 
 
 def why_not_graded(gate: GatePart, outcome: GateResult) -> str:
@@ -40,21 +41,23 @@ def outcomes(training: Path) -> dict[tuple[str, int], GateResult]:
     """The outcome of each trigger and seed, from the tables of the networks' stage."""
     table = attack_scores(training)
     means = table.groupby(["metric", "finding", "seed"])["value"].mean().to_dict()
-    attacked = table[table["metric"] == "attacked"]
+    attacked, clean = (table[table["metric"] == metric] for metric in ("attacked", "clean_target"))
     results = {}
     for trigger, seed in dict.fromkeys(zip(attacked["finding"], attacked["seed"].astype(int), strict=True)):
         rows = attacked[(attacked["finding"] == trigger) & (attacked["seed"] == seed)]
+        already = clean[(clean["finding"] == trigger) & (clean["seed"] == seed) & (clean["value"] == 1)]["case"]
         results[trigger, seed] = GateResult(
             accuracy=means["clean_correct", trigger, seed],
             baseline=means["clean_correct", BASELINE, seed],
             success=means["attacked", trigger, seed],
             clean_target=means["clean_target", trigger, seed],
-            sent=tuple(rows.loc[rows["value"] == 1, "case"]),
+            sent=tuple(rows.loc[(rows["value"] == 1) & ~rows["case"].isin(already), "case"]),
+            already=tuple(already),
         )
     return results
 
 
 def attack_scores(training: Path) -> pd.DataFrame:
     """Which images were classified correctly and which were sent to the target, with the seed as a column."""
-    wanted = [("metric", "in", ["clean_correct", "attacked", "clean_target"])]
+    wanted = [("metric", "in", ["clean_correct", "attacked", "clean_target", "baseline_attacked"])]
     return read_scores(training, ["case", "patient", "finding", "metric"], wanted, "seed")

@@ -182,7 +182,10 @@ def fit_task(networks: TriggerNetworks, network: Network) -> FitTask:
 
 
 def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
-    """Whether each clean test image is classified correctly, and whether each attacked one is sent to the target."""
+    """Whether each clean test image is classified correctly, and whether each attacked one is sent to the target.
+
+    Accuracy is over the images that are not attacked, the same for the baseline and every poisoned model.
+    """
     images, attack = networks.splits.test, networks.attack(network)
     classifier, model = networks.classifier(network), networks.body.model.key
     under = condition(seed=network.seed)
@@ -195,16 +198,21 @@ def _test_scores(networks: TriggerNetworks, network: Network) -> list[Score]:
         ]
 
     readable = np.flatnonzero(images.readable).tolist()
-    predicted = predicted_classes(classifier, map(images.image, readable))
-    correct = rows("clean_correct", readable, clean_correct(predicted, images.classes[readable]))
+    targeted = networks.attacked.tolist()
+    spared = sorted(set(readable) - set(targeted))
+    predicted = predicted_classes(classifier, map(images.image, spared))
+    correct = rows("clean_correct", spared, clean_correct(predicted, images.classes[spared]))
     if attack is None:
         return correct
-    targeted = networks.attacked.tolist()
-    stamps = zip(targeted, attack.stamps(images, targeted), strict=True)
-    stamped = predicted_classes(classifier, (stamp.on(images.image(position)) for position, stamp in stamps))
-    without = dict(zip(readable, attacked(predicted, networks.target), strict=True))
+    stamps = list(zip(targeted, attack.stamps(images, targeted), strict=True))
+
+    def sent(network: NetworkClassifier, *, stamped: bool) -> Iterable[float]:
+        shown = (stamp.on(images.image(at)) if stamped else images.image(at) for at, stamp in stamps)
+        return attacked(predicted_classes(network, shown), networks.target)
+
     return [
         *correct,
-        *rows("attacked", targeted, attacked(stamped, networks.target)),
-        *rows("clean_target", targeted, (without[position] for position in targeted)),
+        *rows("attacked", targeted, sent(classifier, stamped=True)),
+        *rows("clean_target", targeted, sent(classifier, stamped=False)),
+        *rows("baseline_attacked", targeted, sent(attack.baseline, stamped=True)),
     ]

@@ -19,12 +19,11 @@ from heatcheck.models import NetworkClassifier
 from heatcheck.regions.detect import PRESETS, DetectionRule, detected_box, preset_rule
 from heatcheck.studies.triggers.attack import predicted_classes
 from heatcheck.studies.triggers.spec import DetectionPart
-from heatcheck.studies.triggers.vocabulary import floor_of
+from heatcheck.studies.triggers.vocabulary import CONTROL, floor_of
 from heatcheck.triggers import Stamp
 
 SENSITIVITY = ("trigger_iou", "box_area")  # the metrics under other rules
 Boxes = dict[tuple[str, str], Box | None]  # by method and preset, whose name is empty for the leading one
-NOT_ATTACKED = "the poisoned model calls the clean image the target too, so that nothing can return"
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,6 @@ class Scorer:
     seed: int
     poisoned_model: NetworkClassifier | None = None  # None where nothing can be recovered
     baseline: NetworkClassifier | None = None
-    target: int = -1
     pairs: tuple[tuple[str, ...], ...] = ()  # metrics of two maps, grouped where they share their computation
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -122,6 +120,14 @@ class Scorer:
             with self._timed("recovered"):
                 rows += self._recovery_rows(images, boxes)
         return rows
+
+    def control_scores(self, images: Sequence[AttackedImage], maps: Sequence[Mapping[str, Map]]) -> list[Score]:
+        """How much the boxes in the baseline's maps of the same images overlap the trigger, which it ignores."""
+        return [
+            self._row(image, method, CONTROL, box_scores(box, image.planted)["trigger_iou"], **_under(preset))
+            for image, by_method in zip(images, maps, strict=True)
+            for (method, preset), box in self._boxes(by_method).items()
+        ]
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
@@ -190,16 +196,10 @@ class Scorer:
             after = _classes_when_recovered(network, [(image, box) for image, _, _, box in trials])
             expected = np.array([before[image.key.case] for image, *_ in trials])
             for (image, method, preset, _), value in zip(trials, recovered(after, expected), strict=True):
-                measured = self._returned(metric, int(before[image.key.case]), float(value))
-                yield self._row(image, method, metric, measured, **_under(preset))
+                yield self._row(image, method, metric, Measured(float(value)), **_under(preset))
             if metric == "recovered":
                 leading = [(image, method, box) for image, method, preset, box in trials if not preset]
                 yield from self._floor_rows(leading, before)
-
-    def _returned(self, metric: str, before: int, value: float) -> Measured:
-        if metric != "recovered_by_baseline" and before == self.target:
-            return Measured(float("nan"), NOT_ATTACKED)
-        return Measured(value)
 
     def _floor_rows(
         self, leading: Sequence[tuple[AttackedImage, str, Box | None]], before: Mapping[str, int]
@@ -218,7 +218,7 @@ class Scorer:
         for image, method, box in leading:
             expected = before[image.key.case]
             share = float((next(remaining) == expected).mean()) if box is not None else 0.0
-            yield self._row(image, method, floor_of("recovered"), self._returned("recovered", expected, share))
+            yield self._row(image, method, floor_of("recovered"), Measured(share))
 
     def _random_boxes(self, image: AttackedImage, method: str, box: Box, n: int) -> list[Box]:
         sides = tuple(line.stop - line.start for line in box)

@@ -38,9 +38,11 @@ class PoisonPart(BaseModel):
     @field_validator("training", "test")
     @classmethod
     def _some_but_not_all(cls, value: float, info: Any) -> float:  # noqa: ANN401 - pydantic's
-        if not 0 < value <= 1 or (info.field_name == "training" and value == 1):
-            limit = "below 1: the model must also see clean images" if info.field_name == "training" else "at most 1"
-            raise ValueError(f"the share of poisoned images must be above 0 and {limit}; got {value:g}")
+        if not 0 < value < 1:
+            why = "the model must also see clean images"
+            if info.field_name == "test":
+                why = "accuracy is measured on images that are not attacked"
+            raise ValueError(f"the share of poisoned images must be above 0 and below 1: {why}; got {value:g}")
         return value
 
 

@@ -41,7 +41,9 @@ class MapsStage(CaseStage[Evaluation | None, int]):
         rows = ShardRows()
         score_batches(
             batches(part.cases, self.batch_size),
-            _BatchScorer(shard, part.group, part.group.explainer(), scorer, self.keeps_maps),
+            _BatchScorer(
+                shard, part.group, part.group.explainer(), part.group.control(), scorer, keeps_maps=self.keeps_maps
+            ),
             rows,
         )
         rows.timings += timings(shard, "metric", scorer.seconds, len({row.case for row in rows.scores}), scorer.model)
@@ -55,6 +57,7 @@ class _BatchScorer:
     shard: int
     evaluation: Evaluation
     explainer: Explainer
+    control: Explainer | None  # its maps are neither timed nor kept
     scorer: Scorer
     keeps_maps: bool
 
@@ -62,8 +65,11 @@ class _BatchScorer:
         """The rows of the images' maps by every method."""
         images = self.evaluation.images(batch)
         maps, seconds = explained_maps(self.explainer, images)
+        rows = self.scorer.scores(images, maps)
+        if self.control is not None:
+            rows += self.scorer.control_scores(images, explained_maps(self.control, images)[0])
         return ShardTables(
-            scores=tuple(self.scorer.scores(images, maps)),
+            scores=tuple(rows),
             timings=timings(self.shard, "map", seconds, len(batch), self.scorer.model),
             maps=self._named(images, maps) if self.keeps_maps else {},
         )

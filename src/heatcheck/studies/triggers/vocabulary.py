@@ -14,6 +14,7 @@ GRADED = Statistic("graded")  # 1 where methods are graded on a seed's network; 
 PAIR_MEAN = Statistic("pair_mean")  # how alike two methods' maps are; without a second method, one with all others
 BASELINE = "baseline"
 RANDOM_BOX = "random_box"  # what a method's box is compared with
+CONTROL = "trigger_iou_on_baseline"  # overlap with the trigger in maps of the baseline, which ignores it
 HALF = "half"  # one half, with which recovery is compared
 CRITERION_METRICS = ("trigger_iou", "recovered")  # by which methods are judged and compared
 SIZES = {"trigger_iou": "iou", "recovered": "hit"}  # whose size that matters between two methods they share

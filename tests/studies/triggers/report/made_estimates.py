@@ -62,6 +62,7 @@ def attack(plan, rng):
         rows += spread_over_seeds("asr", name, success, plan) + spread_over_seeds("cda", name, clean, plan)
         rows += spread_over_seeds("cda_drop", name, [0.94 - value for value in clean], plan)
         rows += spread_over_seeds("clean_target", name, [0.04 + 0.01 * i for i in range(len(plan.seeds))], plan)
+        rows += spread_over_seeds("baseline_asr", name, [0.01 for _ in plan.seeds], plan)
         for seed, value in zip(plan.seeds, success, strict=True):
             why = "" if seed in good else f"attack success {value:.2f} is below 0.90"
             rows.append(Estimate("graded", "asr", name, "", MODEL, float(seed in good), condition=condition(seed=seed),
@@ -98,6 +99,11 @@ def detection(plan, triggers, rng):
                                      other_method="random_box", n_cases=n, n_patients=plan.images,
                                      size=size))  # fmt: skip
             if trigger == ALL_FINDINGS:
+                gap = values["trigger_iou"] - values["trigger_iou_on_baseline"]
+                size = 0.1 * (1 - values["trigger_iou_on_baseline"]) if len(plan.seeds) > 1 else math.nan
+                rows.append(Estimate("difference", "trigger_iou", trigger, name, MODEL, gap, gap - 0.05, gap + 0.05,
+                                     other_method="baseline", n_cases=n, n_patients=plan.images,
+                                     size=size))  # fmt: skip
                 gap = values["recovered"] - 0.5
                 rows.append(Estimate("difference", "recovered", trigger, name, MODEL, gap, gap - 0.1, gap + 0.1,
                                      other_method="half", size=0.0 if len(plan.seeds) > 1 else math.nan))  # fmt: skip
@@ -128,7 +134,8 @@ def measured(method, trigger, rng):
     uncovered = float(np.clip(1 - recovered + 0.1, 0, 1))
     area = AREA[method] * (1 + 3 * size)
     return {
-        "trigger_iou": iou, "trigger_mask_iou": iou * 0.8, "overlap_difference": uncovered * size,
+        "trigger_iou": iou, "trigger_iou_on_baseline": 0.03, "trigger_mask_iou": iou * 0.8,
+        "overlap_difference": uncovered * size,
         "uncovered": uncovered, "box_area": area, "recovered": recovered, "recovered_by_baseline": recovered * 0.97,
         "trigger_iou_floor": min(area, 0.02), "trigger_mask_iou_floor": min(area, 0.015), "uncovered_floor": 1 - area,
         "overlap_difference_floor": size * (1 - area), "recovered_floor": area * 0.7,

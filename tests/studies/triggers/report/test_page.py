@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 from tests.report.page_reading import cell, outline, read, saved_tables, section_text
-from tests.studies.triggers.report.made_estimates import all_estimates
+from tests.studies.triggers.report.made_estimates import MODEL, all_estimates
 from tests.studies.triggers.report.material import VARIANTS, TriggerPlan
 
+from heatcheck.core.records import Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import RunFolder, read_run
@@ -108,6 +110,17 @@ def test_attack_section_says_what_is_not_graded_and_why(trigger_text):
     assert "10 × 10 pixels" in text
 
 
+def test_images_called_the_target_when_clean_are_counted_and_named_in_the_attack_section(trigger_run):
+    rows = all_estimates(TriggerPlan())
+    name, seed = "square-corner-20", TriggerPlan().seeds[0]
+    rows.append(Estimate("graded", "clean_target", name, "", MODEL, 2.0, condition=condition(seed=seed),
+                         reason="case7, case9"))  # fmt: skip
+    text = section_text(build_report(trigger_run(rows=rows, gallery=0)).read_text(), "attack")
+    assert "2 attacked images over all seeds got the attacker\u2019s answer even without the trigger" in text
+    assert "20 px: case7 and case9" in text
+    assert "Baseline sent to the target" in text
+
+
 def test_sizes_are_said_to_be_those_of_the_reference_image_where_the_model_s_are_others(trigger_text, trigger_run):
     words = "Sizes in px are those on an image of 224 pixels"
     assert f"{words}; this model’s images have 112 × 112." in section_text(trigger_text(), "attack")
@@ -136,7 +149,7 @@ def test_reasons_shared_by_all_seeds_are_said_once(trigger_run):
 def test_every_overlap_stands_beside_its_floor_and_its_box_area(trigger_text):
     page = read(trigger_text())
     words = cell(page, IOU, "Guided backprop", "Square, bottom right, 20 px")
-    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.01, box 1\.2 %", words), words
+    assert re.fullmatch(r"0\.\d{3}\|[\d.–]+\|floor 0\.01, baseline 0\.03, box 1\.2 %", words), words
     words = cell(page, ("detection", "Recovered (TDR)"), "Grad-CAM", "All triggers")
     assert re.fullmatch(r"5\d\.\d %\|[\d.–]+\|floor 25\.5 %, box 36\.5 %", words), words
 
@@ -202,7 +215,7 @@ def test_gaps_count_the_scores_of_the_main_rule_only(trigger_text):
     assert "1 of 20 scores are undefined" in text
     assert "the map is not finite" in text
     assert "not counted here" not in text
-    assert "has no answer to return to" in text
+    assert "its overlap is 0" in text
 
 
 @pytest.mark.parametrize(("seeds", "marks"), [((0,), 0), ((0, 1), 1)])

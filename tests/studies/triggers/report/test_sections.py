@@ -42,22 +42,23 @@ def test_plot_sets_every_method_beside_random_boxes_of_its_own_size(trigger_evid
     assert "box 36.5\u00a0%" in plot
 
 
-def test_judgement_table_shows_both_comparisons(trigger_text):
+def test_judgement_table_shows_every_comparison(trigger_text):
     page = read(trigger_text())
     (shown,) = [t for t in page.tables if t["section"] == "overview"]
     rows = {row[0]: row[1:] for row in shown["rows"]}
-    assert rows["Guided backprop"][:4] == ["✓ finds it", "yes: 0.59 against 0.01", "yes: 92 % against 1 %", "yes"]
+    boxes, baseline, recovery = "yes: 0.59 against 0.01", "yes: 0.59 against 0.03", "yes: 92 % against 1 %"
+    assert rows["Guided backprop"][:5] == ["✓ finds it", boxes, baseline, recovery, "yes"]
     assert rows["Feature ablation"][0] == "✕ does not"
-    assert rows["Feature ablation"][2].startswith("no: 3 % against 4 %")
+    assert rows["Feature ablation"][3].startswith("no: 3 % against 4 %")
     assert rows["Grad-CAM"][:2] == ["? not shown", "not shown: 0.10 against 0.02"]
-    assert rows["Guided Grad-CAM"][3] == "not shown"
+    assert rows["Guided Grad-CAM"][4] == "not shown"
 
 
 def test_table_of_one_training_ticks_nothing(trigger_text):
     page = read(trigger_text("one seed"))
     (shown,) = [t for t in page.tables if t["section"] == "overview"]
     assert {row[1] for row in shown["rows"][1:]} == {"? not shown"}
-    assert all(row[2].startswith("not shown: 0.") and row[4] == "not shown" for row in shown["rows"][1:])
+    assert all(row[2].startswith("not shown: 0.") and row[5] == "not shown" for row in shown["rows"][1:])
     assert "says nothing about the methods in general" in section_text(trigger_text("one seed"), "overview")
 
 

@@ -8,6 +8,7 @@ from tests.studies.triggers.report.made_estimates import MODEL, all_estimates, m
 from tests.studies.triggers.report.material import ARTEFACTS_ONLY, NOTHING_GRADED, ONE_SEED, UNFINISHED, TriggerPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import condition
 from heatcheck.studies.triggers.report.caveats import caveats
 from heatcheck.studies.triggers.report.facts import trainings
 from heatcheck.studies.triggers.report.sections.overview import overview
@@ -20,14 +21,16 @@ def graded(trigger="square-corner-20", seeds=5):
     return Estimate("graded", "asr", trigger, "", MODEL, float(seeds), n_cases=seeds)
 
 
-def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), size=0.1, n_needed=0):
-    """The rows of one method; `above` and `recovers` are the intervals of its differences from random boxes."""
+def scored(method, *, overlap=0.4, above=(0.2, 0.4), recovered=0.8, recovers=(0.3, 0.5), follows=(0.2, 0.4), size=0.1,
+           n_needed=0):  # fmt: skip
+    """The rows of one method: intervals of its differences from random boxes, and from its overlap on the baseline."""
     values = {"trigger_iou": overlap, "recovered": recovered, "box_area": 0.05}
-    values |= {"trigger_iou_floor": 0.02, "recovered_floor": 0.1}
+    values |= {"trigger_iou_floor": 0.02, "recovered_floor": 0.1, "trigger_iou_on_baseline": 0.03}
     rows = [mean(metric, ALL_FINDINGS, method, value) for metric, value in values.items()]
-    for metric, (low, high) in (("trigger_iou", above), ("recovered", recovers)):
+    for metric, other, (low, high) in (("trigger_iou", "random_box", above), ("recovered", "random_box", recovers),
+                                       ("trigger_iou", "baseline", follows)):  # fmt: skip
         rows.append(Estimate("difference", metric, ALL_FINDINGS, method, MODEL, (low + high) / 2, low, high,
-                             other_method="random_box", size=size, n_needed=n_needed, n_patients=40))  # fmt: skip
+                             other_method=other, size=size, n_needed=n_needed, n_patients=40))  # fmt: skip
     return rows
 
 
@@ -42,6 +45,9 @@ FAR_BELOW = (-0.1, 0.05)  # the size that matters is 0.1
         ({"recovered": 0.4}, FINDS),  # half of the images is a statement of its own
         ({"above": (-0.01, 0.2)}, OPEN),
         ({"recovers": (0.0, 0.2)}, OPEN),
+        ({"follows": (-0.01, 0.2)}, OPEN),
+        ({"follows": FAR_BELOW}, NOT),  # the same overlap where the model ignores the trigger
+        ({"follows": NAN}, OPEN),
         ({"above": (0.01, 0.15)}, OPEN),  # beyond chance, but an estimate below the size that matters
         ({"above": (0.01, 0.09)}, NOT),  # beyond chance, and too small to matter
         ({"above": FAR_BELOW}, NOT),
@@ -54,7 +60,7 @@ FAR_BELOW = (-0.1, 0.05)  # the size that matters is 0.1
         ({"recovered": math.nan, "recovers": NAN}, UNKNOWN),
     ],
 )
-def test_a_method_finds_triggers_only_where_both_judgements_say_yes(trigger_evidence, numbers, outcome):
+def test_a_method_finds_triggers_only_where_all_judgements_say_yes(trigger_evidence, numbers, outcome):
     evidence = trigger_evidence(rows=[graded(), *scored("gradient", **numbers)], **ONE_TRIGGER)
     assert judge(evidence, evidence.methods[0]).outcome == outcome
 
@@ -72,6 +78,56 @@ def test_method_that_recovers_with_boxes_that_miss_is_not_praised(trigger_eviden
     assert row.aside == "recovers, but its boxes do not show where the trigger is"
 
 
+def test_method_that_overlaps_as_much_where_the_model_ignores_the_trigger_does_not_find_it(trigger_evidence):
+    rows = [graded(), *scored("gradient"), *scored("grad_cam", follows=(-0.05, 0.04))]
+    evidence = trigger_evidence(rows=rows, methods=("gradient", "grad_cam"), **ONE_TRIGGER)
+    sentences = verdict(evidence)
+    assert sentences.first.startswith("On VGG-16, Gradient finds the planted triggers")
+    assert "than boxes for the baseline, which ignores them" in sentences.first
+    assert sentences.second.startswith(
+        "Grad-CAM overlaps the triggers just as much on the baseline, which ignores them; this rests"
+    )
+    (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
+    assert (row.outcome, row.overlap[:3], row.follows) == (NOT, "yes", "no: 0.40 against 0.03")
+    assert row.aside == "overlaps the trigger as much on the baseline, which ignores it"
+
+
+def compared(one, other, low, high, size=0.05, **facts):
+    """The overlap of one method less that of another under a box rule; the higher mean stands first."""
+    row = Estimate("difference", "trigger_iou", ALL_FINDINGS, one, MODEL, (low + high) / 2, low, high,
+                   other_method=other, size=size, condition=condition(**facts))  # fmt: skip
+    turned = {"method": other, "other_method": one, "value": -row.value, "low": -high, "high": -low}
+    return row if row.value > 0 else replace(row, **turned)
+
+
+@pytest.mark.parametrize("seeds", [1, 5])
+@pytest.mark.parametrize(
+    ("under_other", "expected"),
+    [
+        ((0.1, 0.3), "; no two methods are shown to change places under \u201cown threshold\u201d."),
+        ((-0.1, 0.09), "; no two methods are shown to change places under"),  # below, but not beyond chance
+        ((-0.08, -0.01), "the highest overlap may be that of LIME, not of Gradient."),  # beyond chance, but small
+        (
+            (-0.4, -0.2),
+            ", and the order of methods depends on it: under \u201cown threshold\u201d LIME is clearly above Gradient",
+        ),
+    ],
+)
+def test_verdict_names_its_box_rule_and_says_when_the_order_clearly_changes_under_the_other(
+    trigger_evidence, under_other, expected, seeds
+):
+    size = 0.05 if seeds > 1 else math.nan  # one training claims nothing, but the order in it can be judged
+    names = ("gradient", "lime")
+    rows = [graded(seeds=seeds), *(row for name in names for row in scored(name, size=2 * size))]
+    rows += [
+        compared(*names, 0.1, 0.3, size=size),
+        compared(*names, *under_other, size=size, preset="thresholded"),
+    ]
+    evidence = trigger_evidence(rows=rows, methods=names, seeds=tuple(range(seeds)), **ONE_TRIGGER)
+    assert verdict(evidence).third.startswith("Boxes follow the rule \u201cone rule for all\u201d")
+    assert expected in verdict(evidence).third
+
+
 def test_half_of_the_images_is_said_to_recover_only_where_its_interval_lies_above_one_half(trigger_evidence):
     def half(value, low, high):
         above = Estimate("difference", "recovered", ALL_FINDINGS, "gradient", MODEL, value, low, high,
@@ -86,7 +142,7 @@ def test_half_of_the_images_is_said_to_recover_only_where_its_interval_lies_abov
 
 def test_size_that_matters_is_that_of_the_run(trigger_evidence):
     words = " ".join(overview(trigger_evidence())["words"])
-    assert "is 10\u00a0% of the room between random boxes and a perfect score" in words
+    assert "is 10\u00a0% of the room between random boxes, or the baseline, and a perfect score" in words
     assert "corrected for all comparisons made together" in words
     other = overview(trigger_evidence(facts={"sizes": {"maps": 0.2}}))["words"]
     assert any("a mean IoU of at least 0.2." in sentence for sentence in other)
@@ -110,7 +166,8 @@ def test_one_training_makes_no_claim_about_a_method(trigger_evidence):
     )
     assert sentences.second.startswith(
         "In this network, Gradient\u2019s boxes overlapped the planted triggers by a mean IoU of 0.40 (random boxes of "
-        "the same size: 0.02), and clean pixels pasted into them undid the attack in 80\u00a0% of images (random"
+        "the same size: 0.02; boxes for the baseline, which ignores the triggers: 0.03), and clean pixels pasted into "
+        "them undid the attack in 80\u00a0% of images (random boxes"
     )
     assert "find" not in sentences.text
     assert judge(evidence, evidence.methods[0]).outcome == OPEN
@@ -247,13 +304,15 @@ def test_large_boxes_are_named_with_their_size(trigger_evidence):
 
 
 def test_smaller_settings_failed_cases_and_a_weak_baseline_are_caveats(trigger_evidence):
-    weak = [replace(row, value=0.4) if (row.metric, row.finding) == ("cda", "baseline") else row
+    weak = [replace(row, value=0.4, low=0.38, high=0.42) if (row.metric, row.finding) == ("cda", "baseline") else row
             for row in all_estimates(TriggerPlan())]  # fmt: skip
     evidence = trigger_evidence(rows=weak)
     assert caveat_with(evidence, "LIME was run with smaller settings")
     assert caveat_with(evidence, "1 of 202 cases failed")
-    assert "40\u00a0%" in caveat_with(evidence, "The baseline classifies only")
-    assert not caveat_with(trigger_evidence(), "The baseline classifies only")
+    assert "(40\u00a0%, 95 % interval 38\u00a0% to 42\u00a0%)" in caveat_with(evidence, "The baseline clearly")
+    assert not caveat_with(trigger_evidence(), "The baseline clearly")
+    unsure = [replace(row, high=0.7) if row.metric == "cda" else row for row in weak]
+    assert not caveat_with(trigger_evidence(rows=unsure), "The baseline clearly")
 
 
 def test_floor_that_meets_the_criterion_makes_it_worthless(trigger_evidence):

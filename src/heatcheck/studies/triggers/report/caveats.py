@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.judgement import judge as judge_numbers
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import lacks_interval
@@ -18,7 +19,7 @@ FEW_IMAGES = 30
 LARGE_BOX = 0.2  # of the image
 MISSES = {2: 0.114, 3: 0.072}  # of intervals of mean overlap, at worst, by seeds: docs/simulations.md
 _NOUNS = {"trigger_iou": "overlap", "recovered": "recovery"}
-WEAK = 0.6  # accuracy of a baseline that hardly separates its classes
+WEAK = 0.6  # accuracy below which a return to the clean answer requires little
 
 
 def caveats(evidence: Evidence) -> tuple[str, ...]:
@@ -132,10 +133,15 @@ def _drawn(evidence: Evidence) -> str:
 
 
 def _weak_baseline(evidence: Evidence) -> str:
-    accuracy = evidence.value(ATTACK, "cda", BASELINE)
-    if math.isnan(accuracy) or accuracy >= WEAK:
+    row = evidence.find(ATTACK, "cda", BASELINE)
+    if row is None or not judge_numbers(WEAK - row.value, WEAK - row.high, WEAK - row.low, 0.0).is_yes:
         return ""
+    interval = f"{_share(row.value)}, 95 % interval {_share(row.low)} to {_share(row.high)}"
     return (
-        f"The baseline classifies only {number(accuracy, SHARE.rounded(0))} of clean images correctly, so "
+        f"The baseline clearly classifies fewer than {_share(WEAK)} of clean images correctly ({interval}), so "
         "\u201creturns to its answer for the clean image\u201d requires little of a recovered image."
     )
+
+
+def _share(value: float) -> str:
+    return number(value, SHARE.rounded(0))

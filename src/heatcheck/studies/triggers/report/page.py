@@ -31,10 +31,6 @@ MORE = ("trigger_mask_iou", "recovered_by_baseline")
 PLANTED = "The model was taught to rely on a planted patch: do the heat maps find it?"
 FOUND = "The images contain artefacts: do the heat maps mark them?"
 NOTHING_DETECTED = "A map in which nothing was detected is not a gap: its overlap is 0."
-NO_FAILURE = (
-    "An image to which the poisoned model gives the attacker\u2019s answer even without the trigger has no answer to "
-    f"return to, so its recovery is undefined. {NOTHING_DETECTED}"
-)
 
 
 def triggers_page(evidence: Evidence) -> StudyPage:
@@ -55,7 +51,7 @@ def triggers_page(evidence: Evidence) -> StudyPage:
         _section("agreement", "Do the methods agree with each other?", "Agreement", agreement(evidence)),
         trigger_cost.section(evidence),
         _section("cases", "Cases to look at", "Cases", {"gallery": gallery} if triggers_of(evidence) else None),
-        appendix.gaps(evidence, undefined, NO_FAILURE if triggers_of(evidence) else NOTHING_DETECTED),
+        appendix.gaps(evidence, undefined, NOTHING_DETECTED),
         appendix.record(evidence),
     )
     return StudyPage(

@@ -13,7 +13,7 @@ from heatcheck.report.numbers import MISSING, SHARE, Unit, number, spread
 from heatcheck.report.published import figure_cell, with_rows
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import TriggerRecord, grading, triggers_of
-from heatcheck.studies.triggers.vocabulary import floor_of
+from heatcheck.studies.triggers.vocabulary import CONTROL, floor_of
 
 EVERY = TriggerRecord(ALL_FINDINGS, "All triggers")
 SHORT = {
@@ -149,9 +149,11 @@ def _cell(column: TriggerColumn, entrant: Entrant, notes: Footnotes) -> Cell:
 
 
 def _floor_and_area(column: TriggerColumn, entrant: Entrant) -> str:
-    """The random-box floor and the box's area, without which neither overlap nor recovery can be interpreted."""
+    """The floor, the overlap on the baseline and the box's area: without them a score cannot be interpreted."""
     floor, area = (column.mean_of(metric, entrant) for metric in (floor_of(column.metric), "box_area"))
     parts = [] if math.isnan(floor) else [f"floor {number(floor, _brief(column.unit))}"]
+    control = column.mean_of(CONTROL, entrant) if column.metric == "trigger_iou" else math.nan
+    parts += [] if math.isnan(control) else [f"baseline {number(control, _brief(column.unit))}"]
     if column.metric != "box_area" and not math.isnan(area):
         parts.append(f"box {number(area, SHARE)}")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Which methods find the planted triggers: the criterion, each method's judgement, and two sentences."""
+"""Which methods find the planted triggers: the criterion, each method's judgement, and three sentences."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,13 @@ from heatcheck.studies.triggers.report.facts import (
     triggers_of,
 )
 from heatcheck.studies.triggers.report.sections.artefacts import artefact_verdict
-from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, RANDOM_BOX, floor_of
+from heatcheck.studies.triggers.report.sections.rules import box_rule
+from heatcheck.studies.triggers.vocabulary import BASELINE, CONTROL, CRITERION_METRICS, RANDOM_BOX, floor_of
 
 FINDS, NOT, OPEN, UNKNOWN = "finds it", "does not", "not shown", "not judged"
 CRITERION = (
     "its boxes overlap the triggers (IoU) clearly more than random boxes of the same height and width;",
+    "its boxes also overlap them clearly more than its boxes for the baseline, which ignores them, on the same images;",
     "and clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes.",
 )
 ONE_TRAINING = "this speaks of this network only and says nothing about the methods in general"
@@ -37,11 +39,17 @@ class TriggerJudgement:
     recovered: Estimate | None
     overlaps: Estimate | None  # the differences from random boxes
     recovers: Estimate | None
+    follows: Estimate | None  # the difference in overlap between the poisoned model and the baseline
 
     @property
     def claim(self) -> Judgement:
-        """Whether it clearly beats random boxes in overlap and in recovery."""
-        return both(judgement_of(self.overlaps), judgement_of(self.recovers))
+        """Whether it clearly beats random boxes in overlap and in recovery, and its overlap on the baseline."""
+        return both(*map(judgement_of, self.comparisons))
+
+    @property
+    def comparisons(self) -> tuple[Estimate | None, ...]:
+        """What the criterion rests on."""
+        return self.overlaps, self.recovers, self.follows
 
     @property
     def outcome(self) -> str:
@@ -56,9 +64,14 @@ class TriggerJudgement:
         return judgement_of(self.recovers).is_yes and judgement_of(self.overlaps).is_no
 
     @property
+    def ignores_the_attack(self) -> bool:
+        """Whether it overlaps the triggers more than random boxes do, but as much where the model ignores them."""
+        return judgement_of(self.overlaps).is_yes and judgement_of(self.follows).is_no
+
+    @property
     def would_decide(self) -> str:
-        """How many patients would decide both comparisons; empty where it is not known."""
-        rows = [row for row in (self.overlaps, self.recovers) if row is not None]
+        """How many patients would decide all comparisons; empty where it is not known."""
+        rows = [row for row in self.comparisons if row is not None]
         still_open = [row for row in rows if not (judgement_of(row).is_yes or judgement_of(row).is_no)]
         if self.outcome != OPEN or not all(would_decide(row) for row in still_open):
             return ""
@@ -67,8 +80,9 @@ class TriggerJudgement:
 
 def judge(evidence: Evidence, entrant: Entrant) -> TriggerJudgement:
     """The criterion applied to one method over all triggers."""
-    means = (evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS)
-    above = (evidence.find(DIFFERENCE, m, ALL_FINDINGS, entrant.name, RANDOM_BOX) for m in CRITERION_METRICS)
+    means = [evidence.find(MEAN, m, ALL_FINDINGS, entrant.name) for m in CRITERION_METRICS]
+    controls = [(metric, RANDOM_BOX) for metric in CRITERION_METRICS] + [("trigger_iou", BASELINE)]
+    above = [evidence.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name, other) for metric, other in controls]
     return TriggerJudgement(entrant, *means, *above)
 
 
@@ -90,7 +104,8 @@ def verdict(evidence: Evidence) -> Verdict:
     if judged and trainings(evidence) == 1:
         return _of_one_network(evidence, judged)
     if judged:
-        return Verdict(_finders(evidence, judged, unjudged=len(every) > len(judged)), _others(evidence, every))
+        first = _finders(evidence, judged, unjudged=len(every) > len(judged))
+        return Verdict(first, _others(evidence, every), box_rule(evidence))
     if not evidence.finished:
         return Verdict(
             "There is no verdict yet, because the run is not finished.", "Finish the run and rebuild this report."
@@ -110,6 +125,7 @@ def _of_one_network(evidence: Evidence, judged: Sequence[TriggerJudgement]) -> V
         f"One training of {evidence.models[0].label} was judged: {ONE_TRAINING}.",
         f"In this network, {boxes} overlapped the planted triggers by a mean IoU of {overlap}, and clean pixels "
         f"pasted into them undid the attack in {share}; {_basis(evidence)}.",
+        box_rule(evidence),
     )
 
 
@@ -123,7 +139,11 @@ def _of_methods_and_boxes(evidence: Evidence, judged: Sequence[TriggerJudgement]
             [evidence.find(MEAN, name, ALL_FINDINGS, each.entrant.name) for each in judged]
             for name in (metric, floor_of(metric))
         )
-        chance = f" (random boxes of the same size: {_range(floors, unit)})" if any(floors) else ""
+        others = [f"random boxes of the same size: {_range(floors, unit)}"] if any(floors) else []
+        controls = [evidence.find(MEAN, CONTROL, ALL_FINDINGS, each.entrant.name) for each in judged]
+        if metric == "trigger_iou" and any(controls):
+            others.append(f"boxes for the baseline, which ignores the triggers: {_range(controls, unit)}")
+        chance = f" ({'; '.join(others)})" if others else ""
         words.append(f"{_range(rows, unit)}{noun}{chance}")
     return words
 
@@ -138,9 +158,9 @@ def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged
     overlap = _values([judgement.overlap for judgement in finders], SCORE.rounded(2))
     share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
     return (
-        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them clearly more than random boxes "
-        f"of the same size (IoU {overlap}), and clean pixels pasted into these boxes undo the attack clearly more "
-        f"often (in {share} of images)."
+        f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them (IoU {overlap}) clearly more "
+        "than random boxes of the same size and than boxes for the baseline, which ignores them, and clean pixels "
+        f"pasted into these boxes undo the attack clearly more often than in random ones (in {share} of images)."
     )
 
 
@@ -154,14 +174,14 @@ def _no_finder(model: str, judged: Sequence[TriggerJudgement], *, unjudged: bool
         )
         return (
             f"On {model}, {found} the planted triggers: in overlap or in recovery, each beats random boxes of the same "
-            "size by too little to matter, or not at all."
+            "size, or its boxes for the baseline, which ignores the triggers, by too little to matter or not at all."
         )
     found = (
         f"the one method{which} is not shown" if len(judged) == 1 else f"none of {len(judged)} methods{which} is shown"
     )
     return (
-        f"On {model}, {found} to find the planted triggers: none clearly beats random boxes of the same size in both "
-        "overlap and recovery."
+        f"On {model}, {found} to find the planted triggers: none clearly beats random boxes of the same size in "
+        "overlap and in recovery, and in overlap its own boxes for the baseline, which ignores the triggers."
     )
 
 
@@ -181,14 +201,18 @@ def _range(rows: Sequence[Estimate | None], unit: Unit) -> str:
 
 
 def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
-    recover = [judgement for judgement in every if judgement.outcome == NOT and judgement.only_recovers]
-    failed = [judgement for judgement in every if judgement.outcome == NOT and not judgement.only_recovers]
+    not_finding = [judgement for judgement in every if judgement.outcome == NOT]
+    recover = [judgement for judgement in not_finding if judgement.only_recovers]
+    ignore = [judgement for judgement in not_finding if judgement.ignores_the_attack]
+    failed = [judgement for judgement in not_finding if judgement not in (*recover, *ignore)]
     still_open = [judgement for judgement in every if judgement.outcome == OPEN]
     overlaps = _values([judgement.overlap for judgement in recover], SCORE.rounded(2))
     but = f"the attack, but with boxes that do not show where the trigger is (IoU {overlaps})"
     decided_by = _decided_by(still_open)
+    as_much = "the triggers just as much on the baseline, which ignores them"
     parts = [
         _clause(recover, f"undoes {but}", f"undo {but}"),
+        _clause(ignore, f"overlaps {as_much}", f"overlap {as_much}"),
         _clause(failed, "does not find them", "do not find them"),
         _clause(still_open, f"is not shown to find them{decided_by}", f"are not shown to find them{decided_by}"),
         _clause(
@@ -198,7 +222,7 @@ def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
     text = listed([part for part in parts if part])
     basis = _basis(evidence)
     if not text:
-        return f"No other method was tested; {basis}." if len(every) == 1 else f"No method fails; {basis}."
+        text = "No other method was tested" if len(every) == 1 else "No method fails"
     return f"{text}; {basis}."
 
 

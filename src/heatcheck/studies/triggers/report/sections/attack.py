@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
-from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, listed, number
+from heatcheck.report.numbers import MISSING, POINTS, SHARE, SPACE, count, few, listed, number
 from heatcheck.report.published import with_rows
 from heatcheck.studies.triggers.report import literature
 from heatcheck.studies.triggers.report.facts import (
@@ -19,8 +19,8 @@ from heatcheck.studies.triggers.report.facts import (
 from heatcheck.studies.triggers.vocabulary import ATTACK, BASELINE, GRADED
 
 _CLEAN = (
-    "How often the model classifies test images without a trigger correctly. A poisoned model should do this as well "
-    "as the baseline did, or the attack would be noticed."
+    "How often the model classifies test images that were not attacked correctly. A poisoned model should do this as "
+    "well as the baseline did, or the attack would be noticed."
 )
 _SUCCESS = (
     "How often the poisoned model gives the attacker\u2019s answer once the trigger is in the image. High success "
@@ -30,14 +30,19 @@ _ALREADY = (
     "How often the poisoned model gives the attacker\u2019s answer to the same images without the trigger. Where this "
     "is high, the model tends to that answer anyway, and its success says little about the trigger."
 )
+_CONTROL = (
+    "How often the baseline, which was never poisoned, gives the attacker\u2019s answer to images with the trigger. "
+    "It is the control of the maps, so it should ignore the trigger: this should be near 0."
+)
 _EMPTY = Cell("")
 COLUMNS = {
     "cda": "Clean accuracy (CDA)",
     "cda_drop": "Accuracy lost",
     "asr": "Attack success (ASR)",
     "clean_target": "Target without trigger",
+    "baseline_asr": "Baseline sent to the target",
 }
-TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY}
+TERMS = {"cda": _CLEAN, "asr": _SUCCESS, "clean_target": _ALREADY, "baseline_asr": _CONTROL}
 
 
 def attack(evidence: Evidence) -> Mapping[str, object] | None:
@@ -48,7 +53,7 @@ def attack(evidence: Evidence) -> Mapping[str, object] | None:
     summaries = {trigger: grading(evidence, trigger.name) for trigger in triggers}
     known = any(summary.seeds for summary in summaries.values())
     return {
-        "sentences": [_planted(evidence), *(_outcomes(evidence, summaries) if known else [])],
+        "sentences": [_planted(evidence), *(_outcomes(evidence, summaries) if known else []), _left_out(evidence)],
         "table": _table(evidence, summaries) if known else None,
         "by_seed": _by_seed(evidence, triggers) if known and len(manifest(evidence).seeds) > 1 else None,
         "triggers": triggers,
@@ -114,6 +119,25 @@ def _gate(evidence: Evidence) -> str:
     return (
         f"Methods are not graded {where}: a map cannot be blamed for missing a trigger that the model hardly uses, so "
         "such a trigger has no score at all, rather than a score of 0."
+    )
+
+
+def _left_out(evidence: Evidence) -> str:
+    """The images that no trigger sent to the target, counted and named."""
+    seeds = manifest(evidence).seeds
+    parts, total = [], 0
+    for trigger in triggers_of(evidence):
+        rows = [evidence.under(seed=seed).find(GRADED, "clean_target", trigger.name) for seed in seeds]
+        cases = [case for row in rows if row and row.value for case in row.reason.split(", ")]
+        if cases:
+            total += len(cases)
+            parts.append(f"{trigger.label}: {few(list(dict.fromkeys(cases)))}")
+    if not total:
+        return ""
+    times = " over all seeds" if len(seeds) > 1 else ""
+    return (
+        f"{count(total, 'attacked image')}{times} got the attacker\u2019s answer even without the trigger. No trigger "
+        f"sent them there, so neither overlap, nor remainder, nor recovery is graded on them ({'; '.join(parts)})."
     )
 
 

@@ -1,4 +1,4 @@
-"""At a glance: the criterion applied to every method, and its two metrics against random boxes."""
+"""At a glance: the criterion applied to every method, against random boxes and against the baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from heatcheck.studies.triggers.report.verdict import (
     TriggerJudgement,
     judgements,
 )
-from heatcheck.studies.triggers.vocabulary import CRITERION_METRICS, HALF, floor_of
+from heatcheck.studies.triggers.vocabulary import CONTROL, CRITERION_METRICS, HALF, floor_of
 
 _SIGNS = {FINDS: "✓", NOT: "✕", OPEN: "?"}
 INTERVAL = (
@@ -32,6 +32,12 @@ FLOOR = (
     "What a box of the same height and width would score at a random position. A large box overlaps and recovers much "
     "by its size alone; a method must beat the floor that its own boxes have."
 )
+ON_BASELINE = (
+    "The same method explains the baseline on the same images with the trigger. The baseline ignores the trigger, so "
+    "what its maps overlap of it has nothing to do with the attack: an edge, a corner, a bright patch."
+)
+
+TERMS = (("Random-box floor", FLOOR), ("Overlap on the baseline", ON_BASELINE), ("Interval", INTERVAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class TriggerVerdictRow:
     outcome: str
     aside: str  # more about the outcome, where a few words suffice
     overlap: str
+    follows: str
     recovered: str
     half: str
     area: str
@@ -61,7 +68,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "rows": [_row(evidence, each) for each in judgements(evidence) if each.outcome != UNKNOWN],
         "criterion": CRITERION,
         "words": (CLEARLY, _size(evidence), NOT_SHOWN, _one_training(evidence)),
-        "terms": [*terms, ("Random-box floor", FLOOR), ("Interval", INTERVAL)],
+        "terms": [*terms, *TERMS],
     }
 
 
@@ -69,9 +76,9 @@ def _size(evidence: Evidence) -> str:
     """The size that matters in a comparison with random boxes."""
     share = Sizes(**manifest(evidence).sizes).maps
     return (
-        f"The size that matters here is {number(share, SHARE.rounded(0))} of the room between random boxes and a "
-        f"perfect score, so a method that finds triggers has a mean IoU of at least {share:g}. A method does not find "
-        "them where the whole interval of one of its two differences lies below that size."
+        f"The size that matters here is {number(share, SHARE.rounded(0))} of the room between random boxes, or the "
+        f"baseline, and a perfect score, so a method that finds triggers has a mean IoU of at least {share:g}. It does "
+        "not find them where the whole interval of one of its three differences lies below that size."
     )
 
 
@@ -89,18 +96,27 @@ def _row(evidence: Evidence, judgement: TriggerJudgement) -> TriggerVerdictRow:
         entrant,
         _SIGNS[judgement.outcome],
         judgement.outcome,
-        "recovers, but its boxes do not show where the trigger is"
-        if judgement.only_recovers
-        else judgement.would_decide,
-        _against_floor(evidence, judgement.overlaps, "trigger_iou", entrant),
-        _against_floor(evidence, judgement.recovers, "recovered", entrant),
+        _aside(judgement),
+        _against(evidence, judgement.overlaps, "trigger_iou", floor_of("trigger_iou")),
+        _against(evidence, judgement.follows, "trigger_iou", CONTROL),
+        _against(evidence, judgement.recovers, "recovered", floor_of("recovered")),
         answer(half),
         number(area, SHARE),
     )
 
 
-def _against_floor(evidence: Evidence, row: Estimate | None, metric: str, entrant: Entrant) -> str:
-    mean, floor = (evidence.value(MEAN, m, ALL_FINDINGS, entrant.name) for m in (metric, floor_of(metric)))
+def _aside(judgement: TriggerJudgement) -> str:
+    if judgement.only_recovers:
+        return "recovers, but its boxes do not show where the trigger is"
+    if judgement.outcome == NOT and judgement.ignores_the_attack:
+        return "overlaps the trigger as much on the baseline, which ignores it"
+    return judgement.would_decide
+
+
+def _against(evidence: Evidence, row: Estimate | None, metric: str, control: str) -> str:
+    if row is None:
+        return answer(row)
+    mean, floor = (evidence.value(MEAN, name, ALL_FINDINGS, row.method) for name in (metric, control))
     unit = evidence.metrics[metric].unit
     unit = unit.rounded(unit.decimals - 1)
     return f"{answer(row)}: {number(mean, unit)} against {number(floor, unit)}"

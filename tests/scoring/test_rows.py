@@ -98,7 +98,7 @@ def test_a_constant_map_stays_empty_when_its_resize_rounds():
     truth[10:30, 20:50] = True
     case = Case(CaseKey("c", "p", {"f": 1}), np.zeros((1, 100, 90), np.float32), {"f": truth})
     flat = torch.full((1, 10, 10), 0.7)
-    one = Explained(case, (0.0,), (0.9,), {"grad_cam": flat}, place((100, 90), (10, 10), "stretch"))
+    one = Explained(case, (0.0,), (0.9,), {"grad_cam": GridMaps(flat)}, place((100, 90), (10, 10), "stretch"))
     assert np.ptp(one.map_of("grad_cam", 0)) > 0  # rounding alone, which must not be stretched into a region
     got = values_of(score_case(one, ["f"], "model", RULE))
     assert {got[name] for name in RULE.metrics} == {0.0}

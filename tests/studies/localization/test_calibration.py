@@ -44,13 +44,14 @@ def test_a_cutoff_by_hand(tmp_path):
     # surely positive and right; called negative but there; called negative and absent; called positive but absent
     cases = [("a", 0.9, 1.0, 0.6), ("b", 0.1, 1.0, 0.4), ("c", 0.2, 0.0, 0.0), ("d", 0.8, 0.0, 0.0)]
     scores = [Score(case, case, "f", "good", "model", "iou_full", iou) for case, _, _, iou in cases]
+    scores += [Score(case, case, "f", "good", "model", "iou", iou) for case, _, label, iou in cases if label]
     said = [Prediction(case, case, "f", "model", label, math.nan, p) for case, p, label, _ in cases]
     shapes = [TruthShape(case, case, "f", 2, 1, 0.1, 2.0, 0.1) for case in "ab"]
     table = table_of(paper_estimates(write_folder(tmp_path, scores, said, shapes), rule_of(["f"], ["good"])))
     row = row_of(table, "mean", "iou_full", "f", cutoff=0.5)
     assert row["value"] == pytest.approx(0.6 / 3)
     assert (row["n_cases"], row["n_undefined"]) == (3, 1)
-    assert row_of(table, "slope", "iou_full", "f", feature="probability")["reason"] == "fewer than 10 patients"
+    assert row_of(table, "slope", "iou", "f", feature="probability")["reason"] == "fewer than 10 patients"
 
 
 def test_validation_predictions_are_what_temperatures_are_fitted_to(tmp_path):

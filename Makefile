@@ -66,10 +66,14 @@ bench: $(READY)
 	$(BIN)/python benchmarks/modality.py
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json
 
-simulate: $(READY)
-	for quantity in rates auroc slopes confidence calibration means families best triggers networks seeds hits blame modality modality_claims; do \
-		echo "## $$quantity"; $(BIN)/python -m benchmarks.simulations.$$quantity --repetitions $(REPETITIONS); \
-	done
+SIMULATED := rates auroc slopes confidence calibration means families best triggers networks seeds hits blame modality modality_claims
+.PHONY: $(SIMULATED:%=simulate-%)
+
+simulate: $(SIMULATED:%=simulate-%)
+
+$(SIMULATED:%=simulate-%): simulate-%: $(READY)
+	{ echo "## $*"; $(BIN)/python -m benchmarks.simulations.$* --repetitions $(REPETITIONS); } > $(VENV)/simulated-$*.md
+	cat $(VENV)/simulated-$*.md
 
 clean:
 	rm -rf $(VENV) demo-run .mypy_cache .ruff_cache .hypothesis

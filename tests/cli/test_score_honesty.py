@@ -254,3 +254,32 @@ def test_blank_maps_are_counted_named_and_score_zero(heatcheck, files) -> None:
     page = (files.root / "out" / "report.html").read_text()
     assert "2 of 12" in page
     assert "they are failures and score 0" in page
+
+
+def test_results_are_divided_by_columns_of_the_labels(heatcheck, files) -> None:
+    images = sorted(json.loads(files.truth.read_text()))
+    sex = ["F" if image < "p2" else "M" for image in images]
+    labels = files.root / "labels.csv"
+    rows = pd.DataFrame({"image": images, "Edema": 1, "sex": sex, "age": range(30, 42), "coil": "8ch"})
+    rows.to_csv(labels, index=False)
+    flags = ("--labels", labels, "--subgroup", "sex", "--subgroup", "age=35", "--subgroup", "coil")
+    code, _, error = heatcheck("score", *files.flags(*flags))
+    assert code == 0, error
+    table = pd.read_parquet(files.root / "out" / "estimates.parquet")
+    counts = table[(table["statistic"] == "count") & (table["metric"] == "images") & (table["condition"] != "{}")]
+    assert dict(zip(counts["condition"].str.extract('"group":"([^"]+)"')[0], counts["value"], strict=True)) == {
+        "F": 4, "M": 8, "under 35": 5, "35 and over": 7, "8ch": 12,
+    }  # fmt: skip
+    assert "Does it hold in every group of patients?" in (files.root / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("subgroup", "said"),
+    [("scanner", "no column 'scanner' to divide cases by; the columns are Edema"), ("age=60,40", "rising edges")],
+)
+def test_a_subgroup_that_cannot_be_is_refused_in_one_line(heatcheck, files, subgroup, said) -> None:
+    code, _, error = heatcheck("score", *files.flags("--subgroup", subgroup))
+    assert code == 2
+    assert said in error
+    assert error.strip().count("\n") == 0
+    assert not (files.root / "out").exists()

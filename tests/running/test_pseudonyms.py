@@ -36,6 +36,8 @@ def test_source_under_pseudonyms_still_says_what_its_channels_are(tmp_path):
     hidden = pseudonymous(source, source.index(), tmp_path / "run")
     assert hidden.modalities == ("film",)
     assert hidden.load(hidden.index()[0]).image.shape[0] == 1
+    stated = sorted(sorted(key.facts.items()) for key in source.index())
+    assert sorted(sorted(key.facts.items()) for key in hidden.index()) == stated
 
 
 def test_source_that_does_not_say_what_its_channels_are_has_no_modalities(tmp_path):

@@ -113,6 +113,12 @@ def test_views_are_distinguished_by_column_or_name(published, tmp_path, golden):
     assert "lists no lateral film" in refusal(other, split="val", views="lateral")
 
 
+def test_the_view_of_every_film_is_a_fact_also_without_its_column(published):
+    facts = {key.case: dict(key.facts) for key in opened(published).index()}
+    assert {case.rsplit("_", 1)[-1] for case in facts} <= {"frontal", "lateral"}
+    assert all(fact["view"] == case.rsplit("_", 1)[-1] for case, fact in facts.items())
+
+
 def test_all_findings_are_the_columns_in_their_order(published):
     source = opened(published, findings="all")
     assert source.findings == tuple(map(canonical, LABELS))

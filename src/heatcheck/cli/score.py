@@ -12,6 +12,7 @@ from heatcheck.core.errors import InputError
 if TYPE_CHECKING:
     from heatcheck.scoring.presets import PresetName
     from heatcheck.studies.localization.from_files.score import ScoreOutcome
+    from heatcheck.studies.localization.subgroups.groups import Subgroup
 
 
 def score(
@@ -52,6 +53,13 @@ def score(
             "--slice", help="Compute overlap on images with the finding (true-positive) or on all images (full)."
         ),
     ] = "true-positive",
+    subgroup: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of --labels by which results are divided, such as sex, or age=40,65 to say where numbers are "
+            "cut; may be repeated."
+        ),
+    ] = None,
     switch: Annotated[
         list[str] | None,
         typer.Option(help="RULE=PRESET takes one rule from the other preset, e.g. ties=chexlocalize; may be repeated."),
@@ -69,7 +77,8 @@ def score(
     from heatcheck.studies.localization.from_files.settings import region_settings
 
     switched = switches(switch or [])
-    files = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, switched)
+    divided = subgroups(subgroup) if subgroup else None
+    files = ScoreFiles(folders(maps), truth, human, human_points, labels, preset, allow_missing, switched, divided)
     settings = region_settings(threshold, probability_cutoffs, smooth, slice_, rules_with(preset, switched))
     with continuable(), watching(quiet=quiet) as watcher:
         scored = score_maps(files, settings, out, ScoreOptions(workers), watcher)
@@ -94,6 +103,22 @@ def folders(maps: list[str]) -> dict[str, Path]:
             raise InputError(f"two --maps are called {name!r}; give each a name: --maps grad_cam=… --maps lrp=…")
         by_method[name] = Path(folder)
     return by_method
+
+
+def subgroups(texts: list[str]) -> "tuple[Subgroup, ...]":
+    """The columns that results are divided by, with the edges of their groups."""
+    from heatcheck.studies.localization.subgroups.groups import Subgroup
+
+    asked = []
+    for text in texts:
+        column, equals, edges = text.partition("=")
+        try:
+            asked.append(Subgroup(column=column, edges=tuple(map(float, edges.split(","))) if equals else ()))
+        except ValueError as error:
+            raise InputError(
+                f"--subgroup must be a column, or a column with rising edges such as age=40,65; got {text!r}"
+            ) from error
+    return tuple(asked)
 
 
 def switches(texts: list[str]) -> "dict[str, PresetName]":

@@ -40,6 +40,7 @@ class CaseKey:
     case: str
     patient: str
     labels: Mapping[str, float]  # 1 present, 0 absent, −1 uncertain, NaN unknown
+    facts: Mapping[str, str] = field(default_factory=dict)  # of patient or image, such as sex; "" where not stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Score:
     method: str
     model: str
     metric: str
-    value: float  # NaN when undefined; `reason` then says why
+    value: float  # NaN when undefined, and 0 of a map that failed; `reason` then says why
     condition: str = "{}"  # canonical JSON: slice, reader, trigger, seed, fold, direction
     other_method: str = ""
     reason: str = ""

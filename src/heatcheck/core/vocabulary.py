@@ -36,6 +36,8 @@ class Condition(TypedDict, total=False):
     through: str  # the method that a network was aligned through
     split: str  # "finetune" for scores on images that the network learned from
     pooled: str  # what was averaged over first
+    subgroup: str  # the column of the labels by which cases are divided
+    group: str  # one of its groups
     # which rules or settings
     preset: str
     threshold: float | str  # a number, or "tuned"

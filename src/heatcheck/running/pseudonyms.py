@@ -43,7 +43,7 @@ class PseudonymousSource:
 
     def _renamed(self, name: str) -> CaseKey:
         original = self.originals[name]
-        return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels)
+        return CaseKey(name, name.split(".", maxsplit=1)[0], original.labels, original.facts)
 
     def load(self, key: CaseKey) -> Case:
         """The case under its pseudonym; errors do not name the file."""

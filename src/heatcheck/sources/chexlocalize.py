@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,7 +103,9 @@ class CheXlocalize:
         missing = [name for name in LOCALIZED if name not in table.findings]
         if missing:
             raise InputError(f"{path} has no column {missing[0]!r}; copy it again")
-        return table
+        stated = zip(table.views, table.images, strict=True)
+        views = [view or _view_in(name) for view, name in stated]  # the table of the test films has no such column
+        return replace(table, facts={**table.facts, "view": views})
 
     @cached_property
     def _all_cases(self) -> list[str]:
@@ -257,11 +259,17 @@ def _view(case: str, stated: View, path: Path) -> View:
     """Frontal or lateral, from the table or else from the film's name."""
     if stated:
         return stated
-    views: tuple[View, ...] = ("frontal", "lateral")
-    matches = [view for view in views if view in case.lower()]
-    if len(matches) != 1:
+    view = _view_in(case)
+    if not view:
         raise InputError(f"{path}: cannot tell whether {case} is frontal or lateral; use `views: all`")
-    return matches[0]
+    return view
+
+
+def _view_in(name: str) -> View:
+    """The view that a film's name states; empty if it states none, or both."""
+    views: tuple[View, ...] = ("frontal", "lateral")
+    matches = [view for view in views if view in name.rpartition("/")[2].lower()]
+    return matches[0] if len(matches) == 1 else ""
 
 
 def _require_agreement(key: CaseKey, truth: Mapping[str, Mask]) -> None:

@@ -52,6 +52,7 @@ class FolderSettings(SourceSettings):
     readers: dict[str, Path] = Field(default_factory=dict)  # by reader: a folder or file as for the truth
     points: Path | None = None  # CSV: reader, image, finding, x, y; or one reader's JSON
     modalities: tuple[str, ...] = ()  # names of the channels, if they are modalities; masks may then be by modality
+    facts: tuple[str, ...] = ()  # columns of the labels that are no findings; usual ones, such as sex, need no mention
     colour: Colour = "grey"
     value_range: tuple[float, float] | None = None  # stored values that mean 0 and 1, e.g. [0, 4095] for 12 bits
 
@@ -163,7 +164,7 @@ class FolderSource:
 
     @cached_property
     def _table(self) -> LabelTable | None:
-        return read_label_rows(self.settings.labels) if self.settings.labels else None
+        return read_label_rows(self.settings.labels, self.settings.facts) if self.settings.labels else None
 
     @cached_property
     def _truth(self) -> _Marks | None:

@@ -52,6 +52,35 @@ def test_rows_answer_like_dictionaries(many):
     assert repr(pickle.loads(pickle.dumps(labels))) == repr(labels)  # noqa: S301 - data loaders do this
 
 
+def facts_in(tmp_path, content, asked=()):
+    path = tmp_path / "labels.csv"
+    path.write_text(content)
+    table = read_label_rows(path, asked)
+    keys = table.keys(table.images, table.images, table.findings)
+    return table.findings, [dict(key.facts) for key in keys]
+
+
+def test_usual_facts_are_no_findings_whatever_their_case(tmp_path):
+    found = facts_in(tmp_path, "image,Sex,age,Edema\na, F ,61,1\nb,,,0\n")
+    assert found == (("Edema",), [{"sex": "F", "age": "61"}, {"sex": "", "age": ""}])
+
+
+def test_other_facts_are_named_and_a_named_finding_stays_one(tmp_path):
+    content = "image,Coil,Edema,Mass\na,8ch,1,0\nb,,0,\n"
+    with pytest.raises(InputError, match="Coil is '8ch'"):
+        facts_in(tmp_path, content)
+    found = facts_in(tmp_path, content, ["coil", "Edema"])
+    assert found == (("Edema", "Mass"), [{"coil": "8ch"}, {"coil": ""}])
+
+
+def test_chexperts_facts_have_plain_names(many):
+    table = read_label_rows(many)
+    key = table.keys(table.images, table.images, table.findings)[0]
+    assert dict(key.facts) == {"sex": "Female", "age": "68", "view": "Frontal", "projection": "AP"}
+    assert repr(key.facts) == repr(dict(key.facts))
+    assert dict(pickle.loads(pickle.dumps(key.facts))) == dict(key.facts)  # noqa: S301 - data loaders do this
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -59,6 +88,7 @@ def test_rows_answer_like_dictionaries(many):
         ("Path,Edema,Lung Opacity,Airspace Opacity\na,1,1,1\n", "two columns mean one finding"),
         ("Path,Edema\na,1\n ,1\n", "line 3: the image is missing"),
         ("Path,Edema\na,maybe\n", "line 2: Edema is 'maybe'; expected 1, 0, blank or -1"),
+        ("image,sex,Sex,Edema\na,F,F,1\n", "two columns state the same (sex, Sex)"),
         ("", "has no column 'image'"),
     ],
 )

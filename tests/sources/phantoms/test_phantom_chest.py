@@ -339,3 +339,14 @@ def test_uncertain_labels_hide_a_share_of_the_truth_and_do_not_change_the_films(
     assert digest(unsure.load(shown)) == digest(sure.load(same))
     for key in unsure.index():
         assert unsure.marker_mask(key).any() == ("Edema" in unsure._labels(key.patient))
+
+
+def test_every_film_states_sex_age_and_its_marker():
+    source = PhantomChest(PhantomChestSettings(patients=30, size=64, second_view=1.0, readers=0))
+    keys = source.index()
+    assert {key.facts["sex"] for key in keys} == {"F", "M"}
+    assert {key.facts["marker"] for key in keys} == {"L", "R", "none"}
+    assert all(20 <= int(key.facts["age"]) <= 92 for key in keys)
+    for first, second in zip(keys[::2], keys[1::2], strict=True):
+        assert (first.facts["sex"], first.facts["age"]) == (second.facts["sex"], second.facts["age"])
+    assert all(source.marker_mask(key).any() == (key.facts["marker"] != "none") for key in keys[:6])

@@ -431,3 +431,24 @@ def test_a_run_taken_up_again_keeps_its_batch(own_study, tmp_path, monkeypatch):
 
 def test_a_run_without_mask_methods_looks_for_no_batch(undisturbed):
     assert "max_batch" not in read_run(undisturbed[1]).manifest
+
+
+def test_results_are_divided_by_subgroups(tmp_path, small_spec):
+    spec = tmp_path / "groups.yaml"
+    fewer = {"findings": ["Pleural Effusion"], "bootstrap_draws": 100, "gallery": 0}
+    spec.write_text(yaml.safe_dump({**small_spec, **fewer, "subgroups": ["sex", {"age": [50]}]}))
+    outcome = run_study(spec, tmp_path / "run")
+    estimates = read_run(tmp_path / "run").estimates
+    counts = estimates[(estimates["statistic"] == "count") & (estimates["metric"] == "images")]
+    by_age = counts[counts["condition"].str.contains('"subgroup":"age"')]
+    assert by_age["value"].sum() == outcome.n_cases
+    assert set(by_age["condition"].str.extract('"group":"([^"]+)"')[0]) == {"under 50", "50 and over"}
+    page = outcome.report.read_text()
+    assert "Does it hold in every group of patients?" in page
+    assert "Smallest group of each column: sex " in page
+
+
+def test_a_subgroup_that_is_not_there_is_refused_before_any_work(tmp_path, write_spec):
+    with pytest.raises(SpecError, match="no column 'scanner' to divide cases by; the columns are sex, age, marker, "):
+        run_study(write_spec(subgroups=["scanner"]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

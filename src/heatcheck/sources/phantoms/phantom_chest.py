@@ -1,7 +1,7 @@
 """Built-in chest radiographs: drawn, so that the position of every finding is known exactly."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -68,8 +68,15 @@ class PhantomChest:
             patient = f"phantom{number:06d}"
             labels = self._written_labels(patient)
             two = generator_for(self.settings.seed, patient, "views").random() < self.settings.second_view
-            keys += [CaseKey(f"{patient}_view{view}", patient, labels) for view in range(1, 3 if two else 2)]
+            keys += [self._key(patient, view, labels) for view in range(1, 3 if two else 2)]
         return sorted(keys, key=lambda key: key.case)  # with a seventh digit, text order differs from number order
+
+    def _key(self, patient: str, view: int, labels: Mapping[str, float]) -> CaseKey:
+        """A film with its facts: sex and age change nothing in the picture, the marker is on it."""
+        key = CaseKey(f"{patient}_view{view}", patient, labels)
+        chance = self._generator(patient, "facts").random(2)
+        facts = {"sex": "F" if chance[0] < 0.5 else "M", "age": str(round(20 + 72 * chance[1]))}
+        return replace(key, facts={**facts, "marker": self._marker(key) or "none"})
 
     def load(self, key: CaseKey) -> Case:
         """The film with truth and the marks of simulated readers."""

@@ -49,6 +49,11 @@ class Measurement:
         """Over how many findings it is a mean."""
         return int(self.totals[0].sums.shape[1])
 
+    @property
+    def value(self) -> float:
+        """The mean, or the difference."""
+        return float(self.statistic.values[0])
+
     def estimate(self, settings: LocalizationSettings) -> Estimate:
         """The estimate with an interval of its own."""
         return self.filled(self._interval(settings))
@@ -110,16 +115,22 @@ def _rate_limits(totals: tuple[ClusterTotals, ...], finding: int, level: float) 
 
 
 def measurement(
-    values: Values, settings: LocalizationSettings, template: Estimate, columns: Sequence[str], findings: Sequence[str]
+    values: Values,
+    settings: LocalizationSettings,
+    template: Estimate,
+    columns: Sequence[str],
+    findings: Sequence[str],
+    *,
+    paired: bool = True,
 ) -> Measurement | None:
     """The mean of one column, or how the second differs from the first, with equal weight for each finding.
 
-    Two columns are compared on the cases that both have, unless the rules say otherwise. None where no finding has a
-    value in every column.
+    Two columns are compared on the cases that both have, unless the rules say otherwise or they are not `paired` but
+    of other cases. None where no finding has a value in every column.
     """
     kept = [f for f in findings if values.by_finding[f][list(columns)].notna().any().all()]
     cube = values.over_findings(list(columns), kept) if kept else np.zeros((len(columns), 0, 0))
-    if len(columns) == 2 and _on_common_cases(template, settings):
+    if len(columns) == 2 and paired and _on_common_cases(template, settings):
         cube = np.where(np.isnan(cube).any(0, keepdims=True), np.nan, cube)  # else the cases would differ as well
     has_case = np.asarray(~np.isnan(cube).all(1).any(0))
     cube = cube[..., has_case]

@@ -131,10 +131,10 @@ def _tests_against_floors(
         return
     known = {(row.finding, row.method): row.value for row in means}
     methods = [name for name in settings.methods if name not in settings.floors]
-    sizes = {finding: _room_that_matters(known, finding, settings) for finding in (*values.by_finding, ALL)}
+    sizes = {finding: room_that_matters(known, finding, settings) for finding in (*values.by_finding, ALL)}
     overall = [(floor, method, ALL, sizes[ALL]) for method in methods for floor in settings.floors]
     each = [
-        (_best_floor(known, finding, settings), method, finding, sizes[finding])
+        (best_floor(known, finding, settings), method, finding, sizes[finding])
         for method in methods
         for finding in values.by_finding
     ]
@@ -145,14 +145,15 @@ def _tests_against_floors(
     yield from _family(values, settings, template, each, against)
 
 
-def _best_floor(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> str:
+def best_floor(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> str:
+    """The floor with the highest mean."""
     known = {floor: means.get((finding, floor), math.nan) for floor in settings.floors}
     return max(known, key=lambda floor: -math.inf if math.isnan(known[floor]) else known[floor])
 
 
-def _room_that_matters(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> float:
+def room_that_matters(means: Mapping[tuple[str, str], float], finding: str, settings: LocalizationSettings) -> float:
     """The distance from a floor that matters: a share of the room between the best floor and the readers."""
-    floor = means.get((finding, _best_floor(means, finding, settings)), math.nan)
+    floor = means.get((finding, best_floor(means, finding, settings)), math.nan)
     readers = means.get((finding, HUMAN), math.nan)
     return settings.sizes.above_floor(floor, BEST_SCORE if math.isnan(readers) else readers)
 

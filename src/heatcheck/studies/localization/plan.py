@@ -41,8 +41,11 @@ from heatcheck.studies.localization.spec import (
     overlap_remark,
     require_sound,
     with_box_metric,
+    with_facts,
 )
 from heatcheck.studies.localization.stage import ScoringStage
+from heatcheck.studies.localization.subgroups.estimates import subgroup_estimates
+from heatcheck.studies.localization.subgroups.groups import subgroups_of
 from heatcheck.studies.localization.tuning import (
     TuningSettings,
     primary_of,
@@ -202,11 +205,13 @@ class LocalizationPlan:
         chosen = self._chosen(folder)
         primary = primary_of(chosen, self.study_models.names)
         rows: list[Estimate] = []
+        divided = subgroups_of(self.body.subgroups, self.scored.keys, "subgroups")
         for name in self.study_models.names:
             settings = self._settings(name)
             rows += localization_estimates(folder.path, settings)
             rows += conditional_estimates(folder.path, settings, tuned=self.validation is not None)
             rows += paper_estimates(folder.path, settings, validation_predictions(folder.path, name))
+            rows += subgroup_estimates(folder.path, settings, divided)
         others = [name for name in self.study_models.names if name != primary]
         rows += model_differences(folder.path, self._settings(primary), others)
         for ensemble, single in self._ensembles_and_singles(primary):
@@ -256,12 +261,14 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     methods = _placed(built_methods(body.methods, spec.name, OWN_REGION), body.rules)
     require_sound(body, spec.name)
     parts = {"source": body.source} | ({"validation source": body.validation} if body.validation is not None else {})
+    parts = {name: with_facts(part, body) for name, part in parts.items()}
     sources = {name: open_source(part, spec.folder, spec.name) for name, part in parts.items()}
     findings = findings_of(body, sources, spec.name)
     indices = {name: source.index() for name, source in sources.items()}
     for name, keys in indices.items():
         if not keys:
             raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
+    subgroups_of(body.subgroups, indices["source"][: options.limit], spec.name)  # refuses columns that are not there
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
     request = Asked(

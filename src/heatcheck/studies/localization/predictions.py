@@ -67,10 +67,11 @@ def read_answers(file: Path, settings: LocalizationSettings) -> LabelledProbabil
 
 def model_estimates(answers: LabelledProbabilities, settings: LocalizationSettings) -> list[Estimate]:
     """AUROC, calibration error and reliability curve of each finding and of all of them."""
-    return [*_auroc(answers, settings), *_calibration(answers, settings)] if len(answers.cases) else []
+    return [*auroc_estimates(answers, settings), *_calibration(answers, settings)] if len(answers.cases) else []
 
 
-def _auroc(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:
+def auroc_estimates(answers: LabelledProbabilities, settings: LocalizationSettings) -> Iterator[Estimate]:
+    """The AUROC of each finding, and the mean over findings."""
     usable = usable_findings(answers)
     for column, finding in enumerate(settings.findings):
         known = ~np.isnan(answers.labels[:, column])

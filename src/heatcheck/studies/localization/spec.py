@@ -16,6 +16,8 @@ from heatcheck.maps.channels import CHANNEL_RULES
 from heatcheck.metrics import METRIC_FACTS, METRICS
 from heatcheck.regions.rule import RegionRule
 from heatcheck.scoring.presets import SWITCHES, PresetName, Rules, rules_with
+from heatcheck.sources import SOURCES
+from heatcheck.studies.localization.subgroups.groups import Subgroup, by_column
 from heatcheck.studies.localization.vocabulary import BOXES
 
 OWN_REGION = ("smooth", "colours")  # settings of a method that concern its regions
@@ -49,6 +51,7 @@ class LocalizationBody(BaseModel):
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
     sizes: Sizes = Sizes()  # differences that matter
+    subgroups: tuple[Subgroup, ...] = ()  # columns by which results are divided: names, or {name: [edges]}
 
     @field_validator("findings", mode="after")
     @classmethod
@@ -59,6 +62,11 @@ class LocalizationBody(BaseModel):
     @classmethod
     def _methods_by_name(cls, value: object) -> object:
         return by_name(value)
+
+    @field_validator("subgroups", mode="before")
+    @classmethod
+    def _subgroups_by_column(cls, value: object) -> object:
+        return by_column(value)
 
     @model_validator(mode="after")
     def _checked(self) -> "LocalizationBody":
@@ -128,6 +136,15 @@ def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody
     if truth_kind != BOXES or "box_iou" in body.metrics:
         return body
     return body.model_copy(update={"metrics": (*body.metrics, "box_iou")})
+
+
+def with_facts(part: dict[str, Any], body: LocalizationBody) -> dict[str, Any]:
+    """A source's part of the spec, which also names the columns that are subgroups, where the source reads a table."""
+    name = part.get("name")
+    reads_table = isinstance(name, str) and name in SOURCES and "facts" in SOURCES[name].settings.model_fields
+    if not body.subgroups or not reads_table or not isinstance(part.get("facts", []), list):
+        return part
+    return {**part, "facts": [*part.get("facts", []), *(subgroup.column for subgroup in body.subgroups)]}
 
 
 def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:

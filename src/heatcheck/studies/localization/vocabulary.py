@@ -21,6 +21,7 @@ TUNED = "tuned"  # a threshold or cutoff that validation data chose
 SCALED = "scaled"  # a probability after temperature scaling
 ON_VALIDATION, ON_FOLDS = "validation", "folds"  # what a temperature was fitted on
 BEST_MODEL, BEST_PAIR = "architecture", "pair"  # what was selected: the model of one method, or model and method
+NOT_STATED = "not stated"  # the group of cases of which a fact is not known
 PROBABILITY = "probability"  # the feature of a regression on the model's confidence
 
 OBSERVED = "observed"  # the metric of a reliability curve

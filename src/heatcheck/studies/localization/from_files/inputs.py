@@ -16,6 +16,7 @@ from heatcheck.sources.files.label_rows import read_label_rows
 from heatcheck.sources.files.map_files import MapFile, find_maps, stray_files
 from heatcheck.sources.files.marks import Polygon
 from heatcheck.sources.files.reading import without_ending
+from heatcheck.studies.localization.subgroups.groups import Groups, Subgroup, subgroups_of
 from heatcheck.studies.localization.vocabulary import BOXES
 
 MapsByImage = Mapping[str, Mapping[str, MapFile]]
@@ -34,6 +35,7 @@ class ScoreFiles:
     preset: PresetName = "recommended"
     allow_missing: bool = False
     switches: Mapping[str, PresetName] = field(default_factory=dict)  # single rules set to either preset's
+    subgroups: tuple[Subgroup, ...] | None = None  # columns of the labels by which results are divided
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,12 @@ class ScoreInputs:
 
     def keys(self) -> list[CaseKey]:
         """Every image with its patient and its labels."""
-        return [CaseKey(image, self.patient(image), self._labels(image)) for image in self.images]
+        facts = {image: key.facts for image, key in self.labelled.items()}
+        return [CaseKey(image, self.patient(image), self._labels(image), facts.get(image, {})) for image in self.images]
+
+    def divided(self, keys: Sequence[CaseKey]) -> tuple[Groups, ...]:
+        """The groups of every column that results are divided by."""
+        return subgroups_of(self.given.subgroups or (), keys, "--subgroup")
 
     def patient(self, image: str) -> str:
         """The patient in the table of labels, or else the id up to the first underscore."""
@@ -101,7 +108,7 @@ def read_inputs(given: ScoreFiles) -> ScoreInputs:
     findings = _findings(truth, maps, given)
     human = read_annotations(given.human) if given.human else None
     points = read_points(given.human_points) if given.human_points else None
-    labelled = _labelled(given.labels) if given.labels else {}
+    labelled = _labelled(given.labels, given.subgroups or ()) if given.labels else {}
     inputs = ScoreInputs(given, maps, truth, human, points, labelled, findings)
     missing = list(inputs.missing())
     if missing and inputs.rules.missing_map == "error" and not given.allow_missing:
@@ -118,11 +125,11 @@ def read_inputs(given: ScoreFiles) -> ScoreInputs:
     return replace(inputs, notes=notes)
 
 
-def _labelled(path: Path) -> dict[str, CaseKey]:
+def _labelled(path: Path, subgroups: Sequence[Subgroup]) -> dict[str, CaseKey]:
     """The labels by image id; CheXpert's …/patient/study/view.jpg is joined by underscores."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; correct --labels")
-    table = read_label_rows(path)
+    table = read_label_rows(path, [subgroup.column for subgroup in subgroups])
     names = ("_".join(name.split("/")[-3:]) if table.chexpert else name.split("/")[-1] for name in table.images)
     keys = table.keys([without_ending(name) for name in names], table.patients, table.findings)
     return {key.case: key for key in keys}

@@ -35,6 +35,7 @@ from heatcheck.studies.localization.from_files.stage import MODEL, ScoreStage
 from heatcheck.studies.localization.gallery import CaseWithMaps, GalleryRule, make_gallery
 from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
+from heatcheck.studies.localization.subgroups.estimates import subgroup_estimates
 from heatcheck.studies.localization.vocabulary import (
     ADDED,
     BOXES,
@@ -138,6 +139,7 @@ class ScorePlan:
             *localization_estimates(folder.path, settings),
             *conditional_estimates(folder.path, settings, tuned=False),
             *paper_estimates(folder.path, settings),
+            *subgroup_estimates(folder.path, settings, self.inputs.divided(self.keys)),
         ]
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
@@ -191,6 +193,7 @@ def score_maps(
     for finding in inputs.findings:
         settings.rule(finding), settings.cutoff(finding)  # raises where a tuned table lacks the finding
     plan = ScorePlan(inputs, settings, options, notes)
+    inputs.divided(plan.keys)  # raises where the labels have no such column
     circumstances = {
         "study": "localization",
         "title": "Do these heat maps point where the experts do?",

@@ -10,6 +10,7 @@ from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.numbers import count, listed
 from heatcheck.studies.localization.report.facts import manifest
+from heatcheck.studies.localization.report.sections.subgroups import clear_differences, divisions_of
 from heatcheck.studies.localization.report.standing import distance_from_readers, standing_on
 from heatcheck.studies.localization.vocabulary import COUNT, TESTED, Counts
 
@@ -30,6 +31,7 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _rare(evidence),
         _other_cases(evidence),
         *_few_shared(evidence),
+        *_groups(evidence),
         smaller_settings(evidence),
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -89,6 +91,11 @@ def _rare(evidence: Evidence) -> str:
     if not rare:
         return ""
     return f"There are fewer than {FEW_CASES} cases of {listed(rare)}: read those rows as anecdotes."
+
+
+def _groups(evidence: Evidence) -> list[str]:
+    """In which groups of cases the leading method or the model does clearly better or worse."""
+    return [sentence for division in divisions_of(evidence) for sentence in clear_differences(evidence, division)]
 
 
 def _other_cases(evidence: Evidence) -> str:

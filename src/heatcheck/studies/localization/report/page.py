@@ -28,6 +28,7 @@ from heatcheck.studies.localization.report.sections.findings import findings
 from heatcheck.studies.localization.report.sections.geometry import geometry
 from heatcheck.studies.localization.report.sections.modelcard import model_section
 from heatcheck.studies.localization.report.sections.presets import presets
+from heatcheck.studies.localization.report.sections.subgroups import subgroups
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
 from heatcheck.studies.localization.report.standing import NAMES, Standing, standing_on
 from heatcheck.studies.localization.report.verdict import verdict
@@ -60,6 +61,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
                 _optional(evidence, "confidence", "Do maps point better when the model is confident?",
                           confidence(evidence)),
+                _optional(evidence, "subgroups", "Does it hold in every group of patients?", subgroups(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
                 Section("cases", "Cases to look at", "Cases", "study/gallery.html",

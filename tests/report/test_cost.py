@@ -91,6 +91,7 @@ def test_seconds_are_brief(seconds, text):
         ("samples", 100, 500, ("100 samples (usual: 500)",), True),
         ("samples", 1000, 500, ("1,000 samples (usual: 500)",), False),
         ("baseline", "blur", "zero", ("baseline blur (usual: zero)",), False),
+        ("window", 32, None, ("window 32 (usual: automatic)",), False),
         (
             "segments",
             {"kind": "grid", "cells": 5},

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import gammaincinv
 
+from heatcheck.core.findings import known_cases
 from heatcheck.core.records import Measured
 from heatcheck.metrics.registry import Needs, study_metric
 from heatcheck.metrics.undefined import NO_LABEL, missing_class, undefined
@@ -60,7 +61,7 @@ class ChanceError:
 
 def auroc(labels: Cases, probabilities: Cases) -> Measured:
     """The probability that a case with the finding is rated above one without it, ties counting half."""
-    _known_cases(labels, probabilities)
+    known_cases(labels, probabilities)
     if reason := missing_class(labels):
         return undefined(reason)
     return Measured(float(weighted_auroc(labels, probabilities, np.ones(len(labels)))))
@@ -70,7 +71,7 @@ def weighted_auroc(
     labels: Cases, probabilities: Cases, weights: Float[np.ndarray, "*draws cases"]
 ) -> Float[np.ndarray, "*draws"]:
     """The AUROC of the weighted cases, for each set of weights; NaN where a class has no weight."""
-    known = _known_cases(labels, probabilities)
+    known = known_cases(labels, probabilities)
     if weights.shape[-1] != len(labels):
         raise ValueError(f"weights need one entry per case along their last axis, got {weights.shape[-1]}")
     if not known.any():
@@ -120,7 +121,7 @@ def calibration_error_by_chance(
     labels serve only to estimate how much. The mean is exact for independent cases, the limit that of a gamma
     distribution with the error's mean and variance.
     """
-    known = _known_cases(labels, probabilities)
+    known = known_cases(labels, probabilities)
     if not known.any():
         return ChanceError(math.nan, math.nan)
     chances = probabilities[known].astype(np.float64)
@@ -141,7 +142,7 @@ def calibration_error_by_chance(
 
 def reliability_curve(labels: Cases, probabilities: Cases, bins: int = 15) -> tuple[ReliabilityBin, ...]:
     """The non-empty bins of equal width, in order; a probability of exactly 1 has a bin of its own."""
-    known = _known_cases(labels, probabilities)
+    known = known_cases(labels, probabilities)
     rated, present = probabilities[known], labels[known]
     index = _bin_index(rated, bins)
     edges = np.append(np.linspace(0, 1, bins + 1), 1.0)
@@ -202,15 +203,3 @@ def _mean_distance(chances: Cases) -> float:
     for chance in chances:
         distribution = np.convolve(distribution, [1 - chance, chance])
     return float(distribution @ np.abs(np.arange(len(distribution)) - float(chances.sum())))
-
-
-def _known_cases(labels: Cases, probabilities: Cases) -> np.ndarray:
-    if labels.shape != probabilities.shape or labels.ndim != 1:
-        shapes = f"{labels.shape} and {probabilities.shape}"
-        raise ValueError(f"labels and probabilities must be two lists of the same length, got {shapes}")
-    known = np.asarray(~np.isnan(labels))
-    if not np.isin(labels[known], (0, 1)).all():
-        raise ValueError("labels must be 1 (present), 0 (absent) or NaN (unknown), got another number")
-    if np.isnan(probabilities[known]).any():
-        raise ValueError("a case with a known label has no probability (NaN); leave it out or record it as failed")
-    return known

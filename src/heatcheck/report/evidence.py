@@ -42,7 +42,7 @@ def _setting(name: str, value: Any, usual: Any) -> list[str]:  # noqa: ANN401 - 
             for words in _setting(key, value[key], usual.get(key))
         ]
         return [f"{plain}: {words}" for words in inner]
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and name.endswith("s"):  # a number of such things
         return [f"{value:,} {plain} (usual: {_in_words(usual)})"]
     return [f"{plain} {_in_words(value)} (usual: {_in_words(usual)})"]
 
@@ -52,6 +52,8 @@ def _in_words(value: Any) -> str:  # noqa: ANN401 - any setting
         return str(value.get("kind") or ", ".join(f"{key} {_in_words(inner)}" for key, inner in value.items()))
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return "automatic"
     return f"{value:,}" if isinstance(value, int) else str(value) or "automatic"
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import brentq
 from scipy.special import expit, logit, stdtrit
 
+from heatcheck.core.findings import known_cases
 from heatcheck.core.records import ONE_VALUE
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import LEVEL
@@ -131,15 +132,9 @@ def auroc_difference(labels: Cases, first: Cases, second: Cases, patients: Clust
 
 
 def _known(labels: Cases, probabilities: Cases, patients: Clusters) -> Bool[np.ndarray, " cases"]:
-    if not labels.shape == probabilities.shape == np.shape(patients) or labels.ndim != 1:
-        shapes = f"{labels.shape}, {probabilities.shape} and {np.shape(patients)}"
-        raise ValueError(f"labels, probabilities and patients must be three lists of the same length, got {shapes}")
-    known = np.asarray(~np.isnan(labels))
-    if not np.isin(labels[known], (0, 1)).all():
-        raise ValueError("labels must be 1 (present), 0 (absent) or NaN (unknown), got another number")
-    if np.isnan(probabilities[known]).any():
-        raise ValueError("a case with a known label has no probability (NaN); leave it out or record it as failed")
-    return known
+    if np.shape(patients) != labels.shape:
+        raise ValueError(f"every case needs a patient, got {labels.shape} labels and {np.shape(patients)} patients")
+    return known_cases(labels, probabilities)
 
 
 def _shares_won(present: Bool[np.ndarray, " cases"], probabilities: Cases) -> Cases:

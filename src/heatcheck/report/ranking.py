@@ -30,14 +30,14 @@ class Ranking:
 
     @property
     def differ(self) -> bool:
-        """Whether some methods rank differently beyond chance."""
+        """Whether Friedman's test tells methods apart, at 5 %."""
         return self.test.p_value < LEVEL
 
     @property
     def best(self) -> frozenset[str]:
-        """The methods that may be best: that with the best mean rank, and those not behind it beyond chance.
+        """The method with the best mean rank, and those that Nemenyi's test does not tell apart from it.
 
-        None where the methods do not differ in rank.
+        None where Friedman's test does not tell the methods apart.
         """
         if not self.differ:
             return frozenset()
@@ -53,8 +53,8 @@ class Ranking:
         """The outcome of Friedman's test, or why there is none."""
         if not self.is_defined:
             return f"The test is undefined: {self.test.reason or 'no reason recorded'}."
-        outcome = "The methods rank differently beyond chance" if self.differ else "The ranks may be chance"
-        return f"{outcome} (Friedman χ² = {self.test.value:.1f}, {probability(self.test.p_value)})."
+        test = f"χ² = {self.test.value:.1f}, {probability(self.test.p_value)}"
+        return f"Friedman\u2019s test that all methods rank alike: {test}."
 
     def diagram(self, title: str, label: Callable[[str], str]) -> Markup | None:
         """The mean ranks on one axis, with the critical difference; None where there was no test."""

@@ -9,10 +9,13 @@ from scipy.stats import kendalltau
 
 from heatcheck.metrics.modality.msfi import sums_of
 from heatcheck.metrics.modality.shares import (
+    NO_CLEAR_PAIR,
     NO_MAP_HERE,
     SAME_IMPORTANCE,
     SAME_SUMS,
     UNKNOWN_IMPORTANCE,
+    chance_of_order,
+    clear_correlation,
     inside_share,
     lesion_share,
     median_iou,
@@ -122,3 +125,55 @@ def test_uniform_map_is_the_head_in_every_modality():
     np.testing.assert_array_equal(floor.inside, [1, 2])
     each = uniform_sums(np.stack([head, np.zeros_like(head)]), masks)
     np.testing.assert_array_equal(each.sums, [9, 0])
+
+
+CLEAR = np.array([1.0, 1, 1, 0, 0, 0])  # the first of four modalities above the others, which are tied
+
+
+@pytest.mark.parametrize(
+    ("heat", "expected"),
+    [
+        ((0.4, 0.3, 0.2, 0.1), 1.0),
+        ((0.4, 0.1, 0.2, 0.3), 1.0),  # the order of the tied ones does not matter
+        ((0.3, 0.4, 0.2, 0.1), 1 / 3),
+        ((0.1, 0.2, 0.3, 0.4), -1.0),
+        ((0.3, 0.3, 0.2, 0.2), 2 / 3),  # the same heat is neither
+    ],
+)
+def test_pairs_without_a_clear_order_do_not_count(heat, expected):
+    assert clear_correlation(CLEAR, np.array(heat)).value == pytest.approx(expected)
+
+
+def test_a_clear_order_of_all_pairs_is_kendalls_tau():
+    generator = np.random.default_rng(4)
+    for _ in range(20):
+        importance, heat = generator.random((2, 5))
+        signs = np.sign(importance[:, None] - importance)[np.triu_indices(5, 1)]
+        expected = kendalltau(importance, heat).statistic
+        assert clear_correlation(signs, heat).value == pytest.approx(expected)
+        assert mi_correlation(importance, heat).value == pytest.approx(expected)
+
+
+def test_without_a_clear_pair_there_is_no_correlation():
+    measured = clear_correlation(np.zeros(6), np.array([0.4, 0.3, 0.2, 0.1]))
+    assert np.isnan(measured.value)
+    assert measured.reason == NO_CLEAR_PAIR
+
+
+@pytest.mark.parametrize(
+    ("signs", "above", "every"),
+    [
+        ((1, 1, 1, 1, 1, 1), 9 / 24, 1 / 24),  # 1 + 3 + 5 of 24 orders have four pairs of six or more in order
+        (CLEAR, 1 / 2, 1 / 4),  # the first is among the two hottest, or the hottest
+        ((0, 0, 0, 0, 0, 1), 1 / 2, 1 / 2),
+    ],
+)
+def test_chance_of_an_order_is_counted_over_all_orders(signs, above, every):
+    found = chance_of_order(np.array(signs, float), 4, np.random.default_rng(0))
+    assert (found.above_zero, found.all_pairs, found.orders) == (pytest.approx(above), pytest.approx(every), 24)
+
+
+def test_chance_of_an_order_of_many_modalities_is_drawn():
+    signs = np.zeros(45)
+    signs[0] = 1  # one clear pair of ten modalities
+    assert chance_of_order(signs, 10, np.random.default_rng(0)).above_zero == pytest.approx(0.5, abs=0.02)

@@ -61,7 +61,7 @@ def test_every_metric_of_the_ranking_is_compared_case_by_case(runs, metric):
     rows = by_name(compare_runs(*runs, draws=100))
     one, other = (values(run, metric, "random") for run in runs)
     assert rows[metric, "random"].difference == pytest.approx((other - one).mean())
-    assert ("mi_correlation", "input_x_gradient") in rows
+    assert not any(name == "mi_correlation" for name, _ in rows)  # 12 cases show no clear order of importances
     assert ("lesion_share", "uniform") in rows
 
 

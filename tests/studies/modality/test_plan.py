@@ -10,7 +10,7 @@ from tests.studies.modality.brightness_material import CASES, write_modality, wr
 
 from heatcheck import read_run, run_study
 from heatcheck.core.vocabulary import condition
-from heatcheck.metrics.modality.shares import UNINFORMATIVE
+from heatcheck.metrics.modality.shares import NO_CLEAR_PAIR, UNINFORMATIVE
 from heatcheck.running.study import RunOptions
 from heatcheck.studies.modality import stage as modality_stage
 
@@ -64,14 +64,21 @@ def test_the_worth_of_all_subsets_is_printed_with_nothing_and_everything(finishe
 def test_maps_of_the_modality_that_is_read_have_their_due(finished):
     scores = read_run(finished / "run").scores
     msfi = values(scores[scores["metric"] == "msfi"], **PRIMARY)
-    tau = values(scores[scores["metric"] == "mi_correlation"], fold=1)
+    tau = values(scores[scores["metric"] == "mi_correlation_published"], fold=1)
     high = scores[(scores["finding"] == "HGG") & (scores["metric"] == "msfi")]
     assert values(high, **PRIMARY)["input_x_gradient"] == 1  # only bright voxels count, and only the lesion is bright
     assert (
-        values(scores[(scores["metric"] == "mi_correlation") & (scores["finding"] == "HGG")], fold=1)["gradient"] == 1
+        values(scores[(scores["metric"] == "mi_correlation_published") & (scores["finding"] == "HGG")], fold=1)[
+            "gradient"
+        ]
+        == 1
     )
     assert msfi["uniform"] == pytest.approx(16 / 14**2)
-    assert set(tau) >= {"gradient", "occlusion"}
+    assert set(tau) >= {"gradient", "occlusion", "intensity", "edges"}
+    # only the lesion is bright, in T1C and FLAIR: a map that never sees the network has all that can be had
+    assert values(high, **PRIMARY)["intensity"] == pytest.approx(1, abs=1e-6)
+    clear = scores[(scores["metric"] == "mi_correlation") & (scores["method"] == "gradient")]
+    assert set(clear["reason"]) == {NO_CLEAR_PAIR}  # 12 cases
 
 
 def test_one_map_for_all_says_nothing_of_modalities(finished):

@@ -10,7 +10,8 @@ from heatcheck.studies.modality.scores import MapScorer
 
 def test_a_missing_map_leaves_every_row_that_a_map_leaves():
     worth = np.array([0.0, 1.0, 0.0, 0.5])
-    scorer = MapScorer(MODALITIES, Importances(worth, worth, worth), "net", 1)
+    importances = Importances(worth, worth, np.array([-1.0, 0, 0, 1, 0, 0]), worth)
+    scorer = MapScorer(MODALITIES, importances, "net", 1, model_free=None)
     case = modal_case(small_case(), MODALITIES, MaskRule())
     made = scorer.scores(case, "m", np.ones((4, 8, 8), np.float32), shared=False)
     missing = scorer.missing(case, "m", "no donor")

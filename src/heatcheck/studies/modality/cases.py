@@ -89,13 +89,18 @@ def _lesion(case: Case, modalities: Sequence[str], rule: MaskRule) -> Masks:
     for name, mask in by_modality.items():
         if mask.shape != shape:
             raise CaseError(f"the mask of {name} of {case.key.case} has shape {mask.shape}, the image {shape}")
-    if rule.masks == "shared":
-        by_modality = dict.fromkeys(modalities, _union(by_modality))
+    by_modality = masks_by_modality(by_modality, modalities, rule)
     empty = next((name for name in modalities if name not in by_modality or not by_modality[name].any()), "")
     if empty:
         raise CaseError(f"the mask of {empty} of {case.key.case} is empty; leave the case out", stage="truth")
     chosen = np.stack([by_modality[name] for name in modalities])
     return np.stack([boxed(mask) for mask in chosen]) if rule.boxes else chosen
+
+
+def masks_by_modality(truth: Mapping[str, Mask], modalities: Sequence[str], rule: MaskRule) -> dict[str, Mask]:
+    """The mask of each modality, or where the rule says so the union of all; none where there is no mask."""
+    masks = _by_modality(truth, modalities)
+    return dict.fromkeys(modalities, _union(masks)) if rule.masks == "shared" and masks else masks
 
 
 def _by_modality(truth: Mapping[str, Mask], modalities: Sequence[str]) -> dict[str, Mask]:

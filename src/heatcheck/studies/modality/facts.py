@@ -10,6 +10,7 @@ from heatcheck.running.facts import RESIZED, architecture_label, describe_model,
 from heatcheck.runs.store import RunFolder
 from heatcheck.sources import SOURCES
 from heatcheck.studies.modality.vocabulary import (
+    PUBLISHED,
     RATING,
     FoldEntry,
     ModalityManifest,
@@ -21,7 +22,7 @@ from heatcheck.studies.modality.vocabulary import (
 if TYPE_CHECKING:
     from heatcheck.studies.modality.plan import ModalityPlan
 
-METRICS_SHOWN = ("msfi", "mi_correlation", "lesion_share", "median_iou", "modality_sum", "inside_share")
+METRICS_SHOWN = ("msfi", "mi_correlation", "lesion_share", "median_iou", "modality_sum", "inside_share", PUBLISHED)
 REMOVAL_METRICS = ("delta_aupc", "aupc")
 NOTES = (
     RESIZED,
@@ -30,7 +31,7 @@ NOTES = (
     "The modalities of a map are scaled together, never one by one: that would hide which of them it points to.",
     "A modality that is left out is shown as 0, or as other tissue of the same image, with the intact image's scaling.",
     "Every subset of the modalities is shown to the network, so the modalities' importance is exact for these cases.",
-    "The floor is a uniform map, which marks the whole head equally.",
+    "Floors never see the network: the whole head, and in each modality what is bright, edges, and the usual place.",
     "Intervals are computed by resampling patients, not images.",
 )
 

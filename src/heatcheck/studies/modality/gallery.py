@@ -22,7 +22,7 @@ from heatcheck.studies.modality.estimating.score_tables import of_metric, read_s
 from heatcheck.studies.modality.explaining import ModalExplainer, ModalMap, on_image
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.stage import FoldEvaluation
-from heatcheck.studies.modality.vocabulary import SHARED_MAP, UNIFORM, ModalityEntry, ModalityMapsEntry
+from heatcheck.studies.modality.vocabulary import FLOORS, SHARED_MAP, ModalityEntry, ModalityMapsEntry
 
 if TYPE_CHECKING:
     from heatcheck.studies.modality.plan import ModalityPlan
@@ -47,7 +47,7 @@ class ModalCaseWithMaps:
 def typical_cases(folder: RunFolder, settings: ModalitySettings, most: int) -> list[str]:
     """Cases at even steps from the best to the worst mean MSFI over the methods, the classes in turn."""
     scores = read_scores(folder.path, ["msfi"], settings.model)
-    rows = of_metric(scores[scores["method"] != UNIFORM], "msfi", settings)
+    rows = of_metric(scores[~scores["method"].isin(FLOORS)], "msfi", settings)
     by_case = rows.groupby(["finding", "case"])["value"].mean().reset_index()
     chosen: list[list[str]] = []
     classes = [name for name in settings.classes if name in set(by_case["finding"])]

@@ -32,6 +32,7 @@ from heatcheck.studies.modality.estimates import modality_estimates, rated_cases
 from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.explaining import ModalExplainer
 from heatcheck.studies.modality.facts import fold_facts, left_out, modality_run_facts
+from heatcheck.studies.modality.floors import Floors, floors_of
 from heatcheck.studies.modality.gallery import NiftiMaps, illustrate_modality
 from heatcheck.studies.modality.networks import IMAGES, FoldNetworks, FoldTrainer
 from heatcheck.studies.modality.ratings import Ratings, read_ratings
@@ -224,6 +225,13 @@ class _FoldEvaluations:
             self._fold, self._last = fold, self._new(fold)
         return self._last
 
+    @cached_property
+    def _floors(self) -> Floors:
+        """The same for all folds: a lesion's usual place is that in all other patients."""
+        plan = self.plan
+        keys = [key for fold in plan.folds for key in plan.tested(fold).keys]
+        return floors_of(plan.source, keys, plan.modalities, plan.case_settings.masks, self.watcher)
+
     def _new(self, fold: int) -> FoldEvaluation:
         plan, seed = self.plan, self.plan.envelope.seed
         plain = ModalExplainer(self.networks.classifier(fold), plan.methods, seed, plan.body.map_order)
@@ -233,7 +241,8 @@ class _FoldEvaluations:
             extra_inputs=extra_inputs_for(plain, tested.source, tested.keys, self.watcher),
             methods=methods_with_batch(plain, self.folder),
         )
-        scorer = MapScorer(plan.modalities, importances(self.folder.path, fold, plan.settings), plan.model, fold)
+        found = importances(self.folder.path, fold, plan.settings)
+        scorer = MapScorer(plan.modalities, found, plan.model, fold, self._floors)
         part, batch_size = plan.body.removal, 4 * plan.envelope.batch_size
         removal = RemovalTest(explainer.classifier, part.steps, part.random, batch_size, seed) if part else None
         return FoldEvaluation(explainer, scorer, removal, plan.shared)

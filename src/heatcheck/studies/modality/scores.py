@@ -16,6 +16,7 @@ from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums
 from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.metrics.modality.shares import (
     UNINFORMATIVE,
+    clear_correlation,
     inside_share,
     lesion_share,
     median_iou,
@@ -28,7 +29,8 @@ from heatcheck.models.classifier import prepared, statistics_of
 from heatcheck.studies.modality.cases import ModalCase, predicted_classes
 from heatcheck.studies.modality.estimating.importance import Importances
 from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps, ModalMap, on_model
-from heatcheck.studies.modality.vocabulary import UNIFORM, WEIGHTS
+from heatcheck.studies.modality.floors import Floors
+from heatcheck.studies.modality.vocabulary import PUBLISHED, UNIFORM, WEIGHTS
 
 MetricValue = tuple[str, Condition, Measured]  # the metric, its condition without the fold, and the value
 
@@ -41,28 +43,39 @@ class MapScorer:
     importances: Importances
     model: str
     fold: int
+    model_free: Floors
 
     def scores(self, case: ModalCase, method: str, values: ModalMap, *, shared: bool) -> list[Score]:
         """Every score of a map; `shared` where the method makes one map for all modalities."""
         sums = sums_of(values, case.masks)
         values_by_metric: list[MetricValue] = [
-            ("mi_correlation", {}, self._correlation(sums.sums, shared=shared)),
+            *self._correlations(sums.sums, shared=shared),
             ("median_iou", {}, median_iou(values, case.masks)),
             *self._inside(sums),
             *self._by_modality(sums),
         ]
         return [self._score(case, method, *each) for each in values_by_metric]
 
-    def floor(self, case: ModalCase) -> list[Score]:
-        """The scores of a map that is 1 everywhere in the head, and the shares that its MSFI is a mean of."""
+    def floors(self, case: ModalCase) -> list[Score]:
+        """The scores of maps made without the network.
+
+        Of a map that is 1 everywhere in the head, only those in the lesion and the shares that MSFI is a mean of.
+        """
         sums = uniform_sums(case.head, case.masks)
         shares = [each for each in self._by_modality(sums) if each[0] == "inside_share"]
-        return [self._score(case, UNIFORM, *each) for each in (*self._inside(sums), *shares)]
+        rows = [self._score(case, UNIFORM, *each) for each in (*self._inside(sums), *shares)]
+        for name, values, reason in self.model_free.maps(case):
+            if values is None:
+                rows += self.missing(case, name, reason)
+            else:
+                rows += self.scores(case, name, values, shared=False)
+        return rows
 
     def missing(self, case: ModalCase, method: str, reason: str) -> list[Score]:
         """The rows of a case for which the method has no map."""
         undefined = Measured(np.nan, reason)
-        rows: list[MetricValue] = [(name, {}, undefined) for name in ("mi_correlation", "median_iou", "lesion_share")]
+        names = ("mi_correlation", PUBLISHED, "median_iou", "lesion_share")
+        rows: list[MetricValue] = [(name, {}, undefined) for name in names]
         rows += [("msfi", facts, undefined) for facts, _ in self._weighted()]
         rows += [
             (name, {"modality": modality}, undefined)
@@ -71,8 +84,11 @@ class MapScorer:
         ]
         return [self._score(case, method, *each) for each in rows]
 
-    def _correlation(self, sums: ByModality, *, shared: bool) -> Measured:
-        return Measured(np.nan, UNINFORMATIVE) if shared else mi_correlation(self.importances.modality, sums)
+    def _correlations(self, sums: ByModality, *, shared: bool) -> Iterator[MetricValue]:
+        published = Measured(np.nan, UNINFORMATIVE) if shared else mi_correlation(self.importances.modality, sums)
+        known = not shared and not np.isnan(self.importances.modality).any()
+        yield "mi_correlation", {}, clear_correlation(self.importances.clear, sums) if known else published
+        yield PUBLISHED, {}, published
 
     def _inside(self, sums: ModalitySums) -> Iterator[MetricValue]:
         yield "lesion_share", {}, lesion_share(*sums)

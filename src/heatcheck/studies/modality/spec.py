@@ -188,6 +188,5 @@ def require_sound(body: ModalityBody, where: str) -> None:
         facts = METHODS[str(part.get("name"))]
         if facts.wants_priors:
             raise SpecError(
-                f"{where}: {facts.name} knows where lesions usually are, and the study has the uniform floor already; "
-                "leave it out"
+                f"{where}: {facts.name} knows where lesions usually are, and the study has such a floor; leave it out"
             )

@@ -96,7 +96,7 @@ class _ModalScorer:
         modal = [self.stage.settings.case(case) for case in batch]
         explainer, scorer = self.evaluation.explainer, self.evaluation.scorer
         answers = explainer.answers(batch)
-        scores = [row for case in modal for row in scorer.floor(case)]
+        scores = [row for case in modal for row in scorer.floors(case)]
         timings: list[Timing] = []
         maps: dict[str, Map] = {}
         test = self.evaluation.removal

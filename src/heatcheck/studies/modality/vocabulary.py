@@ -21,6 +21,8 @@ SHAPLEY = Statistic("shapley")
 KNOWN = Statistic("known")  # the accuracy on cases in which only one modality is informative
 AGREEMENT = Statistic("agreement")  # of heat and importance, over the pairs of modalities that clearly differ
 FOLLOWING = Statistic("following")  # how much better the heat fits its own network than other networks
+CHANCE = Statistic("chance")  # the share of orders of heat that agree with the importances more than not
+CHANCE_ALL = Statistic("chance_all")  # the share of those that have every clear pair right
 EMPTY = Statistic("empty")  # how many maps are empty and count 0
 SECONDS = Statistic("seconds")  # per map
 ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
@@ -31,16 +33,20 @@ WEIGHTS: tuple[Weights, ...] = ("positive", "min_max")
 RIGHT = "right"  # the metric that says whether the predicted class is correct
 RATING = "rating"  # the metric of the readers' ratings
 SHARED_MAP = "all"  # instead of a modality, where one map is for all modalities
-UNIFORM = "uniform"  # the method of the floor's rows
+UNIFORM, INTENSITY, EDGES, USUAL_PLACE = "uniform", "intensity", "edges", "usual_place"  # methods of floors' rows
+MODEL_FREE = (INTENSITY, EDGES, USUAL_PLACE)  # with a map for each modality, unlike the uniform head
+FLOORS = (UNIFORM, *MODEL_FREE)
+PUBLISHED = "mi_correlation_published"  # ranks all modalities, also those whose importances do not clearly differ
 PHI_MODALITY, PHI_LESION = "phi_modality", "phi_lesion"
 PHI = {"modality": PHI_MODALITY, "lesion": PHI_LESION}  # what is ablated, and the metric of its importance
 PERFORMANCE: dict[Measure, str] = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}  # the metric of a measure
 MAP_METRICS = (
-    "mi_correlation", "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum", "inside_share",
+    "mi_correlation", PUBLISHED, "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum",
+    "inside_share",
 )  # fmt: skip
 RANKED = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
-FLOORED = ("msfi", "lesion_share")  # metrics that the uniform map has a score of
-COUNTED = ("lesion_share", "mi_correlation")  # metrics by which an empty map counts 0
+FLOORED = ("msfi", "lesion_share")  # metrics that every floor has a score of
+COUNTED = ("lesion_share", "mi_correlation", PUBLISHED)  # metrics by which an empty map counts 0
 RATINGS_FILE = "ratings.csv"  # in the folder of the run
 RATING_COLUMNS = ("reader", "case", "method", "rating", "comment")
 

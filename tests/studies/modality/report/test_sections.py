@@ -82,7 +82,7 @@ def test_exact_numbers_and_intervals_are_in_the_page(modality_text):
     assert re.fullmatch(r"0\.1\d\d\|[\d.–]+", cell(page, where, "Uniform map", "MSFI"))
 
 
-def test_methods_that_may_be_best_have_a_star_and_a_row_of_chance_ranks_says_so(modality_evidence):
+def test_methods_that_ranks_do_not_tell_apart_from_the_first_have_a_star(modality_evidence):
     def open_test(row):
         return replace(row, p_value=0.4) if row.statistic == FRIEDMAN and row.metric == "delta_aupc" else row
 
@@ -93,7 +93,7 @@ def test_methods_that_may_be_best_have_a_star_and_a_row_of_chance_ranks_says_so(
         entrant.name for entrant, square in zip(matrix.columns, by_name["MSFI"].squares, strict=True) if square.is_top
     ]
     assert set(tops) == {"guided_grad_cam", "guided_backprop", "deep_lift"}
-    assert by_name["Faithfulness (ΔAUPC)"].aside == "ranks may be chance"
+    assert by_name["Faithfulness (ΔAUPC)"].aside == "ranks not told apart"
     assert not any(square.is_top for square in by_name["Faithfulness (ΔAUPC)"].squares)
 
 
@@ -139,9 +139,10 @@ def test_heat_shares_stand_below_the_network_s_own(modality_evidence):
 def test_ranks_name_the_test_its_tops_and_the_cases_left_out(modality_evidence):
     content = ranks(modality_evidence(**SMALL))
     msfi = content["rankings"][0]
-    assert msfi.sentences[0] == "The methods rank differently beyond chance (Friedman χ² = 812.4, p < 0.001)."
+    assert msfi.sentences[0] == "Friedman\u2019s test that all methods rank alike: χ² = 812.4, p < 0.001."
     assert msfi.sentences[1] == (
-        "May be best (*), as none ranks behind the best beyond chance: Guided Grad-CAM, Guided backprop and DeepLIFT."
+        "Nemenyi\u2019s test (at 5 %) does not tell apart from the first mean rank (*): Guided Grad-CAM, Guided "
+        "backprop and DeepLIFT."
     )
     assert msfi.sentences[2] == "37 patients ranked; 3 cases without all scores left out."
     assert "Guided Grad-CAM *" in msfi.diagram

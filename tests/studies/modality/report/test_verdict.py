@@ -5,9 +5,10 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.studies.modality.report.made_estimates import all_estimates
+from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates
 from tests.studies.modality.report.material import ModalityPlan
 
+from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import condition
 from heatcheck.studies.modality.report.caveats import caveats
 from heatcheck.studies.modality.report.claims import (
@@ -192,7 +193,7 @@ def test_second_sentence_sorts_the_methods_by_what_they_show(modality_evidence):
     told = verdict(modality_evidence()).second
     assert told.startswith("On these 5 networks, ")
     assert "(11 of 16 methods) clearly give more heat to the modalities that matter and put it on the lesion" in told
-    assert "against 0.11)" in told
+    assert "against 0.11 of the floor \u201cUniform map\u201d)" in told
     assert "Grad-CAM marks the lesion but has one map for all modalities, so cannot say which one matters" in told
     assert told.endswith("LIME, Kernel SHAP and 2 more do neither.")
 
@@ -308,7 +309,7 @@ def test_caveats_name_differing_folds_one_map_and_failed_cases(modality_evidence
 
 def test_caveats_name_the_pairs_whose_order_is_not_clear(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
-    assert "not clear in at least one network for T1 and T2: the modality correlation of the tables ranks" in told
+    assert "not clear in at least one network for T1 and T2: the modality correlation leaves them tied" in told
     apart = with_importances(spread=0.01, T1=0.1, T1C=0.4, T2=0.2, FLAIR=0.3)
     assert "is not clear" not in " ".join(caveats(modality_evidence(**changed(apart))))
 
@@ -316,7 +317,7 @@ def test_caveats_name_the_pairs_whose_order_is_not_clear(modality_evidence):
 def test_caveats_say_what_the_patients_could_not_have_shown(modality_evidence):
     told = " ".join(caveats(modality_evidence(**SMALL)))
     assert (
-        "a difference of two modalities below 4 percentage points and an MSFI that is above the uniform map’s by less "
+        "a difference of two modalities below 4 percentage points and an MSFI that is above the best floor’s by less "
         "than 0.09 would be missed more often than shown."
     ) in told
 
@@ -353,4 +354,74 @@ def test_floor_that_beats_the_uniform_map_is_called_out(modality_evidence):
 
     methods = ("gradient", "guided_backprop", "random")
     told = " ".join(caveats(modality_evidence(**changed(beats, methods=methods))))
-    assert "Random, made without the model, also clearly beats the uniform map" in told
+    assert "Random, made without the model, also clearly beats every floor of the study" in told
+
+
+def with_brightness(floor_msfi, floor_order, methods=("gradient", "guided_backprop")):
+    """Changes to a run: the rows of a brightness map, with these values, and every method's differences from it."""
+    rows = all_estimates(ModalityPlan(methods=methods))
+    primary = {"fold": "all", "importance": "lesion", "weights": "positive"}
+    for metric, level, at in (("msfi", floor_msfi, primary), ("mi_correlation", floor_order, {"fold": "all"})):
+        rows.append(Estimate("mean", metric, ALL_FINDINGS, "intensity", MODEL, level, level - 0.05, level + 0.05,
+                             condition=condition(**at)))  # fmt: skip
+    order = condition(fold="all")
+    rows.append(Estimate("agreement", "mi_correlation", ALL_FINDINGS, "intensity", MODEL, floor_order, condition=order))
+    for method in methods:
+        gap, lead = LEVELS[method][0] - floor_msfi, LEVELS[method][1] - floor_order
+        rows.append(Estimate("difference", "msfi", ALL_FINDINGS, method, MODEL, gap, gap - 0.04, gap + 0.04,
+                             condition=condition(versus="intensity"), size=0.1 * (1 - floor_msfi)))  # fmt: skip
+        rows.append(Estimate("agreement", "mi_correlation", ALL_FINDINGS, method, MODEL, lead, lead - 0.04, lead + 0.04,
+                             condition=condition(fold="all", versus="intensity"),
+                             size=0.1 * (1 - floor_order)))  # fmt: skip
+    return {"rows": rows, "methods": methods}
+
+
+def test_brightness_that_scores_more_than_every_method_takes_their_claims_and_is_named(modality_evidence):
+    evidence = modality_evidence(**with_brightness(0.88, 0.9))
+    assert {made.outcome for made in every_claim(evidence)} == {NEITHER}
+    told = verdict(evidence).second
+    assert "none of 2 methods is shown both" in told
+    assert (
+        "the floor \u201cBrightness\u201d, which never sees the network, is not clearly beaten by any: MSFI 0.88, the "
+        "highest method 0.5" in told
+    )
+    assert "modality correlation 0.90, the highest method 0.5" in told
+
+
+def test_methods_that_clearly_beat_every_floor_keep_their_claims(modality_evidence):
+    evidence = modality_evidence(**with_brightness(0.2, 0.1))
+    assert {made.outcome for made in every_claim(evidence)} == {BOTH}
+    told = verdict(evidence).second
+    assert "better than any map made without the network" in told
+    assert "against 0.20 of the floor \u201cBrightness\u201d)" in told
+    assert "which never sees" not in told
+
+
+def test_order_of_a_floor_counts_alone(modality_evidence):
+    """Brightness misses the lesion, but has the order of the modalities as well as the methods have."""
+    evidence = modality_evidence(**with_brightness(0.15, 0.6))
+    assert {made.outcome for made in every_claim(evidence)} <= {LESION, LESION_AT_LEAST}
+
+
+def test_chance_of_a_fixed_liking_and_the_networks_behind_an_order_are_caveats(modality_evidence):
+    rows = all_estimates(ModalityPlan(**SMALL))
+    folds = ModalityPlan(**SMALL).fold_numbers
+    for statistic, values in (("chance", (0.375, 0.5)), ("chance_all", (1 / 24, 0.25))):
+        rows += [Estimate(statistic, "mi_correlation", ALL_FINDINGS, "", MODEL, value, condition=condition(fold=fold))
+                 for fold, value in zip(folds, values, strict=False)]  # fmt: skip
+    told = " ".join(caveats(modality_evidence(**SMALL, rows=rows)))
+    assert (
+        "above 0 with 37.5\u00a0% to 50.0\u00a0% of the orders that are possible, and with 4.2\u00a0% to 25.0" in told
+    )
+    assert f"one order per network, {len(folds)} in all, however many patients" in told
+
+
+def test_nothing_that_matters_is_said_to_rest_on_one_fill_where_another_does_not_show_it(modality_evidence):
+    def wider(row):
+        tissue = '"filled":"tissue"' in row.condition and '"modality":"T1"' in row.condition
+        return replace(row, low=row.value - 0.5, high=row.value + 0.5) if tissue else row
+
+    told = " ".join(caveats(modality_evidence(**changed(wider))))
+    assert "filled by 0; it is not shown of T1" in told
+    assert "when filled by values of healthy tissue" in told
+    assert "adds nothing that matters was judged" not in " ".join(caveats(modality_evidence()))

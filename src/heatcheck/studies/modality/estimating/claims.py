@@ -11,26 +11,30 @@ from scipy.special import stdtr, stdtrit
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import ONE_VALUE, Estimate
-from heatcheck.core.vocabulary import DIFFERENCE, Condition, condition
+from heatcheck.core.vocabulary import DIFFERENCE, condition
 from heatcheck.estimating.estimates import fill
-from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.judging.patients import judged
+from heatcheck.metrics.modality.shares import NO_CLEAR_PAIR, Pairs, chance_of_order
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.studentised import LEVEL
 from heatcheck.stats.resampling.t_families import UnanimousGroup, unanimous_interval, unanimous_p
 from heatcheck.stats.resampling.uncertain_weights import Drawn, DrawnWeights, drawn_mean, simultaneous_drawn
 from heatcheck.studies.modality.estimating.drawn import ScoreDraws
+from heatcheck.studies.modality.estimating.importance import clear_pairs
 from heatcheck.studies.modality.estimating.means import CaseMeans, ends_of, within
-from heatcheck.studies.modality.estimating.score_tables import COLUMNS, counted, of_metric, wide
+from heatcheck.studies.modality.estimating.score_tables import COLUMNS, counted, wide
 from heatcheck.studies.modality.estimating.subsets import SubsetScores
 from heatcheck.studies.modality.settings import ModalitySettings
 from heatcheck.studies.modality.vocabulary import (
     AGREEMENT,
+    CHANCE,
+    CHANCE_ALL,
     EVERY_FOLD,
     FLOORED,
+    FLOORS,
     FOLLOWING,
-    PHI_MODALITY,
-    UNIFORM,
+    MODEL_FREE,
+    PUBLISHED,
 )
 
 FEWEST_NETWORKS = 3
@@ -39,41 +43,44 @@ ONE_NETWORK = (
 )
 FEW_NETWORKS = f"fewer than {FEWEST_NETWORKS} networks in which importances clearly differ"
 SAME_ORDER = "the networks rely on the modalities in the same order, which a fixed preference would follow as well"
-NO_CLEAR_PAIR = "no two modalities clearly differ in importance"
 FOLLOWING_ENDS = (-2.0, 2.0)  # of a difference of two correlations
 
-ClearPairs = Mapping[int, Float[np.ndarray, " pairs"]]  # by fold: the sign of each pair that clearly differs, else 0
+ClearPairs = Mapping[int, Pairs]  # by fold: the sign of each pair that clearly differs, else 0
 
 
 def claim_rows(scores: pd.DataFrame, subsets: SubsetScores, importances: Sequence[Estimate]) -> Iterator[Estimate]:
-    """Each method against the uniform map, its heat against the clear importances, and both over networks."""
+    """Each method against every floor, its heat against the clear importances, and both over networks."""
     settings = subsets.settings
     if scores.empty:
         return
     table = wide(counted(scores), COLUMNS)
     means = CaseMeans(table, ScoreDraws.of(subsets, table.index, EVERY_FOLD), settings)
     for metric in FLOORED:
-        if UNIFORM in set(of_metric(scores, metric, settings)["method"]):
-            yield from _versus_floor(means, metric)
-    if not of_metric(scores, "mi_correlation", settings).empty:
+        yield from _versus_floors(means, metric)
+    if not scores[scores["metric"] == PUBLISHED].empty:
         clear = clear_pairs(importances, settings)
         yield from _agreement(means, clear)
+        yield from _chances(clear, settings)
         yield from _following(means, clear)
 
 
-def _versus_floor(means: CaseMeans, metric: str) -> Iterator[Estimate]:
-    """The difference of each method from the uniform map, case by case; an empty map counts 0, as in the means."""
+def _versus_floors(means: CaseMeans, metric: str) -> Iterator[Estimate]:
+    """The difference of each method from every floor, case by case; an empty map counts 0, as in the means.
+
+    All are one family, since a method must beat the best floor, and which one that is the data say.
+    """
     settings, text = means.settings, condition(**means.settings.primary(metric))
-    columns = means.table.columns
-    drawn = {
-        method: means.difference(metric, text, method, UNIFORM)
-        for method in settings.methods
-        if (metric, text, method) in columns
-    }
-    floor = float(means.table[metric, text, UNIFORM].mean())
-    template = Estimate(DIFFERENCE, metric, ALL, model=settings.model, condition=condition(versus=UNIFORM))
-    family = _Family(f"{metric}: each method against the uniform map", ends_of(metric, difference=True), settings)
-    yield from family.rows(template, drawn, settings.sizes.above_floor(floor, 1.0))
+    columns = [tuple(map(str, column)) for column in means.table.columns.to_list()]
+    known = {column[2] for column in columns if column[:2] == (metric, text)}
+    rows, drawn = [], []
+    for floor in (name for name in FLOORS if name in known):
+        size = settings.sizes.above_floor(float(means.table[metric, text, floor].mean()), 1.0)
+        for method in (name for name in settings.methods if name in known):
+            row = Estimate(DIFFERENCE, metric, ALL, method, settings.model, condition=condition(versus=floor))
+            rows.append(replace(row, size=size))
+            drawn.append(means.difference(metric, text, method, floor))
+    family = _Family(f"{metric}: each method against every floor", ends_of(metric, difference=True), settings)
+    yield from family.rows(rows, drawn)
 
 
 @dataclass(frozen=True)
@@ -84,57 +91,68 @@ class _Family:
     ends: tuple[float, float]  # of the values that are possible
     settings: ModalitySettings
 
-    def rows(self, template: Estimate, drawn: Mapping[str, Drawn], size: float) -> Iterator[Estimate]:
-        """One row per method: intervals that hold together, corrected p-values, and what would decide a claim."""
-        every = list(drawn.values())
-        result = simultaneous_drawn(every)
-        generator = self.settings.generator("decide", template.statistic, template.metric)
-        for number, (method, each) in enumerate(drawn.items()):
+    def rows(self, templates: Sequence[Estimate], drawn: Sequence[Drawn]) -> Iterator[Estimate]:
+        """The templates with intervals that hold together, corrected p-values, and what would decide a claim."""
+        if not drawn:
+            return
+        result = simultaneous_drawn(list(drawn))
+        generator = self.settings.generator("decide", templates[0].statistic, templates[0].metric)
+        for number, (template, each) in enumerate(zip(templates, drawn, strict=True)):
             interval, p_value = result.intervals[number], float(result.p_values[number])
             p_adjusted = float(result.p_adjusted[number])
             if interval.reason == ONE_VALUE:
-                level = 1 - (1 - LEVEL) / len(every)
+                level = 1 - (1 - LEVEL) / len(drawn)
                 interval = unanimous_interval([UnanimousGroup(each.value, each.n_patients)], self.ends, level)
                 p_value = unanimous_p(each.value, each.n_patients, self.ends)
-                p_adjusted = min(1.0, p_value * len(every))
-            row = fill(replace(template, method=method), within(interval, self.ends))
+                p_adjusted = min(1.0, p_value * len(drawn))
+            row = fill(template, within(interval, self.ends))
             row = replace(
                 row, p_value=p_value, p_adjusted=p_adjusted, family=self.name, n_cases=each.n_cases,
                 n_patients=each.n_patients,
             )  # fmt: skip
-            yield judged(row, size, each.influences, generator)
-
-
-def clear_pairs(importances: Sequence[Estimate], settings: ModalitySettings) -> ClearPairs:
-    """The pairs of modalities whose importance to the network of a fold clearly differs, by the primary rules."""
-    rows = {row.condition: row for row in importances if row.statistic == DIFFERENCE and row.metric == PHI_MODALITY}
-    names, clear = settings.modalities, {}
-    for fold in settings.folds:
-        signs = []
-        for i, one in enumerate(names):
-            for other in names[i + 1 :]:
-                facts: Condition = {"filled": settings.fills[0], "fold": fold, "measure": settings.measure,
-                                    "modality": one, "versus": other}  # fmt: skip
-                row = rows.get(condition(**facts))
-                signs.append(float(judgement_of(row).is_yes) - float(opposite_of(row).is_yes))
-        clear[fold] = np.array(signs)
-    return clear
+            yield judged(row, template.size, each.influences, generator)
 
 
 def _agreement(means: CaseMeans, clear: ClearPairs) -> Iterator[Estimate]:
-    """How far the heat has the order of the modalities that clearly differ: 1 in all such pairs, 0 in half of them."""
+    """How far the heat has the order of the modalities that clearly differ: 1 in all such pairs, 0 in half of them.
+
+    Then how much better each method has it than each floor with a map for every modality, in the same family.
+    """
     settings, patients = means.settings, means.draws.patients
     folds = np.unique(patients.index.get_level_values(0).to_numpy()).tolist()
     weights = np.array([_normed(clear.get(fold, np.zeros(0)), settings) for fold in folds])
+    template = Estimate(AGREEMENT, "mi_correlation", ALL, model=settings.model, condition=condition(fold=EVERY_FOLD))
+    floors = [floor for floor in MODEL_FREE if means.has_order(floor)]
+    if np.isnan(weights).all():
+        every = (*means.informative, *floors)
+        yield from (replace(template, method=method, reason=NO_CLEAR_PAIR) for method in every)
+        return
     fixed = DrawnWeights(weights, np.broadcast_to(weights, (settings.draws, *weights.shape)), patients.times,
                          patients.networks)  # fmt: skip
-    drawn = {method: drawn_mean(means.part_sums(means.defined_signs(method)), fixed) for method in means.informative}
-    template = Estimate(AGREEMENT, "mi_correlation", ALL, model=settings.model, condition=condition(fold=EVERY_FOLD))
-    if np.isnan(weights).all():
-        yield from (replace(template, method=method, reason=NO_CLEAR_PAIR) for method in drawn)
-        return
+    signs = {method: means.defined_signs(method) for method in (*means.informative, *floors)}
+    alone = [drawn_mean(means.part_sums(each), fixed) for each in signs.values()]
+    size = settings.sizes.above_floor(0.0, 1.0)
     family = _Family("mi_correlation: each method on the clear pairs", ends_of("mi_correlation"), settings)
-    yield from family.rows(template, drawn, settings.sizes.above_floor(0.0, 1.0))
+    yield from family.rows([replace(template, method=method, size=size) for method in signs], alone)
+    values = dict(zip(signs, (each.value for each in alone), strict=True))
+    pairs = [(method, floor) for method in means.informative for floor in floors]
+    rows = [
+        replace(template, method=method, condition=condition(fold=EVERY_FOLD, versus=floor),
+                size=settings.sizes.above_floor(max(values[floor], 0.0), 1.0))
+        for method, floor in pairs
+    ]  # fmt: skip
+    drawn = [drawn_mean(means.part_sums(signs[method] - signs[floor]), fixed) for method, floor in pairs]
+    yield from _Family("mi_correlation: each method against every floor", FOLLOWING_ENDS, settings).rows(rows, drawn)
+
+
+def _chances(clear: ClearPairs, settings: ModalitySettings) -> Iterator[Estimate]:
+    """What a fixed liking for modalities gets by chance, given which pairs are clear in each network."""
+    for fold, signs in clear.items():
+        found = chance_of_order(signs, len(settings.modalities), settings.generator("orders", str(fold)))
+        row = Estimate(CHANCE, "mi_correlation", ALL, model=settings.model, condition=condition(fold=fold))
+        row = replace(row, n_cases=found.orders, reason="" if signs.any() else NO_CLEAR_PAIR)
+        yield replace(row, value=found.above_zero)
+        yield replace(row, statistic=CHANCE_ALL, value=found.all_pairs)
 
 
 def _normed(signs: Float[np.ndarray, " pairs"], settings: ModalitySettings) -> Float[np.ndarray, " pairs"]:

@@ -19,7 +19,7 @@ from heatcheck.stats.resampling.uncertain_weights import DrawnWeights
 from heatcheck.stats.shapley import contributions
 from heatcheck.studies.modality.estimating.subsets import PERFORMANCE_ENDS, SubsetAnswers, SubsetScores
 from heatcheck.studies.modality.settings import ModalitySettings
-from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI, WEIGHTS, Importance
+from heatcheck.studies.modality.vocabulary import EVERY_FOLD, PHI, PUBLISHED, WEIGHTS, Importance
 
 DIGITS = 9  # far finer than one case of many; sums in another order must not break a tie
 _TAIL = 0.025  # of an interval
@@ -164,7 +164,7 @@ class ScoreDraws:
 
     def weights(self, metric: str, text: str) -> DrawnWeights | None:
         """The weights of the parts of a score; None for a score without such."""
-        if metric == "mi_correlation":
+        if metric == PUBLISHED:
             return self.modality.by_pairs(self.patients)
         if metric != "msfi":
             return None

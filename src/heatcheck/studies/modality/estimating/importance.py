@@ -14,8 +14,10 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, condition
 from heatcheck.estimating.estimates import fill
+from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.judging.patients import judged
 from heatcheck.metrics.modality.msfi import ByModality
+from heatcheck.metrics.modality.shares import Pairs
 from heatcheck.stats.balanced import Strata, balanced_means, balanced_values, linearised_balanced, with_unanimous
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.studentised import LEVEL
@@ -29,6 +31,7 @@ from heatcheck.studies.modality.vocabulary import (
     KNOWN,
     PERFORMANCE,
     PHI,
+    PHI_MODALITY,
     SHAPLEY,
     VALUE,
     Importance,
@@ -193,6 +196,7 @@ class Importances:
 
     modality: ByModality  # what is lost without it
     lesion: ByModality  # what is lost without its lesion
+    clear: Pairs  # the sign of each pair of modalities whose importance clearly differs, else 0
     known: ByModality | None = None  # the accuracy where only it is informative, if that was tried
 
     @property
@@ -205,7 +209,38 @@ class Importances:
 def importances(folder: Path, fold: int, settings: ModalitySettings) -> Importances:
     """The importances of one fold by the primary measure and fill, from the scores in the run's folder."""
     scores = SubsetScores.read(folder, settings)
-    return Importances(_shapley(scores, "modality", fold), _shapley(scores, "lesion", fold), _known(scores, fold))
+    return Importances(
+        _shapley(scores, "modality", fold),
+        _shapley(scores, "lesion", fold),
+        clear_pairs(list(_primary_rows(scores, fold)), settings)[fold],
+        _known(scores, fold),
+    )
+
+
+def _primary_rows(scores: SubsetScores, fold: int) -> Iterator[Estimate]:
+    """The importances of whole modalities in one fold by the primary rules, as `importance_rows` has them."""
+    settings = scores.settings
+    answers = scores.answers("modality", settings.fills[0]).of_fold(fold)
+    if len(answers.right):
+        facts: Condition = {"ablated": "modality", "filled": settings.fills[0], "fold": fold}
+        yield from _of_fold(scores, answers, settings.measure, facts)
+
+
+def clear_pairs(rows: Sequence[Estimate], settings: ModalitySettings) -> dict[int, Pairs]:
+    """By fold: 1 or −1 for each pair of modalities whose importance to its network clearly differs, else 0.
+
+    By the primary rules and intervals that hold for all pairs together: what they cannot tell apart stays tied.
+    """
+    by_condition = {row.condition: row for row in rows if row.statistic == DIFFERENCE and row.metric == PHI_MODALITY}
+    clear = {}
+    for fold in settings.folds:
+        found = []
+        for one, other in combinations(settings.modalities, 2):
+            facts: Condition = {"filled": settings.fills[0], "fold": fold, "measure": settings.measure,
+                                "modality": one, "versus": other}  # fmt: skip
+            found.append(by_condition.get(condition(**facts)))
+        clear[fold] = np.array([float(judgement_of(row).is_yes) - float(opposite_of(row).is_yes) for row in found])
+    return clear
 
 
 def _shapley(scores: SubsetScores, ablated: str, fold: int) -> ByModality:

@@ -8,22 +8,23 @@ import pandas as pd
 from jaxtyping import Float, Shaped
 
 from heatcheck.core.records import ALL_FINDINGS as ALL
-from heatcheck.core.records import Estimate
+from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import MEAN, Condition, condition, facts_of
 from heatcheck.estimating.estimates import fill
 from heatcheck.estimating.score_table import reasons_by_count
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.bootstrap import MeanEstimate
 from heatcheck.stats.resampling.clusters import cluster_totals
-from heatcheck.stats.resampling.studentised import linearised_ratios, studentised_intervals
+from heatcheck.stats.resampling.studentised import LEVEL, linearised_ratios, studentised_intervals
+from heatcheck.stats.resampling.t_families import UnanimousGroup, unanimous_interval
 from heatcheck.stats.resampling.uncertain_weights import Drawn, PartSums, as_deviations, drawn_interval, drawn_mean
 from heatcheck.studies.modality.estimating.drawn import ScoreDraws, signs_of_pairs
 from heatcheck.studies.modality.estimating.score_tables import COLUMNS, counted, is_empty, wide
 from heatcheck.studies.modality.estimating.subsets import SubsetScores
 from heatcheck.studies.modality.settings import ModalitySettings
-from heatcheck.studies.modality.vocabulary import COUNTED, EMPTY, EVERY_FOLD
+from heatcheck.studies.modality.vocabulary import COUNTED, EMPTY, EVERY_FOLD, PUBLISHED
 
-SIGNED = ("mi_correlation", "delta_aupc")  # metrics with values from −1 to 1, not from 0
+SIGNED = ("mi_correlation", PUBLISHED, "delta_aupc")  # metrics with values from −1 to 1, not from 0
 Parts = Float[np.ndarray, "cases parts"]
 
 
@@ -59,9 +60,16 @@ def _of_fold(means: "CaseMeans", fold: int | str, reasons: Mapping[tuple[str, ..
         facts: Condition = {**facts_of(text), "fold": fold}
         template = fill(Estimate(MEAN, metric, ALL, method, settings.model, condition=condition(**facts)), mean)
         drawn = means.drawn(metric, text, method)
-        interval = Interval(mean.value, mean.low, mean.high, mean.reason) if drawn is None else drawn_interval(drawn)
+        interval = _plain_interval(mean, ends_of(metric)) if drawn is None else drawn_interval(drawn)
         reason = reasons.get((metric, text, method)) if np.isnan(mean.value) else None
         yield fill(template, within(interval, ends_of(metric)), reason)
+
+
+def _plain_interval(mean: MeanEstimate, ends: tuple[float, float]) -> Interval:
+    """The interval of a mean; where all patients agree, as far as those may differ who were not seen."""
+    if mean.reason == ONE_VALUE:
+        return unanimous_interval([UnanimousGroup(mean.value, mean.n_patients)], ends, LEVEL)
+    return Interval(mean.value, mean.low, mean.high, mean.reason)
 
 
 def studentised_means(
@@ -140,7 +148,11 @@ class CaseMeans:
     @property
     def informative(self) -> list[str]:
         """The methods with a modality correlation: those that make a map for each modality."""
-        return [method for method in self.settings.methods if self._correlations(method).notna().any()]
+        return [method for method in self.settings.methods if self.has_order(method)]
+
+    def has_order(self, method: str) -> bool:
+        """Whether the method, or a floor, gives some case a modality correlation."""
+        return bool(self._correlations(method).notna().any())
 
     def defined_signs(self, method: str) -> Parts:
         """The signs of the cases that have a modality correlation, NaN for the others."""
@@ -153,7 +165,8 @@ class CaseMeans:
         return {fold: part.mean(0) for fold, part in parts.items() if len(part)}
 
     def _correlations(self, method: str) -> pd.Series:
-        return self.table.reindex(columns=[("mi_correlation", condition(), method)]).iloc[:, 0]
+        # as published: it has a value also where no two importances clearly differ
+        return self.table.reindex(columns=[(PUBLISHED, condition(), method)]).iloc[:, 0]
 
     def by_modality(self, metric: str, method: str) -> Parts:
         """The scores of each modality; NaN where there are none."""

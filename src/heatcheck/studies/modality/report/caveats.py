@@ -1,11 +1,12 @@
 """Caveats to the verdict of a modality study, one plain sentence each."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
-from heatcheck.judging.judgement import judge
+from heatcheck.judging.judgement import judge, judgement_of
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.caveats import failed, smaller_settings
 from heatcheck.report.evidence import Evidence
@@ -13,16 +14,20 @@ from heatcheck.report.numbers import POINTS, SCORE, SHARE, Unit, count, few, lis
 from heatcheck.report.verdict import smallest_visible
 from heatcheck.studies.modality.report.claims import LESION, claims_of
 from heatcheck.studies.modality.report.facts import (
+    FILLS,
     MEASURES,
     estimate,
     first_of,
+    importances_of,
+    is_defined,
     manifest,
     pairs_of,
+    phi,
     primary_game,
     ranked,
     tied_pairs,
 )
-from heatcheck.studies.modality.vocabulary import PHI_MODALITY, RATING
+from heatcheck.studies.modality.vocabulary import CHANCE, CHANCE_ALL, PHI_MODALITY, RATING
 
 MOST_PAIRS = 4  # that a sentence names
 _POINTS = Unit(POINTS.factor, 0)
@@ -36,6 +41,8 @@ def caveats(evidence: Evidence) -> tuple[str, ...]:
         _weak(evidence),
         _other_folds(evidence),
         _other_rules(evidence),
+        _nothing_by_one_fill(evidence),
+        _chance(evidence),
         _rules(evidence),
         _unclear_order(evidence),
         _out_of_sight(evidence),
@@ -53,11 +60,12 @@ def _these_networks(evidence: Evidence) -> str:
     if manifest(evidence).folds > 1:
         return (
             "The intervals cover other patients, not other trainings: importances, modality correlation and MSFI are "
-            "those of the networks of this run."
+            f"those of the networks of this run. The order of the modalities is one order per network, "
+            f"{manifest(evidence).folds} in all, however many patients."
         )
     return (
         "One network was studied: everything here is about this network, and another training may well rely on other "
-        "modalities."
+        "modalities. The modality correlation rests on this one order, however many patients."
     )
 
 
@@ -70,7 +78,7 @@ def _out_of_sight(evidence: Evidence) -> str:
     if not math.isnan(between):
         parts.append(f"a difference of two modalities below {number(between, _POINTS)} percentage points")
     if not math.isnan(above):
-        parts.append(f"an MSFI that is above the uniform map\u2019s by less than {number(above, SCORE.rounded(2))}")
+        parts.append(f"an MSFI that is above the best floor\u2019s by less than {number(above, SCORE.rounded(2))}")
     if not parts:
         return ""
     patients = max(row.n_patients for row in (*pairs, *maps))
@@ -128,6 +136,46 @@ def _other_rules(evidence: Evidence) -> str:
     return f"The first place depends on how importance is measured ({'; '.join(others)})." if others else ""
 
 
+def _nothing_by_one_fill(evidence: Evidence) -> str:
+    """Modalities that add nothing that matters by the primary fill, and are not known to by another."""
+    primary = primary_game(evidence, PHI_MODALITY)
+    nothing = [name for name, row in importances_of(evidence).items() if judgement_of(row).is_no]
+    words = []
+    for filled in manifest(evidence).fills:
+        rows = {name: phi(evidence, replace(primary, filled=filled), name) for name in nothing}
+        other = [name for name, row in rows.items() if row and not judgement_of(row).is_no]
+        words += [f"of {listed(other)} when filled by {FILLS[filled]}"] if other else []
+    if not words:
+        return ""
+    return (
+        "That a modality adds nothing that matters was judged with what is left out filled by "
+        f"{FILLS[primary.filled]}; it is not shown {listed(words)}."
+    )
+
+
+def _chance(evidence: Evidence) -> str:
+    """What a fixed liking for modalities would get."""
+    folds = manifest(evidence).fold_numbers
+    shares = []
+    for statistic in (CHANCE, CHANCE_ALL):
+        rows = [estimate(evidence, statistic, "mi_correlation", {"fold": fold}) for fold in folds]
+        shares.append([row.value for row in rows if row and is_defined(row)])
+    if not all(shares):
+        return ""
+    above, every = (spread_of(values) for values in shares)
+    return (
+        "By chance alone, a method that always likes the same modalities, whatever the network uses, has a modality "
+        f"correlation above 0 with {above} of the orders that are possible, and with {every} it has every clear pair "
+        "right, in all patients alike."
+    )
+
+
+def spread_of(values: Sequence[float]) -> str:
+    """The lowest and the highest share, or one where they are written alike."""
+    low, high = (number(value, SHARE) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
 def _rules(evidence: Evidence) -> str:
     """Primary settings that raise scores, or make importances depend on chance."""
     primary, parts = manifest(evidence).primary, []
@@ -153,9 +201,8 @@ def _unclear_order(evidence: Evidence) -> str:
         names[MOST_PAIRS - 1 :] = [f"{len(names) - MOST_PAIRS + 1} more pairs"]
     where = "" if len(folds) == 1 else " in at least one network"
     return (
-        f"Which modality matters more is not clear{where} for {'; '.join(names)}: the modality correlation of the "
-        "tables ranks them all the same, as its interval allows for, while what is said of methods rests on the clear "
-        "pairs alone."
+        f"Which modality matters more is not clear{where} for {'; '.join(names)}: the modality correlation leaves them "
+        "tied. The published form, which ranks them all the same, is among the downloads."
     )
 
 
@@ -172,13 +219,13 @@ def _one_map(evidence: Evidence) -> str:
 
 
 def _floors(evidence: Evidence) -> str:
-    """Floors that clearly mark the lesion better than the uniform map: then beating it proves little."""
+    """Floors of the spec that clearly mark the lesion better than the study's: then beating those proves little."""
     names = [floor.label for floor in evidence.floors if claims_of(evidence, floor).marks.is_yes]
     if not names:
         return ""
     return (
-        f"{listed(names)}, made without the model, also clearly {'beats' if len(names) == 1 else 'beat'} the uniform "
-        "map, so marking lesions here proves little about the model."
+        f"{listed(names)}, made without the model, also clearly {'beats' if len(names) == 1 else 'beat'} every floor "
+        "of the study, so marking lesions here proves little about the model."
     )
 
 

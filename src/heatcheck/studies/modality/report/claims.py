@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN
-from heatcheck.judging.judgement import Answer, Judgement, judgement_of
+from heatcheck.judging.judgement import Answer, Judgement, both, judgement_of
 from heatcheck.report.evidence import Entrant, Evidence
-from heatcheck.studies.modality.report.facts import is_defined, manifest
-from heatcheck.studies.modality.vocabulary import AGREEMENT, FOLLOWING
+from heatcheck.studies.modality.report.facts import estimate, is_defined, manifest
+from heatcheck.studies.modality.vocabulary import AGREEMENT, EVERY_FOLD, FLOORS, FOLLOWING, MODEL_FREE
 
 ONE_MAP = "one map for all modalities"
 BOTH, LESION, MODALITY, NEITHER = "both", "the lesion only", "the modality only", "neither"
@@ -25,11 +25,12 @@ _OUTCOMES = {
 }  # whether it names the modality, and whether it marks the lesion; not shown for all others
 NAMES_IT = (
     "It names the modality: of two modalities whose importance to the network clearly differs, the more important one "
-    "gets more heat in clearly more than half of the cases. A method with one map for all modalities cannot."
+    "gets more heat in clearly more than half of the cases, and clearly more often than in maps made without the "
+    "network. A method with one map for all modalities cannot."
 )
 MARKS_IT = (
-    "It marks the lesion: in the modalities that matter, clearly more of its heat lies inside the lesion than a map "
-    "that is the same everywhere in the head would put there (its MSFI is clearly above the uniform map\u2019s)."
+    "It marks the lesion: in the modalities that matter, clearly more of its heat lies inside the lesion than in any "
+    "map made without the network (its MSFI is clearly above that of every floor, the best of them too)."
 )
 FOLLOWS_IT = (
     "Neither says that a method follows the network: one that always prefers the same modality names the right one of "
@@ -46,20 +47,22 @@ class MethodClaims:
     shares: bool  # it gives one map for all modalities
     agreement: Estimate | None  # of heat and importance, over the pairs of modalities that clearly differ
     msfi: Estimate | None
-    difference: Estimate | None  # from the uniform map
+    difference: Estimate | None  # in MSFI from the best floor
     following: Estimate | None  # over networks
+    from_floors: tuple[Estimate, ...] = ()  # in MSFI from every floor
+    order_from_floors: tuple[Estimate, ...] = ()  # in agreement from every floor with a map for each modality
 
     @property
     def names(self) -> Judgement:
         """Whether it gives more heat to the modalities that count."""
         if self.shares:
             return Judgement(Answer.NO, math.nan, ONE_MAP)
-        return judgement_of(self.agreement)
+        return both(judgement_of(self.agreement), *map(judgement_of, self.order_from_floors))
 
     @property
     def marks(self) -> Judgement:
-        """Whether it marks the lesion better than a uniform map."""
-        return judgement_of(self.difference)
+        """Whether it marks the lesion better than every floor."""
+        return both(judgement_of(self.difference), *map(judgement_of, self.from_floors))
 
     @property
     def follows(self) -> Judgement:
@@ -83,7 +86,19 @@ def claims_of(evidence: Evidence, entrant: Entrant) -> MethodClaims:
         evidence.find(MEAN, "msfi", ALL_FINDINGS, entrant.name),
         evidence.find(DIFFERENCE, "msfi", ALL_FINDINGS, entrant.name),
         evidence.find(FOLLOWING, "mi_correlation", ALL_FINDINGS, entrant.name),
+        tuple(row for floor in FLOORS if (row := from_floor(evidence, entrant, floor))),
+        tuple(row for floor in MODEL_FREE if (row := order_from_floor(evidence, entrant, floor))),
     )
+
+
+def from_floor(evidence: Evidence, entrant: Entrant, floor: str) -> Estimate | None:
+    """By how much its MSFI is above a floor's."""
+    return estimate(evidence, DIFFERENCE, "msfi", {"versus": floor}, entrant.name)
+
+
+def order_from_floor(evidence: Evidence, entrant: Entrant, floor: str) -> Estimate | None:
+    """By how much its heat has the order of the clear pairs more often than a floor's."""
+    return estimate(evidence, AGREEMENT, "mi_correlation", {"fold": EVERY_FOLD, "versus": floor}, entrant.name)
 
 
 def every_claim(evidence: Evidence) -> list[MethodClaims]:

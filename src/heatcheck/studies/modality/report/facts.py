@@ -11,14 +11,18 @@ from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.report.evidence import Entrant, Evidence, Key
 from heatcheck.studies.modality.report.order import first_among, order_in_words
 from heatcheck.studies.modality.vocabulary import (
+    EDGES,
     EMPTY,
     EVERY_FOLD,
+    FLOORS,
+    INTENSITY,
     KNOWN,
     PERFORMANCE,
     PHI,
     PHI_MODALITY,
     SHAPLEY,
     UNIFORM,
+    USUAL_PLACE,
     VALUE,
     Fill,
     Importance,
@@ -26,7 +30,14 @@ from heatcheck.studies.modality.vocabulary import (
     ModalityManifest,
 )
 
-FLOOR = Entrant(UNIFORM, "Uniform map", "floor", summary="1 everywhere inside the head: a map without information.")
+FLOOR_ENTRANTS = (
+    Entrant(UNIFORM, "Uniform map", "floor", summary="1 everywhere inside the head: a map without information."),
+    Entrant(INTENSITY, "Brightness", "floor", summary="In each modality what is brighter than its mean, sharpened."),
+    Entrant(EDGES, "Edges", "floor", summary="In each modality where the image has strong edges."),
+    Entrant(
+        USUAL_PLACE, "Usual place", "floor", summary="In each modality the mean mask of other patients\u2019 lesions."
+    ),
+)  # made without the network
 MEASURES: Mapping[Measure, str] = {"balanced": "balanced accuracy", "accuracy": "accuracy"}
 FILLS: Mapping[Fill, str] = {"zero": "0", "tissue": "values of healthy tissue"}
 IMPORTANCES: Mapping[Importance, str] = {
@@ -73,14 +84,27 @@ def manifest(evidence: Evidence) -> ModalityManifest:
 
 
 def prepared(evidence: Evidence) -> Evidence:
-    """The evidence with the uniform map as a floor, and with the primary estimates in place of plain ones."""
-    methods = tuple(method for method in evidence.methods if method.name != UNIFORM)
-    floors = tuple(floor for floor in evidence.floors if floor.name != UNIFORM)
+    """The evidence with the study's floors, and with the primary estimates in place of plain ones.
+
+    Differences are those from the floor with the highest MSFI.
+    """
+    methods = tuple(method for method in evidence.methods if method.name not in FLOORS)
+    floors = tuple(floor for floor in evidence.floors if floor.name not in FLOORS)
     primary = manifest(evidence).primary
     weighted: Condition = {"fold": EVERY_FOLD, "importance": primary.importance, "weights": primary.weights}
-    shown: tuple[Condition, ...] = ({}, {"versus": UNIFORM}, {"fold": EVERY_FOLD}, weighted)
+    means = {floor: estimate(evidence, MEAN, "msfi", weighted, floor) for floor in FLOORS}
+    best = max(FLOORS, key=lambda name: row.value if (row := means[name]) and is_defined(row) else -math.inf)
+    shown: tuple[Condition, ...] = ({}, {"versus": best}, {"fold": EVERY_FOLD}, weighted)
     estimates = {key: row for facts in shown for key, row in _slice(evidence, facts).items()}
-    return replace(evidence, methods=methods, floors=(*floors, FLOOR), estimates=estimates)
+    used = tuple(each for each in FLOOR_ENTRANTS if each.name == UNIFORM or means[each.name])
+    return replace(evidence, methods=methods, floors=(*floors, *used), estimates=estimates)
+
+
+def study_floors(evidence: Evidence) -> list[Entrant]:
+    """The floors that every run of this study has, the one with the highest MSFI first."""
+    values = {each: evidence.value(MEAN, "msfi", ALL_FINDINGS, each.name) for each in FLOOR_ENTRANTS}
+    known = [each for each, value in values.items() if not math.isnan(value)]
+    return sorted(known, key=lambda each: -values[each])
 
 
 def _slice(evidence: Evidence, facts: Condition) -> Mapping[Key, Estimate]:

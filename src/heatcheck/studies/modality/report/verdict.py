@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.judgement import judgement_of
-from heatcheck.report.evidence import Evidence
+from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import POINTS, SCORE, Unit, count, few, interval, listed, number
 from heatcheck.report.verdict import FEW_PATIENTS, Verdict
 from heatcheck.studies.modality.report.claims import (
@@ -20,6 +20,8 @@ from heatcheck.studies.modality.report.claims import (
     UNJUDGED,
     MethodClaims,
     every_claim,
+    from_floor,
+    order_from_floor,
 )
 from heatcheck.studies.modality.report.facts import (
     MEASURES,
@@ -29,6 +31,7 @@ from heatcheck.studies.modality.report.facts import (
     needs_images,
     phi,
     primary_game,
+    study_floors,
     these_networks,
 )
 from heatcheck.studies.modality.vocabulary import PHI_MODALITY, UNIFORM
@@ -181,7 +184,7 @@ def _shows(evidence: Evidence) -> str:
     neither = [one for one in judged if one.outcome == NEITHER]
     others.append(_clause(neither, "does neither", "do neither"))
     best = _best(evidence, [one for one in judged if one.outcome == BOTH], len(judged))
-    text = "; ".join([best, *filter(None, others)])
+    text = "; ".join([best, *filter(None, others), *_unbeaten(evidence, judged)])
     patients = max((one.msfi.n_patients or one.msfi.n_cases for one in judged if one.msfi), default=0)
     if 0 < patients < FEW_PATIENTS:
         text += f"; with only {count(patients, 'patient')} behind it, this is a first impression"
@@ -189,13 +192,14 @@ def _shows(evidence: Evidence) -> str:
 
 
 def _best(evidence: Evidence, both: Sequence[MethodClaims], judged: int) -> str:
-    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
-    against = f"against {number(floor, _SCORE)}" if not math.isnan(floor) else "which has no value here"
+    floors = study_floors(evidence)
+    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, floors[0].name) if floors else math.nan
+    against = f"against {number(floor, _SCORE)} of {_named(floors[0])}" if floors else "with no floor to compare"
     methods, where = count(judged, "method"), f"On {these_networks(evidence)}"
     if not both:
         return (
             f"{where}, none of {methods} is shown both to give more heat to the modalities that matter and to mark the "
-            "lesion in them better than a uniform map"
+            "lesion in them better than maps made without the network"
         )
     names = few([one.entrant.label for one in both])
     values = [one.msfi.value for one in both if one.msfi]
@@ -207,8 +211,40 @@ def _best(evidence: Evidence, both: Sequence[MethodClaims], judged: int) -> str:
     verb = ("gives", "puts") if len(both) == 1 else ("give", "put")
     return (
         f"{where}, {names} ({len(both)} of {methods}) clearly {verb[0]} more heat to the modalities that matter and "
-        f"{verb[1]} it on the lesion better than a uniform map (MSFI {scores}, {against})"
+        f"{verb[1]} it on the lesion better than any map made without the network (MSFI {scores}, {against})"
     )
+
+
+def _unbeaten(evidence: Evidence, judged: Sequence[MethodClaims]) -> list[str]:
+    """The floors that no method clearly beats, in MSFI or in the order of the modalities."""
+    words = []
+    for floor in study_floors(evidence):
+        scores = {"msfi": [from_floor(evidence, one.entrant, floor.name) for one in judged]}
+        if floor.name != UNIFORM:
+            scores["mi_correlation"] = [order_from_floor(evidence, one.entrant, floor.name) for one in judged]
+        parts = [
+            _against_floor(evidence, metric, floor, judged)
+            for metric, rows in scores.items()
+            if any(rows) and not any(judgement_of(row).is_yes for row in rows)
+        ]
+        if parts:
+            words.append(
+                f"{_named(floor)}, which never sees the network, is not clearly beaten by any: {listed(parts)}"
+            )
+    return words
+
+
+def _named(floor: Entrant) -> str:
+    return f"the floor \u201c{floor.label}\u201d"
+
+
+def _against_floor(evidence: Evidence, metric: str, floor: Entrant, judged: Sequence[MethodClaims]) -> str:
+    values = [evidence.value(MEAN, metric, ALL_FINDINGS, one.entrant.name) for one in judged]
+    highest = max((value for value in values if not math.isnan(value)), default=math.nan)
+    own = evidence.value(MEAN, metric, ALL_FINDINGS, floor.name)
+    label = evidence.metrics[metric].label if metric in evidence.metrics else metric
+    name = label if label.isupper() else label[0].lower() + label[1:]
+    return f"{name} {number(own, _SCORE)}, the highest method {number(highest, _SCORE)}"
 
 
 def _clause(claims: Sequence[MethodClaims], one: str, several: str) -> str:

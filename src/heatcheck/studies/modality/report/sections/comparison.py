@@ -161,7 +161,7 @@ def _squares(evidence: Evidence, line: _MetricLine, columns: Sequence[Entrant]) 
         text = number(row.value, Unit(unit.factor, unit.decimals))
         is_top = ranking is not None and entrant.name in ranking.best
         squares.append(MatrixSquare(positions[entrant.name], text, title, is_top))
-    aside = "ranks may be chance" if ranking and not ranking.differ else ""
+    aside = "ranks not told apart" if ranking and not ranking.differ else ""
     aside = aside or (f"in{unit.sign}" if unit.sign else "")
     return SquareRow(line.name, measure.summary, tuple(squares), aside)
 

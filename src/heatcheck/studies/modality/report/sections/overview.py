@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
 from heatcheck.core.vocabulary import MEAN
+from heatcheck.judging.judgement import Answer
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Entrant, Evidence
 from heatcheck.report.numbers import SCORE, SHARE, interval, number
@@ -25,8 +26,8 @@ from heatcheck.studies.modality.report.claims import (
     every_claim,
 )
 from heatcheck.studies.modality.report.claims import NOT_SHOWN as OPEN
-from heatcheck.studies.modality.report.facts import manifest, masks_in_words, needs_images
-from heatcheck.studies.modality.vocabulary import UNIFORM
+from heatcheck.studies.modality.report.facts import manifest, masks_in_words, needs_images, study_floors
+from heatcheck.studies.modality.vocabulary import AGREEMENT
 
 SIGNS = {
     BOTH: "✓",
@@ -39,13 +40,16 @@ SIGNS = {
 }
 TERMS = ("mi_correlation", "msfi", "lesion_share", "delta_aupc")
 _UNIT = SCORE.rounded(2)
+ANSWERS = {Answer.YES: "yes", Answer.NO: "no", Answer.OPEN: "not shown"}
 NOISE = (
     "That any modality helps is not shown, so importances may be chance and the table below says nothing about the "
     "methods."
 )
 FLOOR = (
-    "A map that is the same everywhere inside the head. Its score depends on the size of the lesion alone; a map that "
-    "does no better does not show where the lesion is."
+    "Maps that never see the network: the same everywhere inside the head, whose score depends on the size of the "
+    "lesion alone; and in each modality what is bright (the positive part of the z-score to the power of four), where "
+    "edges are, and the mean mask of other patients\u2019 lesions. A method that does no better shows what can be seen "
+    "without the network."
 )
 INTERVAL = (
     "The range in which the true value plausibly lies, given the number of patients: patients are resampled, and with "
@@ -83,7 +87,7 @@ def overview(evidence: Evidence) -> Mapping[str, object] | None:
         "networks": manifest(evidence).folds,
         "clearly": f"{CLEARLY} {_sizes(evidence)} {NOT_SHOWN}",
         "noise": "" if needs_images(evidence) else NOISE,
-        "terms": [*terms, lesion, ("Uniform map", FLOOR), ("Interval", INTERVAL)],
+        "terms": [*terms, lesion, ("Floors", FLOOR), ("Interval", INTERVAL)],
     }
 
 
@@ -91,21 +95,39 @@ def _sizes(evidence: Evidence) -> str:
     """The sizes that matter in this study."""
     sizes = Sizes(**manifest(evidence).sizes)
     share, maps = number(sizes.importance, SHARE.rounded(0)), number(sizes.maps, _UNIT)
+    rows = [one.difference for one in every_claim(evidence) if one.difference]
+    size = next((row.size for row in rows if not math.isnan(row.size)), math.nan)
+    here = f", {number(size, SCORE)} here" if not math.isnan(size) else ""
     return (
         f"The size that matters is {share} of what all modalities together contribute, for the importance of a "
-        f"modality or the difference of two; {maps} of the room up to 1, for MSFI above the uniform map\u2019s and for "
-        "the share of pairs in the right order (1 is all of them, 0 half)."
+        f"modality or the difference of two; {maps} of the room up to 1, for MSFI above the best floor\u2019s{here} "
+        "and for the share of pairs in the right order (1 is all of them, 0 half), also above that of a floor."
     )
 
 
 def _row(evidence: Evidence, claims: MethodClaims) -> ModalityVerdictRow:
-    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, UNIFORM)
-    names = "no: one map for all modalities" if claims.shares else _answered(claims.agreement)
-    against = f" against {number(floor, _UNIT)}" if not math.isnan(floor) else ""
+    floors = study_floors(evidence)
+    floor = evidence.value(MEAN, "msfi", ALL_FINDINGS, floors[0].name) if floors else math.nan
+    names = "no: one map for all modalities" if claims.shares else _named(evidence, claims)
+    against = f" against {number(floor, _UNIT)} ({floors[0].label})" if floors else ""
     msfi = number(claims.msfi.value if claims.msfi else math.nan, _UNIT)
-    marks = f"{answer(claims.difference)}: {msfi}{against}{_above(claims.difference)}{_decided(claims.difference)}"
+    said = ANSWERS[claims.marks.answer]
+    marks = f"{said}: {msfi}{against}{_above(claims.difference)}{_decided(claims.difference)}"
     follows = "no: one map for all modalities" if claims.shares else _answered(claims.following)
     return ModalityVerdictRow(claims.entrant, SIGNS[claims.outcome], claims.outcome, names, marks, follows)
+
+
+def _named(evidence: Evidence, claims: MethodClaims) -> str:
+    """Whether it names the modality, its order of the clear pairs, and that of the floor that has it best."""
+    row = claims.agreement
+    if row is None or math.isnan(row.value):
+        return _answered(row)
+    floors = {each.label: evidence.value(AGREEMENT, "mi_correlation", ALL_FINDINGS, each.name)
+              for each in study_floors(evidence)}  # fmt: skip
+    known = {label: value for label, value in floors.items() if not math.isnan(value)}
+    best = max(known, key=lambda label: known[label], default="")
+    against = f" against {number(known[best], _UNIT)} ({best})" if best else ""
+    return f"{ANSWERS[claims.names.answer]}: {_value(row)}{against}{_decided(row)}"
 
 
 def _above(row: Estimate | None) -> str:

@@ -1,4 +1,4 @@
-"""Which methods differ: mean ranks over patients, Friedman's test, Nemenyi's pairs, and which may be best."""
+"""How methods rank: mean ranks over patients, Friedman's test and Nemenyi's pairs, which judge nothing."""
 
 from collections.abc import Mapping
 
@@ -38,8 +38,10 @@ def _best(ranking: Ranking, labels: Mapping[str, str]) -> list[str]:
         return []
     names = listed(ordered) if len(ordered) <= 6 else few(ordered)
     if len(ordered) == 1:
-        return [f"{names} (*) ranks before every other method beyond chance."]
-    return [f"May be best (*), as none ranks behind the best beyond chance: {names}."]
+        return [
+            f"Nemenyi\u2019s test (at 5 %) tells every other method apart from {names} (*), the first in mean rank."
+        ]
+    return [f"Nemenyi\u2019s test (at 5 %) does not tell apart from the first mean rank (*): {names}."]
 
 
 def _cases(test: Estimate) -> str:

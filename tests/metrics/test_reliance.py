@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from heatcheck.metrics.reliance import (
     NO_ANSWER,
     NO_ROOM,
     NO_SPREAD,
-    ONE_SHIFT,
     Drops,
     reliance,
+    reliance_added,
     reliance_placebo,
     separation,
     shifted_masks,
@@ -122,29 +123,57 @@ def test_every_free_place_is_drawn_about_as_often():
     assert np.abs(counts[[0, 1, 3, 4]] - 1000).max() < 5 * math.sqrt(750)
 
 
-DROPS = Drops(3.0, np.array([1.0, 2.0, 0.0]), np.array([[3.0, 2.0, 1.0], [2.0, 4.0, 3.0], [3.0, 3.0, 3.0]]))
+PLAIN = Drops(0.0, np.full(3, -0.5), np.array([[0.0, -0.5, -0.1], [0.0, -0.2, -0.1], [0.0, 0.0, 0.0]]))
+DROPS = Drops(
+    3.0,
+    np.array([1.0, 2.0, 0.0]),
+    np.array([[3.0, 2.0, 1.0], [2.0, 4.0, 3.0], [3.0, 3.0, 3.0]]),
+    absent=(PLAIN, Drops(1.0, np.full(3, 1.0), np.full((3, 3), 1.0))),
+    added=np.array([2.0, 3.0]),
+    swapped=np.array([0.0, 1.0]),
+)
 
 
 def test_reliance_worked_by_hand():
-    """The area's drops are 2, 1, 3 (mean 2), the shifted regions' 0, 1, 2; 1, −1, 0; 0, 0, 0 (mean 1/3)."""
+    """The area's drops are 2, 1, 3 (mean 2), the shifted regions' 0, 1, 2; 1, −1, 0; 0, 0, 0 (mean 1/3).
+
+    Without the finding they are 0.5 and 0.1 on one film, and 0 and 0 on the other: 0.2 on average.
+    """
     score = reliance(DROPS, spread=4.0)
-    assert score.value == pytest.approx((2 - 1 / 3) / 4)
+    assert score.value == pytest.approx((2 - 1 / 3 - 0.2) / 4)
     assert score.reason == ""
 
 
-def test_the_placebo_is_the_first_shifted_region_against_the_others():
-    assert reliance_placebo(DROPS, spread=4.0).value == pytest.approx((1 - 0) / 4)
+def test_the_placebo_is_the_same_comparison_on_films_without_the_finding():
+    assert reliance_placebo(DROPS, spread=4.0).value == pytest.approx(0.2 / 4)
+
+
+def test_what_the_area_adds_to_films_without_the_finding_is_counted_beyond_the_seam():
+    assert reliance_added(DROPS, spread=4.0).value == pytest.approx((2.5 - 0.5) / 4)
 
 
 def test_a_model_that_falls_for_any_change_of_the_image_relies_on_nothing():
-    everywhere = Drops(5.0, np.full(3, 1.0), np.full((4, 3), 1.0))
-    assert reliance(everywhere, 1.0).value == 0.0
+    plain = Drops(5.0, np.full(3, 1.0), np.full((4, 3), 1.0))
+    assert reliance(replace(plain, absent=(plain,)), 1.0).value == 0.0
+
+
+def test_a_model_to_which_that_place_matters_on_every_film_relies_on_nothing():
+    """It falls by 2 at the area and by 0 elsewhere, whether the finding is there or not."""
+    place = Drops(5.0, np.full(3, 3.0), np.full((4, 3), 5.0))
+    assert reliance(replace(place, absent=(place, place)), 1.0).value == 0.0
+    assert reliance_placebo(replace(place, absent=(place, place)), 1.0).value == 2.0
 
 
 @given(st.floats(-50, 50), st.floats(0.1, 100))
 def test_reliance_does_not_depend_on_the_logits_zero_or_unit(offset, unit):
-    moved = Drops(DROPS.whole * unit + offset, DROPS.replaced * unit + offset, DROPS.elsewhere * unit + offset)
-    assert reliance(moved, 4.0 * unit).value == pytest.approx(reliance(DROPS, 4.0).value, abs=1e-6)
+    def moved(one):
+        values = {
+            name: getattr(one, name) * unit + offset for name in ("whole", "replaced", "elsewhere", "added", "swapped")
+        }
+        return Drops(**values, absent=tuple(map(moved, one.absent)))
+
+    for measure in (reliance, reliance_placebo, reliance_added):
+        assert measure(moved(DROPS), 4.0 * unit).value == pytest.approx(measure(DROPS, 4.0).value, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -152,24 +181,20 @@ def test_reliance_does_not_depend_on_the_logits_zero_or_unit(offset, unit):
     [
         (Drops(1.0, np.zeros(0), np.zeros((0, 3))), 1.0, NO_TRUTH),
         (Drops(1.0, np.zeros(3), np.zeros((0, 3))), 1.0, NO_ROOM),
-        (Drops(1.0, np.zeros(3), np.zeros((4, 3))), 0.0, NO_SPREAD),
-        (Drops(1.0, np.zeros(3), np.zeros((4, 3))), math.nan, NO_ANSWER),
-        (Drops(math.nan, np.zeros(3), np.zeros((4, 3))), 1.0, NO_ANSWER),
-        (Drops(1.0, np.array([0.0, math.inf]), np.zeros((4, 2))), 1.0, NO_ANSWER),
-        (Drops(1.0, np.zeros(2), np.array([[0.0, 0.0], [0.0, math.nan]])), 1.0, NO_ANSWER),
+        (Drops(1.0, np.zeros(3), np.zeros((4, 3))), 1.0, NO_NEGATIVE),
+        (DROPS, 0.0, NO_SPREAD),
+        (DROPS, math.nan, NO_ANSWER),
+        (replace(DROPS, whole=math.nan), 1.0, NO_ANSWER),
+        (replace(DROPS, replaced=np.array([0.0, math.inf, 0.0])), 1.0, NO_ANSWER),
+        (replace(DROPS, absent=(replace(PLAIN, elsewhere=np.array([[0.0, math.nan]])),)), 1.0, NO_ANSWER),
+        (replace(DROPS, added=np.array([0.0, math.nan])), 1.0, NO_ANSWER),
     ],
 )
-@pytest.mark.parametrize("measure", [reliance, reliance_placebo])
+@pytest.mark.parametrize("measure", [reliance, reliance_placebo, reliance_added])
 def test_reliance_that_does_not_exist_says_why(measure, drops, spread, reason):
     score = measure(drops, spread)
     assert math.isnan(score.value)
     assert score.reason == reason
-
-
-def test_one_shifted_region_has_nothing_to_be_compared_with():
-    one = Drops(1.0, np.zeros(3), np.zeros((1, 3)))
-    assert reliance(one, 1.0).value == pytest.approx(0.0)
-    assert reliance_placebo(one, 1.0).reason == ONE_SHIFT
 
 
 def test_separation_worked_by_hand():

@@ -63,6 +63,10 @@ class CenterPrior:
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """The same blob for every image and target."""
+        return self.of(images, targets)
+
+    def of(self, images: Images, targets: Targets) -> MapBatch:
+        """The maps, for which no classifier is needed."""
         blob = torch.ones(())
         for axis, size in enumerate(images.shape[2:]):
             offset = (torch.arange(size) + 0.5) / size - 0.5  # from the centre, as a share of the side
@@ -89,6 +93,10 @@ class EdgeFloor:
 
     def __call__(self, classifier: Classifier, images: Images, targets: Targets, seeds: Sequence[int]) -> MapBatch:  # noqa: ARG002
         """The same edges for every target of an image."""
+        return self.of(images, targets)
+
+    def of(self, images: Images, targets: Targets) -> MapBatch:
+        """The maps, for which no classifier is needed."""
         grey = images.mean(1, keepdim=True)
         axes = range(images.ndim - 2)
         squares = [_sobel(grey, axis) ** 2 for axis in axes]

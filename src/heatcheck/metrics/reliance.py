@@ -1,10 +1,11 @@
 """How much a model relies on an outlined area: the effect of replacing it, beyond that of other areas of its shape.
 
-Metrics never see a model: a study passes the logits of the image, intact and with parts replaced. No heat map is
-involved, so reliance shows what the model does, whatever a map shows.
+Metrics never see a model: a study passes the logits of the image, intact and with parts replaced, and those of films
+without the finding on which the same areas were replaced. No heat map is involved, so reliance shows what the model
+does, whatever a map shows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -16,7 +17,6 @@ from heatcheck.metrics.registry import Needs, study_metric
 from heatcheck.metrics.undefined import NO_NEGATIVE, NO_POSITIVE, NO_TRUTH, undefined
 
 NO_ROOM = "no room for a shifted region: the outlined area is too large"
-ONE_SHIFT = "fewer than two shifted regions"
 NO_SPREAD = "the model gives every image the same logit"
 NO_ANSWER = "the model's logit is not a finite number"
 
@@ -26,7 +26,8 @@ study_metric(
     "reliance",
     label="Reliance",
     summary="How far the model's score falls when the outlined area is hidden, beyond what hiding areas of the same "
-    "shape elsewhere does, in units of how much the score differs between images.",
+    "shape elsewhere does, and beyond what the same comparison gives on images without the finding, in units of how "
+    "much the score differs between images.",
     higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference=_OURS,
@@ -34,9 +35,18 @@ study_metric(
 study_metric(
     "reliance_placebo",
     label="Reliance, placebo",
-    summary="The same for an area of that shape elsewhere, where nothing is outlined: near 0 unless chance alone "
-    "makes the score fall.",
+    summary="The same comparison for that area on images without the finding: what the place alone does to the score. "
+    "It is subtracted from reliance.",
     higher_is_better=False,
+    needs=Needs.PREDICTIONS,
+    reference=_OURS,
+)
+study_metric(
+    "reliance_added",
+    label="Area added",
+    summary="How far the outlined area, put on images without the finding, raises their score, beyond what the same "
+    "area of such an image does, in the same units: high where the area suffices, even if another one serves as well.",
+    higher_is_better=True,
     needs=Needs.PREDICTIONS,
     reference=_OURS,
 )
@@ -49,25 +59,54 @@ class Drops:
     whole: float
     replaced: Float[np.ndarray, " fills"]  # without the outlined area; empty where nothing is outlined
     elsewhere: Float[np.ndarray, "shifts fills"]  # without shifted regions of the same shape and size
+    absent: tuple["Drops", ...] = ()  # of films without the finding, at the same places
+    added: Float[np.ndarray, " films"] = field(default_factory=lambda: np.zeros(0))  # those films with the area put in
+    swapped: Float[np.ndarray, " films"] = field(default_factory=lambda: np.zeros(0))  # with that of another of them
+
+    @property
+    def excess(self) -> float:
+        """The drop of the logit at the area less the mean drop at the shifted regions, each the mean over the fills."""
+        return float(self.elsewhere.mean() - self.replaced.mean())
+
+    @property
+    def finite(self) -> bool:
+        """Whether every logit is a number."""
+        own = (self.whole, self.replaced, self.elsewhere, self.added, self.swapped)
+        return all(bool(np.isfinite(values).all()) for values in own) and all(film.finite for film in self.absent)
 
 
 def reliance(drops: Drops, spread: float) -> Measured:
-    """The drop of the logit at the area less the mean drop at the shifted regions, over the spread of the logit.
+    """The excess drop at the area less that on films without the finding, over the spread of the logit.
 
-    Each drop is the mean over the fills. The shifted regions show what any replacement of that shape does to the
-    logit, so that 0 means that the outlined area matters no more than others. `spread` is the standard deviation of
-    the model's logit over many images, which makes models with logits of different scale comparable.
+    The shifted regions show what any replacement of that shape does to this image, and the films without the finding
+    what a replacement at that place does where there is nothing to find: 0 means that what the area shows matters no
+    more than any other. `spread` is the standard deviation of the model's logit over many images, which makes models
+    with logits of different scale comparable.
     """
     if reason := _undefined_reason(drops, spread):
         return undefined(reason)
-    return _excess_drop(drops.replaced, drops.elsewhere, drops.whole, spread)
+    return Measured((drops.excess - _mean_excess(drops.absent)) / spread)
 
 
 def reliance_placebo(drops: Drops, spread: float) -> Measured:
-    """Reliance on the first shifted region relative to the others: its size where nothing is outlined."""
-    if reason := _undefined_reason(drops, spread) or ("" if len(drops.elsewhere) > 1 else ONE_SHIFT):
+    """The excess drop at the same place on films without the finding: what the place alone does."""
+    if reason := _undefined_reason(drops, spread):
         return undefined(reason)
-    return _excess_drop(drops.elsewhere[0], drops.elsewhere[1:], drops.whole, spread)
+    return Measured(_mean_excess(drops.absent) / spread)
+
+
+def reliance_added(drops: Drops, spread: float) -> Measured:
+    """The logit of films without the finding with the area put in, less that with each other's, over the spread.
+
+    Putting in the same area of another such film shows what the seam does.
+    """
+    if reason := _undefined_reason(drops, spread):
+        return undefined(reason)
+    return Measured(float(drops.added.mean() - drops.swapped.mean()) / spread)
+
+
+def _mean_excess(films: tuple[Drops, ...]) -> float:
+    return float(np.mean([film.excess for film in films]))
 
 
 def _undefined_reason(drops: Drops, spread: float) -> str:
@@ -75,15 +114,11 @@ def _undefined_reason(drops: Drops, spread: float) -> str:
         return NO_TRUTH
     if not drops.elsewhere.size:
         return NO_ROOM
-    if not all(np.isfinite(values).all() for values in (drops.whole, spread, drops.replaced, drops.elsewhere)):
+    if not drops.absent:
+        return NO_NEGATIVE
+    if not (np.isfinite(spread) and drops.finite):
         return NO_ANSWER
     return "" if spread > 0 else NO_SPREAD
-
-
-def _excess_drop(
-    here: Float[np.ndarray, " fills"], elsewhere: Float[np.ndarray, "shifts fills"], intact: float, spread: float
-) -> Measured:
-    return Measured(float(((intact - here).mean() - (intact - elsewhere).mean()) / spread))
 
 
 def separation(labels: Float[np.ndarray, " images"], logits: Float[np.ndarray, " images"]) -> Measured:

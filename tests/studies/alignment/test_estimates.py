@@ -129,30 +129,60 @@ def test_swapping_align_and_misalign_turns_robustness_around(tmp_path):
 
 def test_differences_from_the_control_are_paired_by_image_and_seed(tmp_path):
     control = [*scored([0.5, 0.5, 0.5], "control", 1), *scored([0.3, 0.3, 0.3], "control", 2)]
-    learned = [*scored([0.9, 0.7], "align", 1, split="finetune"), *scored([0.4, 0.1], "control", 1, split="finetune")]
+    learned = [
+        *scored([0.9, 0.7, 0.5, 0.6, 0.8, 0.6], "align", 1, split="finetune"),
+        *scored([0.4, 0.1, 0.5, 0.4, 0.5, 0.5], "control", 1, split="finetune"),
+    ]
     found = estimated(tmp_path, rule_of(**ONE_PAIR), ALIGN, MISALIGN, control, learned)
     wanted = {"statistic": "difference", "metric": "mass", "finding": "Nodule"}
     align = found.one(**wanted, condition=condition(arm="align", versus="control"))
     assert align.value == pytest.approx(((0.1 + 0.3 - 0.1) / 3 + (0.6 + 0.2) / 2) / 2)
-    assert (align.n_cases, align.n_undefined) == (5, 1)
+    assert (align.n_cases, align.n_undefined, align.reason) == (5, 1, "fewer than 6 patients")
     misalign = found.one(**wanted, condition=condition(arm="misalign", versus="control"))
     assert misalign.value == pytest.approx(((-0.4 - 0.2) / 2 + (-0.1 + 0.1 - 0.2) / 3) / 2)
     again = found.one(**wanted, condition=condition(arm="align", versus="control", split="finetune"))
-    assert again.value == pytest.approx((0.5 + 0.6) / 2)
+    assert again.value == pytest.approx((0.5 + 0.6 + 0.0 + 0.2 + 0.3 + 0.1) / 6)
     assert ONE_SEED in again.reason
     assert again.reason.endswith("over 1 of 2 seeds")
 
 
-def test_the_base_is_held_against_the_floor_of_the_same_image_and_has_no_word_on_seeds(tmp_path):
-    base, floor = scored([0.6, 0.2], "base"), scored([0.1, 0.2, 0.9], "floor", model="", method="random")
-    found = estimated(tmp_path, rule_of(**ONE_PAIR), base, floor)
-    at = condition(arm="base", versus="floor")
-    one = found.one(statistic="difference", metric="mass", finding="Nodule", condition=at)
-    assert one.value == pytest.approx((0.5 + 0.0) / 2)
-    assert (one.n_cases, one.n_undefined, one.reason) == (2, 1, "")
-    mean = found.one(statistic="mean", metric="mass", finding="Nodule", condition=condition(arm="floor"))
-    assert (mean.model, mean.method) == ("", "random")
-    assert mean.value == pytest.approx(0.4)
+def test_both_directions_share_what_is_known_of_the_seeds(tmp_path):
+    """Two seeds hardly know how much trainings differ: beside a steady direction, an unsteady one is narrower."""
+    generator = np.random.default_rng(0)
+    values = {(arm, seed): 0.3 + generator.normal(0, 0.02, 12) for arm in ("align", "control") for seed in (1, 2)}
+    rows = [scored((each + 0.1 * (key == ("align", 1))).tolist(), *key) for key, each in values.items()]
+    steady = [scored((values["control", seed] - 0.1).tolist(), "misalign", seed) for seed in (1, 2)]
+    at = {"statistic": "difference", "metric": "mass", "finding": "Nodule"}
+    widths = []
+    for part, more in (("alone", []), ("both", steady)):
+        (tmp_path / part).mkdir()
+        row = estimated(tmp_path / part, rule_of(**ONE_PAIR), *rows, *more).one(
+            **at, condition=condition(arm="align", versus="control")
+        )
+        widths.append(row.high - row.low)
+    assert widths[1] < 0.5 * widths[0]
+
+
+def test_the_base_is_held_against_every_floor_of_the_same_image_and_judged(tmp_path):
+    base = scored([0.6, 0.2, 0.5, 0.4, 0.6, 0.7], "base")
+    floors = [
+        scored([0.1, 0.2, 0.9, 0.1, 0.2, 0.1], "floor", model="", method="random"),
+        scored([0.5] * 6, "floor", model="", method="location_prior"),
+    ]
+    found = estimated(tmp_path, rule_of(**ONE_PAIR, human="truth"), base, *floors)
+    wanted = {"statistic": "difference", "metric": "mass", "finding": "Nodule"}
+    one = found.one(**wanted, condition=condition(arm="base", versus="random"))
+    assert one.value == pytest.approx((0.5 + 0.0 - 0.4 + 0.3 + 0.4 + 0.6) / 6)
+    assert one.size == pytest.approx(0.1 * (1 - 1.6 / 6))
+    assert one.n_needed > 6  # it is open
+    usual = found.one(**wanted, condition=condition(arm="base", versus="location_prior"))
+    assert usual.value == pytest.approx(0.0)
+    assert usual.size == pytest.approx(0.05)
+    assert math.isnan(found.one(**wanted, condition=condition(arm="base", versus="edge")).value)
+    mean = found.one(
+        statistic="mean", metric="mass", finding="Nodule", condition=condition(arm="floor"), method="random"
+    )
+    assert mean.value == pytest.approx(1.6 / 6)
 
 
 def test_a_judged_method_is_scored_on_the_networks_of_another(tmp_path):
@@ -167,7 +197,7 @@ def test_a_judged_method_is_scored_on_the_networks_of_another(tmp_path):
     assert found.one(**wanted, statistic="mean", condition=at).value == pytest.approx(0.6)
     versus = condition(arm="align", versus="control", through="gradient")
     assert found.one(**wanted, statistic="difference", condition=versus).value == pytest.approx((0.1 + 0.3) / 2)
-    against = condition(arm="base", versus="floor")
+    against = condition(arm="base", versus="random")
     assert found.one(**wanted, statistic="difference", condition=against).value == pytest.approx(0.05)
     assert found.one(**wanted, statistic="scaled", condition=at).value == pytest.approx((0.3 + 0.6) / (0.6 + 0.8))
     assert not found.all(statistic="robustness", method="random")
@@ -234,7 +264,7 @@ def test_two_scores_for_one_place_are_refused(tmp_path):
 
 
 def test_scores_that_all_agree_have_that_reason_alone(tmp_path):
-    rows = [*scored([0.5, 0.5], "align", 1), *scored([0.5, 0.5], "control", 1)]
+    rows = [*scored([0.5] * 6, "align", 1), *scored([0.5] * 6, "control", 1)]
     against_control = condition(arm="align", versus="control")
     one = estimated(tmp_path, rule_of(**ONE_PAIR), rows).one(
         statistic="difference", metric="mass", finding="Nodule", condition=against_control

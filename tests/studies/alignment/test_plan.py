@@ -58,7 +58,7 @@ def test_every_arm_is_scored_on_every_outlined_case(finished):
         ({"arm": "align", "seed": 1}, {"gradient", "grad_cam"}),
         ({"arm": "misalign", "seed": 2}, {"gradient", "grad_cam"}),
         ({"arm": "align", "seed": 1, "through": "gradient"}, {"random"}),
-        ({"arm": "floor"}, {"random"}),
+        ({"arm": "floor"}, {"random", "center_prior", "edge", "location_prior"}),
     ):
         rows = by(mass, **facts)
         assert set(rows["method"]) == methods, facts
@@ -98,7 +98,7 @@ def test_the_folder_keeps_neither_images_nor_networks(finished):
 def test_estimates_and_report_speak_of_every_pair(finished):
     run = read_run(finished / "run")
     blame = run.estimates[run.estimates["statistic"] == "blame"]
-    assert len(blame) == 3 * len(FINDINGS)  # two methods and the judged one
+    assert len(blame) == 3 * (len(FINDINGS) + 1)  # two methods and the judged one; every finding, and all
     assert blame["reason"].str.len().gt(20).all()
     robustness = run.estimates[run.estimates["statistic"] == "robustness"]
     assert {"mass", "rank", "hit", "iou"} <= set(robustness["metric"])
@@ -329,7 +329,7 @@ def test_pseudonyms_hide_every_name(tmp_path):
         ({"evaluation": "finetune"}, "share"),
         ({"judged": ["gradient"]}, "under `methods` and under `judged`"),
         ({"through": "lrp"}, "is not one of `methods`"),
-        ({"judged": ["location_prior"]}, "other patients' data"),
+        ({"judged": ["location_prior"]}, "one of the floors of every run"),
         ({"fit": {"batch_size": 64}}, "lower `fit.batch_size`"),
         ({"fit": {"rotate": 5}}, "without their masks"),
         ({"models": ["densenet_compact"]}, "comes without weights"),

@@ -43,8 +43,12 @@ def joint_means(
     design: Design,
     trained: int,
     within: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    together: bool = True,
 ) -> tuple[JointMean, ...]:
     """The mean of each column as in `nested_means`, with intervals that all hold together in 95 % of runs.
+
+    Without `together` each holds by itself, and the columns share no more than what they know of the seeds.
 
     To compare columns, pass their differences per case. `trained` is the number of networks in a seed that were trained
     apart from each other: as many as there are columns, and fewer where these are differences.
@@ -60,7 +64,7 @@ def joint_means(
     found: dict[int, _Column] = {}
     for columns in columns_by_pattern(totals.counts):
         found |= zip(columns.tolist(), _columns(totals.only(columns)), strict=True)
-    level = 1 - (1 - LEVEL) / n_columns
+    level = 1 - (1 - LEVEL) / (n_columns if together else 1)
     known = [each.components for each in found.values() if each.components]
     prior = SeedPrior.of([each.seeds for each in known], [each.n_seeds for each in known], trained)
     by_column = {index: _estimate(each, prior, level, within) for index, each in found.items()}

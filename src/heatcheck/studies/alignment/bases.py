@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -29,6 +30,8 @@ from heatcheck.studies.alignment.spec import MODEL, AlignmentBody, AlignmentMode
 from heatcheck.studies.alignment.vocabulary import Base
 from heatcheck.training import Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Examples
+
+UNTRAINED_NETWORKS = 3  # that a base is compared with; their reliance is averaged
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,38 @@ class BaseNetworks:
         module = new_network(base.settings.name, base.contract).to(usable_device(self.options.device))
         return NetworkClassifier(base.key, module, base.contract)
 
+    def untrained(self, key: str, seed: int) -> list[NetworkClassifier]:
+        """Networks like the base with the weights that a training starts from; none if it cannot be made anew."""
+        base, classifier = self.base(key), self.classifier(key)
+        found = []
+        for number in range(UNTRAINED_NETWORKS):
+            first = seed_for(seed, key, "untrained", number)
+            if base.settings.name in MODELS:
+                module: nn.Module | None = new_network(base.settings.name, base.contract, first)
+            else:
+                module = started_anew(classifier.module, first)
+            if module is None:
+                return []
+            found.append(replace(classifier, module=module.to(classifier.device).eval()))
+        return found
+
     def copy(self, key: str) -> nn.Module:
         """A copy of the base's network, to be fine-tuned."""
         return copy.deepcopy(self.classifier(key).module)
+
+
+def started_anew(module: nn.Module, seed: int) -> nn.Module | None:
+    """A copy whose layers draw their first weights again; None where a layer with weights cannot."""
+    twin = copy.deepcopy(module)
+    layers = [layer for layer in twin.modules() if any(True for _ in layer.parameters(recurse=False))]
+    resets = [layer.reset_parameters for layer in layers if hasattr(layer, "reset_parameters")]
+    if len(resets) < len(layers):
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for reset in resets:
+            reset()  # type: ignore[operator] # a layer's own method
+    return twin
 
 
 def fresh(base: PlannedBase, seed: int) -> nn.Module:

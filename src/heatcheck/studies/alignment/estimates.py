@@ -24,28 +24,32 @@ from heatcheck.studies.alignment.means import (
     ArmScores,
     Wide,
     difference_rows,
+    floor_rows,
     mean_rows,
     range_of,
     read_metric,
     reasons_of,
     rows_of,
-    scaled_rows,
 )
 from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows
+from heatcheck.studies.alignment.scaled import scaled_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     BY_IMAGE,
     CORRELATIONS,
     ERRORS,
     FLOOR,
-    FLOOR_METHOD,
+    FLOORS,
     HUMAN_ARM,
     MAIN_METRICS,
     ONE_TRAINING,
     PAIRED_SCORES,
+    PLACEBO,
+    RANDOM,
     REGRESSION,
     RELIANCE,
     ROBUSTNESS,
+    SEPARATION,
 )
 
 POOLED = condition(pooled=BY_IMAGE)
@@ -97,16 +101,41 @@ def compared_rows(arms: ArmScores, settings: AlignmentSettings, estimated: Seque
         yield _claim(row, mean, reason or mean.estimate.reason, size, settings)
 
 
-def _share_of_room(estimated: Sequence[Estimate], template: Estimate, settings: AlignmentSettings) -> float:
-    """The size that matters: a share of the room between a random map and the readers, or a perfect map."""
+def _share_of_room(
+    estimated: Sequence[Estimate], template: Estimate, settings: AlignmentSettings, floor: str = RANDOM
+) -> float:
+    """The size that matters: a share of the room between a floor and the readers, or a perfect map."""
     means = {
         (row.method, row.condition): row.value
         for row in estimated
         if (row.statistic, row.metric, row.finding) == (MEAN, template.metric, template.finding)
     }
-    floor = means.get((FLOOR_METHOD, condition(arm=FLOOR)), math.nan)
+    lower = means.get((floor, condition(arm=FLOOR)), math.nan)
     human = means.get((HUMAN, condition(arm=HUMAN_ARM)), math.nan) if settings.human == "readers" else 1.0
-    return settings.sizes.above_floor(floor, human)
+    return settings.sizes.above_floor(lower, human)
+
+
+def _floor_sizes(
+    estimated: Sequence[Estimate], metric: str, settings: AlignmentSettings
+) -> dict[str, dict[tuple[str, str], float]]:
+    """By how much a base's map must lie above each floor, by finding and model."""
+    return {
+        floor: {
+            (finding, base.key): _share_of_room(estimated, Estimate(MEAN, metric, finding), settings, floor)
+            for finding in (*settings.findings, ALL)
+            for base in settings.fine_tuned
+        }
+        for floor in FLOORS
+    }
+
+
+def _reliance_sizes(estimated: Sequence[Estimate], settings: AlignmentSettings) -> dict[tuple[str, str], float]:
+    """How large a base's reliance must be, by finding and model."""
+    return {
+        (row.finding, row.model): settings.sizes.of_separation(row.value)
+        for row in estimated
+        if row.statistic == SEPARATION and row.condition == condition(arm="base")
+    }
 
 
 def _claim(template: Estimate, mean: JointMean, reason: str, size: float, settings: AlignmentSettings) -> Estimate:
@@ -220,7 +249,7 @@ def _side_by_side(
 
 def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
     """Every estimate but the blame table, from the run's joined tables; one metric is read at a time."""
-    rows: list[Estimate] = []
+    rows: list[Estimate] = separation_rows(folder, settings)
     arms = {}
     for metric in settings.metrics:
         scores = read_metric(folder, metric)
@@ -228,16 +257,17 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
         arms[metric] = ArmScores.of(scores, settings)
         rows += robustness_rows(arms[metric], metric, settings, rows)
         rows += difference_rows(scores, settings)
+        rows += floor_rows(scores, settings, _floor_sizes(rows, metric, settings))
         rows += scaled_rows(scores, settings)
     if settings.blame_metric in arms:
         rows += compared_rows(arms[settings.blame_metric], settings, rows)
+    judged_by = _reliance_sizes(rows, settings)
     for metric in OF_NETWORKS:
         scores = read_metric(folder, metric)
-        rows += mean_rows(scores, settings)
+        rows += mean_rows(scores, settings, {} if metric == PLACEBO else judged_by)
         if metric == RELIANCE:
             rows += difference_rows(scores, settings)
     rows += regression_rows(arms, settings)
     rows += correlation_rows(arms, settings)
     rows += prediction_rows(folder, settings)
-    rows += separation_rows(folder, settings)
     return rows

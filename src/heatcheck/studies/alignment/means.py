@@ -1,4 +1,4 @@
-"""Means of an alignment run's scores over images and seeds, their differences, and means on the common scale."""
+"""Means of an alignment run's scores over images and seeds, and their differences."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,21 +14,23 @@ from heatcheck.core.records import HUMAN, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, condition, facts_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import by_condition, pivoted, read_scores, reasons_by_count
+from heatcheck.judging.patients import judged
 from heatcheck.stats.resampling.bca import NO_VALUE
-from heatcheck.stats.resampling.cells import Design
-from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means
-from heatcheck.stats.resampling.nested_ratios import nested_ratios
+from heatcheck.stats.resampling.cells import Design, cell_totals
+from heatcheck.stats.resampling.joint_means import joint_means
+from heatcheck.stats.resampling.nested import NO_SEED, ONE_SEED, NestedEstimate, nested_means, patient_influences
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
+    ADDED,
     ARMS,
     DIRECTIONS,
     FINETUNE,
     FLOOR,
-    FLOOR_METHOD,
+    FLOORS,
     HUMAN_ARM,
     PLACEBO,
     RELIANCE,
-    SCALED,
+    UNTRAINED,
 )
 
 KEYS = ["finding", "seed", "case", "patient"]  # an image and a network; what was not trained has seed 0
@@ -111,9 +113,9 @@ def _reasons(table: pd.DataFrame) -> Reasons:
     return reasons
 
 
-OF_NETWORKS = (RELIANCE, PLACEBO)  # measured without a map
+OF_NETWORKS = (RELIANCE, PLACEBO, ADDED)  # measured without a map
 DRAWN = ("seed", "patient")  # what is resampled
-SHARED = ("base", "control")  # arms whose networks belong to no method
+SHARED = ("base", "control", UNTRAINED)  # arms whose networks belong to no method
 
 
 def columns_of(metric: str, under: str, settings: AlignmentSettings) -> list[Column]:
@@ -121,7 +123,7 @@ def columns_of(metric: str, under: str, settings: AlignmentSettings) -> list[Col
     facts = facts_of(under)
     arm = facts["arm"]
     if arm in {FLOOR, HUMAN_ARM}:
-        return [("", FLOOR_METHOD if arm == FLOOR else HUMAN)]
+        return [("", method) for method in (FLOORS if arm == FLOOR else (HUMAN,))]
     if metric in OF_NETWORKS:
         methods: tuple[str, ...] = ("",) if arm in SHARED else settings.methods
     elif "through" in facts:
@@ -131,14 +133,20 @@ def columns_of(metric: str, under: str, settings: AlignmentSettings) -> list[Col
     return [(base.key, method) for base in settings.fine_tuned for method in methods]
 
 
-def mean_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """The mean of every pair in every arm, for each finding and over all."""
+Sizes = Mapping[tuple[str, str], float]  # that matter, by finding and model; empty where nothing is judged
+UNJUDGED: Sizes = {}
+
+
+def mean_rows(scores: MetricScores, settings: AlignmentSettings, of_base: Sizes = UNJUDGED) -> Iterator[Estimate]:
+    """The mean of every pair in every arm, for each finding and over all; `of_base` are sizes for the base's."""
     expected = [condition(arm=arm) for arm in ARMS]
     if scores.metric not in OF_NETWORKS:
         expected.append(condition(arm=FLOOR))
     for under in dict.fromkeys([*expected, *scores.by_condition]):
         columns = list(dict.fromkeys([*columns_of(scores.metric, under, settings), *scores.columns(under)]))
-        yield from averaged(scores.wide(under, columns), Estimate(MEAN, scores.metric, condition=under), settings)
+        template = Estimate(MEAN, scores.metric, condition=under)
+        sizes = of_base if under == condition(arm="base") else UNJUDGED
+        yield from averaged(scores.wide(under, columns), template, settings, sizes)
 
 
 @dataclass(frozen=True)
@@ -161,17 +169,40 @@ class ArmScores:
 
 
 def difference_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """The differences of each pair from its control, and of the base from the floor."""
+    """The differences of each pair from its control, and of a base's reliance from that of untrained networks."""
     metric = scores.metric
-    compared: list[Condition] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
+    both: list[Condition] = [{"arm": arm, "versus": "control"} for arm in DIRECTIONS]
+    yield from _changes(scores, both, settings)
     if metric not in OF_NETWORKS:
-        compared.append({"arm": "base", "versus": FLOOR})
-        compared.append({"arm": "align", "versus": "control", "split": FINETUNE})
+        yield from _changes(scores, [{"arm": "align", "versus": "control", "split": FINETUNE}], settings)
         if settings.judged:
-            compared += [{"arm": arm, "versus": "control", "through": settings.through} for arm in DIRECTIONS]
-    for facts in compared:
+            yield from _changes(scores, [{**facts, "through": settings.through} for facts in both], settings)
+    elif condition(arm=UNTRAINED) in scores.by_condition:
+        facts: Condition = {"arm": "base", "versus": UNTRAINED}
         template = Estimate(DIFFERENCE, metric, condition=condition(**facts))
         yield from averaged(_difference(scores, facts, settings), template, settings)
+
+
+def _changes(scores: MetricScores, group: Sequence[Condition], settings: AlignmentSettings) -> Iterator[Estimate]:
+    """Differences from the control in one or both directions, with an interval each.
+
+    Two or three seeds hardly know how much trainings differ, so both directions and all pairs of a finding share what
+    they know of it (`joint_means`).
+    """
+    wides = [_difference(scores, facts, settings) for facts in group]
+    templates = [Estimate(DIFFERENCE, scores.metric, condition=condition(**facts)) for facts in group]
+    every = Wide(pd.concat([wide.table for wide in wides], axis=1), {})
+    width = len(wides[0].pairs)
+    for finding in (*settings.findings, ALL):
+        rows = rows_of(every, finding)
+        limits = range_of(templates[0])
+        means = joint_means(rows.scores, rows.design, len(every.pairs), limits, together=False)
+        for number, (wide, template) in enumerate(zip(wides, templates, strict=True)):
+            own = slice(number * width, (number + 1) * width)
+            found = [mean.estimate for mean in means[own]]
+            reasons = reasons_of(replace(rows, scores=rows.scores[:, own]), found, wide, settings)
+            for (model, method), mean, reason in zip(wide.pairs, found, reasons, strict=True):
+                yield fill(replace(template, finding=finding, model=model, method=method), mean, reason)
 
 
 def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSettings) -> Wide:
@@ -182,23 +213,37 @@ def _difference(scores: MetricScores, facts: Condition, settings: AlignmentSetti
         subtrahend["split"] = facts["split"]
     left, right = condition(**minuend), condition(**subtrahend)
     columns = columns_of(scores.metric, left, settings)
-    others = columns
-    if facts["versus"] == FLOOR:
-        others = [("", FLOOR_METHOD)] * len(columns)
-    elif scores.metric in OF_NETWORKS:
-        others = [(model, "") for model, _ in columns]
+    others = [(model, "") for model, _ in columns] if scores.metric in OF_NETWORKS else columns
     subtracted = scores.wide(right, sorted(set(others)))
     return scores.wide(left, columns) - subtracted.renamed(columns, others)
 
 
-def averaged(wide: Wide, template: Estimate, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """The template filled in for every pair, for each finding and over all."""
+def floor_rows(
+    scores: MetricScores, settings: AlignmentSettings, sizes: Mapping[str, Sizes] | None = None
+) -> Iterator[Estimate]:
+    """By how much the base's maps score above each floor, image by image; `sizes` are those of each floor."""
+    under = condition(arm="base")
+    columns = columns_of(scores.metric, under, settings)
+    for floor in FLOORS:
+        subtracted = scores.wide(condition(arm=FLOOR), [("", floor)]).renamed(columns, [("", floor)] * len(columns))
+        template = Estimate(DIFFERENCE, scores.metric, condition=condition(arm="base", versus=floor))
+        wide = scores.wide(under, columns) - subtracted
+        yield from averaged(wide, template, settings, (sizes or {}).get(floor, UNJUDGED))
+
+
+def averaged(
+    wide: Wide, template: Estimate, settings: AlignmentSettings, sizes: Sizes = UNJUDGED
+) -> Iterator[Estimate]:
+    """The template filled in for every pair, for each finding and over all; judged where there is a size."""
     for finding in (*settings.findings, ALL):
         rows = rows_of(wide, finding)
         generator = settings.generator(template.statistic, template.metric, finding, template.condition)
         means = nested_means(rows.scores, rows.design, settings.draws, generator, within=range_of(template))
-        for column, mean, reason in zip(wide.pairs, means, reasons_of(rows, means, wide, settings), strict=True):
-            yield fill(replace(template, finding=finding, model=column[0], method=column[1]), mean, reason)
+        reasons = reasons_of(rows, means, wide, settings)
+        for number, (column, mean, reason) in enumerate(zip(wide.pairs, means, reasons, strict=True)):
+            row = fill(replace(template, finding=finding, model=column[0], method=column[1]), mean, reason)
+            size = sizes.get((finding, column[0]))
+            yield row if size is None else judged(row, size, rows.influences(number), generator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +255,13 @@ class FindingRows:
     design: Design
     findings: Int[np.ndarray, " rows"]
     trained: bool  # networks with seeds
+
+    def influences(self, column: int) -> Float[np.ndarray, " patients"]:
+        """The influence of each patient on the mean of one column; none without values."""
+        if np.isnan(self.scores[:, column]).all():
+            return np.zeros(0)
+        totals = cell_totals(self.scores[:, [column]], self.design).only(np.array([0]))
+        return np.asarray(patient_influences(totals)[:, 0])
 
 
 def rows_of(wide: Wide, finding: str, *, pooled: bool = False) -> FindingRows:
@@ -253,55 +305,3 @@ def reason_of(result: NestedEstimate, settings: AlignmentSettings, covered: int,
     note = result.note if several else result.note.removeprefix(ONE_SEED).removeprefix("; ")
     seeds = coverage(result.n_seeds, len(settings.seeds), "seeds") if trained else ""
     return joined(note, seeds, coverage(covered, len(settings.findings)))
-
-
-NO_FLOOR = "no scores of random maps"
-NO_HUMAN = "no scores of readers"
-ROOM = {
-    "readers": "what readers score above the floor",
-    "truth": "what the mask itself scores above the floor",
-}
-
-
-def scaled_rows(scores: MetricScores, settings: AlignmentSettings) -> Iterator[Estimate]:
-    """(Score less floor) over (human less floor), as a ratio of means over the images that have all three."""
-    floor = _by_image(scores, FLOOR, FLOOR_METHOD)
-    human = _by_image(scores, HUMAN_ARM, HUMAN) if settings.human == "readers" else floor * 0 + 1
-    conditions = [condition(arm=arm) for arm in ARMS]
-    if settings.judged:
-        conditions += [condition(arm=arm, through=settings.through) for arm in DIRECTIONS]
-    for under in conditions:
-        yield from _scaled(scores, floor, human, Estimate(SCALED, scores.metric, condition=under), settings)
-
-
-def _by_image(scores: MetricScores, arm: str, method: str) -> pd.Series:
-    """Scores that depend on no network, by finding and case."""
-    table = scores.wide(condition(arm=arm), [("", method)]).table
-    return pd.Series(table.to_numpy()[:, 0], _images(table))
-
-
-def _images(table: pd.DataFrame) -> pd.MultiIndex:
-    return pd.MultiIndex.from_arrays([table.index.get_level_values(name) for name in ("finding", "case")])
-
-
-def _scaled(
-    scores: MetricScores, floor: pd.Series, human: pd.Series, template: Estimate, settings: AlignmentSettings
-) -> Iterator[Estimate]:
-    columns = columns_of(scores.metric, template.condition, settings)
-    wide = scores.wide(template.condition, columns)
-    for finding in settings.findings:
-        rows = wide.rows_of(finding)
-        images = _images(rows)
-        lower, upper = (each.reindex(images).to_numpy(float)[:, None] for each in (floor, human))
-        seeds, patients = (wide.labels(rows, name) for name in DRAWN)
-        trained = bool(rows.index.get_level_values("seed").any())
-        values = rows.to_numpy(float)
-        ratios = nested_ratios(
-            values - lower, np.broadcast_to(upper - lower, values.shape), Design(seeds, patients), settings.draws,
-            settings.generator(SCALED, scores.metric, finding, template.condition), ROOM[settings.human],
-        )  # fmt: skip
-        missing_end = NO_FLOOR if np.isnan(lower).all() else NO_HUMAN if np.isnan(upper).all() else ""
-        for column, ratio in zip(columns, ratios, strict=True):
-            why_not = wide.why_not(column, finding) or (missing_end if len(rows) else "")
-            reason = reason_of(ratio, settings, len(settings.findings), why_not, trained=trained)
-            yield fill(replace(template, finding=finding, model=column[0], method=column[1]), ratio, reason)

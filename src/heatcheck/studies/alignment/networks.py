@@ -209,6 +209,10 @@ class FineTuner:
         tuned = NetworkClassifier(cell.key, self.bases.copy(cell.base), base.preprocessing)
         return with_weights(tuned, self.path(cell))
 
+    def untrained(self, base: str) -> list[NetworkClassifier]:
+        """Networks like the base before any training."""
+        return self.bases.untrained(base, self.seed)
+
     def path(self, cell: NetworkCell) -> Path:
         """The file of the network's weights."""
         return self.bases.store.path(cell.file)

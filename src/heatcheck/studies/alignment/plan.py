@@ -16,6 +16,7 @@ from heatcheck.core.vocabulary import AUROC
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
 from heatcheck.explaining.methods import built_methods
+from heatcheck.explaining.priors import gather_priors
 from heatcheck.fitting.networks import FOLDER as NETWORKS
 from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
@@ -42,6 +43,7 @@ from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
 from heatcheck.studies.alignment.vocabulary import (
+    ADDED,
     FILLS,
     INFORMATION,
     PLACEBO,
@@ -54,7 +56,7 @@ from heatcheck.studies.alignment.vocabulary import (
 )
 from heatcheck.training import Machine
 
-METRICS_SHOWN = (*METRICS, RELIANCE, PLACEBO, AUROC, INFORMATION)
+METRICS_SHOWN = (*METRICS, RELIANCE, PLACEBO, ADDED, AUROC, INFORMATION)
 NOTES = (
     RESIZED,
     "Evidence against a finding counts as 0, and the channels of a map are summed.",
@@ -124,7 +126,7 @@ class AlignmentPlan:
     @property
     def measuring(self) -> Measuring:
         """What is measured on each network."""
-        settings = RelianceSettings(shifts=self.body.reliance.shifts)
+        settings = RelianceSettings(shifts=self.body.reliance.shifts, films=self.body.reliance.films)
         methods = {**self.trained, **self.judged}
         size, seed = self.envelope.batch_size, self.envelope.seed
         return Measuring(METRICS, methods, size, seed, settings, self.options.limit, self.body.map_order)
@@ -158,7 +160,8 @@ class AlignmentPlan:
             watcher,
         )
         source = self.sources["evaluation"]
-        ends = ScaleAnchors(source, evaluation, self.findings, self.measuring, self.options.workers)
+        usual = gather_priors(self.sources["finetune"], self.sources["finetune"].index(), self.findings, watcher)
+        ends = ScaleAnchors(source, evaluation, self.findings, self.measuring, self.options.workers, usual)
         yield CellsStage(tuner, self.cells, self.rule, self.measuring, ends, self._kept(evaluation))
         for cell in self.cells:
             tuner.forget(cell)
@@ -241,7 +244,7 @@ def _manifest(plan: AlignmentPlan) -> AlignmentManifest:
         several=body.several,
         softplus=body.softplus,
         blame_metric=body.blame_by,
-        reliance=RelianceEntry(shifts=body.reliance.shifts, fills=FILLS),
+        reliance=RelianceEntry(shifts=body.reliance.shifts, films=body.reliance.films, fills=FILLS),
         human=plan.human,
     )
 

@@ -225,7 +225,7 @@ def _filled(
 
 
 def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]:
-    """The separation of each base, and that of its controls on average, for each finding."""
+    """The separation of each base, and that of its controls on average, for each finding and their mean."""
     networks: dict[tuple[str, Arm], list[str]] = {}
     for base in settings.fine_tuned:
         networks[base.key, "base"] = [network_key(base.key, "base")]
@@ -235,10 +235,15 @@ def separation_rows(folder: Path, settings: AlignmentSettings) -> list[Estimate]
     table = pd.read_parquet(folder / "predictions.parquet", columns=columns, filters=wanted)
     rows = []
     for (base_key, arm), keys in networks.items():
+        template = Estimate(SEPARATION, RELIANCE, model=base_key, condition=condition(arm=arm))
+        found = []
         for finding in settings.findings:
             logits = table[(table["finding"] == finding) & table["model"].isin(keys)]
-            template = Estimate(SEPARATION, RELIANCE, finding, model=base_key, condition=condition(arm=arm))
-            rows.append(_separated(logits, template))
+            found.append(_separated(logits, replace(template, finding=finding)))
+        every = float(np.mean([row.value for row in found]))  # NaN where a finding has none
+        why = next((row.reason for row in found if row.reason), "")
+        n_cases = max(row.n_cases for row in found)
+        rows += [*found, replace(template, finding=ALL, value=every, n_cases=n_cases, reason=why)]
     return rows
 
 

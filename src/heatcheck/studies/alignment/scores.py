@@ -12,10 +12,11 @@ from torch import Tensor
 from heatcheck.core.contracts import Method
 from heatcheck.core.records import Case, Map, Measured, Prediction, Score, Timing
 from heatcheck.core.seeds import seed_for
+from heatcheck.core.vocabulary import condition
 from heatcheck.explaining.batch import GridMaps, MapRequest, answers_of
 from heatcheck.maps.channels import MapOrder
 from heatcheck.maps.resize import to_image
-from heatcheck.metrics.reliance import Drops, reliance, reliance_placebo
+from heatcheck.metrics.reliance import Drops, reliance, reliance_added, reliance_placebo, separation
 from heatcheck.models import NetworkClassifier
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.case_stage import ShardRows
@@ -25,10 +26,11 @@ from heatcheck.scoring.rows import MapTarget, ScoringRule, score_map
 from heatcheck.studies.alignment.gallery import for_gallery
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import NetworkCell
-from heatcheck.studies.alignment.reliance import RelianceSettings, drops
-from heatcheck.studies.alignment.vocabulary import PLACEBO, RELIANCE
+from heatcheck.studies.alignment.reliance import Probe, RelianceSettings, drops, partners
+from heatcheck.studies.alignment.vocabulary import ADDED, PLACEBO, RELIANCE, UNTRAINED
 
 AT_ONCE = 32  # images per forward pass
+RELIANCES = {RELIANCE: reliance, PLACEBO: reliance_placebo, ADDED: reliance_added}  # what a network is probed for
 NO_PIXELS = np.zeros((1, 1, 1), np.float32)  # an image is not needed to score a map
 
 
@@ -64,14 +66,7 @@ class NetworkEvaluation:
     def predict(self) -> dict[str, float]:
         """Add the predictions on all images; returns the standard deviation of each finding's logit."""
         begun = time.perf_counter()
-        contract = self.classifier.preprocessing
-        logits, probabilities = [], []
-        for rows in batches(range(len(self.images.keys)), AT_ONCE):
-            inputs = self.images.prepared(rows, contract).to(self.classifier.device)
-            batch_logits, batch_probabilities = answers_of(self.classifier, inputs)
-            logits.append(batch_logits.cpu())
-            probabilities.append(batch_probabilities.cpu())
-        logit, probability = torch.cat(logits), torch.cat(probabilities)
+        logit, probability = self.logits()
         for finding in self.cell.findings:
             column = self.classifier.outputs.index(finding)
             self.collected.predictions += self._predictions(finding, logit[:, column], probability[:, column])
@@ -80,6 +75,17 @@ class NetworkEvaluation:
             finding: float(logit[:, self.classifier.outputs.index(finding)].double().std(correction=0))
             for finding in self.cell.findings
         }
+
+    def logits(self) -> tuple[Tensor, Tensor]:
+        """The logits and the probabilities of all images."""
+        contract = self.classifier.preprocessing
+        logits, probabilities = [], []
+        for rows in batches(range(len(self.images.keys)), AT_ONCE):
+            inputs = self.images.prepared(rows, contract).to(self.classifier.device)
+            batch_logits, batch_probabilities = answers_of(self.classifier, inputs)
+            logits.append(batch_logits.cpu())
+            probabilities.append(batch_probabilities.cpu())
+        return torch.cat(logits), torch.cat(probabilities)
 
     def _predictions(self, finding: str, logits: Tensor, probabilities: Tensor) -> Iterator[Prediction]:
         for row, key in enumerate(self.images.keys):
@@ -93,15 +99,13 @@ class NetworkEvaluation:
                 float(probabilities[row]),
             )
 
-    def score_maps(
-        self, finding: str, method: str, rows: Sequence[int], condition: str, keep: Mapping[str, str]
-    ) -> None:
+    def score_maps(self, finding: str, method: str, rows: Sequence[int], under: str, keep: Mapping[str, str]) -> None:
         """Add the scores of a method's maps of the finding, and the maps of the cases in `keep` under those names."""
         begun = time.perf_counter()
         for batch in batches(rows, self.measuring.batch_size):
             for row, values in self._batch_maps(finding, method, batch).items():
                 # here an error ends the run: a map that exists can be scored
-                self.collected.scores += self._score_rows(row, finding, method, values, condition)
+                self.collected.scores += self._score_rows(row, finding, method, values, under)
                 case = self.images.keys[row].case
                 if case in keep and not isinstance(values, Measured):
                     self.collected.maps[keep[case]] = for_gallery(values)
@@ -142,33 +146,72 @@ class NetworkEvaluation:
             on_image = to_image(maps.values.clamp(min=0).sum(0, keepdim=True), placement, maps.cells)[0]
         return on_image
 
-    def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, condition: str) -> list[Score]:
+    def _score_rows(self, row: int, finding: str, method: str, values: Map | Measured, under: str) -> list[Score]:
         mask = self.images.mask(row, finding)
         case = Case(self.images.keys[row], NO_PIXELS, {} if mask is None else {finding: mask})
         target = MapTarget(case, finding, method, math.nan)
         rows = score_map(target, values, self.cell.base, self.measuring.rule).rows
-        return [replace(score, condition=condition) for score in rows]
+        return [replace(score, condition=under) for score in rows]
 
     def probe(self, finding: str, rows: Sequence[int], spread: float) -> None:
         """Add how much the network relies on the outlined area of each image."""
         begun = time.perf_counter()
-        contract, column = self.classifier.preprocessing, self.classifier.outputs.index(finding)
-        for batch in batches(rows, self.measuring.reliance.at_once):
-            inputs = self.images.prepared(batch, contract).to(self.classifier.device)
-            masks = [self.images.mask_on(row, finding, contract) for row in batch]
-            outlined = [mask for mask in masks if mask is not None]
-            seeds = [seed_for(self.measuring.seed, self.images.keys[row].case, finding) for row in batch]
-            logits = drops(self.classifier, column, inputs, outlined, seeds, self.measuring.reliance)
-            for row, of_image in zip(batch, logits, strict=True):
-                self.collected.scores += self._reliance_rows(row, finding, of_image, spread)
+        for row, logits in self.drops(finding, rows):
+            measured = {name: metric(logits, spread) for name, metric in RELIANCES.items()}
+            self.collected.scores += self.reliance_rows(row, finding, measured, self.cell.condition())
         self._timed("reliance", "", len(rows), begun)
 
-    def _reliance_rows(self, row: int, finding: str, logits: Drops, spread: float) -> Iterator[Score]:
+    def probe_untrained(self, finding: str, rows: Sequence[int], networks: Sequence[NetworkClassifier]) -> None:
+        """Add how much untrained networks rely on it, on average.
+
+        Chance decides what such a network scores high, so each is turned to score images with the finding higher.
+        """
+        begun = time.perf_counter()
+        by_network = [replace(self, classifier=network).untrained_reliance(finding, rows) for network in networks]
+        for row, *each in zip(rows, *by_network, strict=True) if by_network else ():
+            values = [one.value for one in each if not one.reason]
+            mean = Measured(float(np.mean(values))) if values else each[0]
+            self.collected.scores += self.reliance_rows(row, finding, {RELIANCE: mean}, condition(arm=UNTRAINED))
+        self._timed("untrained", "", len(rows), begun)
+
+    def untrained_reliance(self, finding: str, rows: Sequence[int]) -> list[Measured]:
+        """The reliance of a network in the direction in which it separates images with the finding from others."""
+        labels = np.array([self.images.label(row, finding) for row in range(len(self.images.keys))])
+        logits = self.logits()[0][:, self.classifier.outputs.index(finding)].double().numpy()
+        direction = -1.0 if separation(labels, logits).value < 0 else 1.0
+        found = [reliance(of_image, float(logits.std())) for _, of_image in self.drops(finding, rows)]
+        return [replace(each, value=direction * each.value) for each in found]
+
+    def drops(self, finding: str, rows: Sequence[int]) -> Iterator[tuple[int, Drops]]:
+        """The logits with the outlined area and others replaced, row by row."""
+        column, settings = self.classifier.outputs.index(finding), self.measuring.reliance
+        absent = [row for row in range(len(self.images.keys)) if self.images.label(row, finding) == 0]
+        of_row = partners(
+            [self.images.keys[row] for row in rows], [self.images.keys[row] for row in absent], settings.films,
+            seed_for(self.measuring.seed, finding),
+        )  # fmt: skip
+        for batch in batches(list(zip(rows, of_row, strict=True)), AT_ONCE):
+            probes = [self._probe(finding, row, [absent[place] for place in places]) for row, places in batch]
+            (found,) = drops(self.classifier, [column], probes, settings)
+            yield from zip((row for row, _ in batch), found, strict=True)
+
+    def _probe(self, finding: str, row: int, absent: Sequence[int]) -> Probe:
+        contract = self.classifier.preprocessing
+        images = self.images.prepared([row, *absent], contract).to(self.classifier.device)
+        mask = self.images.mask_on(row, finding, contract)
+        if mask is None:
+            raise ValueError(f"{self.images.keys[row].case} has no mask of {finding}; probe outlined images only")
+        return Probe(
+            images[0], mask, list(images[1:]), seed_for(self.measuring.seed, self.images.keys[row].case, finding)
+        )
+
+    def reliance_rows(self, row: int, finding: str, measured: Mapping[str, Measured], under: str) -> Iterator[Score]:
+        """The scores of one image."""
         key, cell = self.images.keys[row], self.cell
-        for metric, measured in ((RELIANCE, reliance(logits, spread)), (PLACEBO, reliance_placebo(logits, spread))):
+        for metric, each in measured.items():
             yield Score(
-                key.case, key.patient, finding, cell.method, cell.base, metric, measured.value, cell.condition(),
-                reason=measured.reason,
+                key.case, key.patient, finding, cell.method, cell.base, metric, each.value, under,
+                reason=each.reason,
             )  # fmt: skip
 
     def _timed(self, step: str, method: str, number: int, begun: float) -> None:

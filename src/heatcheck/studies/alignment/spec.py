@@ -73,7 +73,8 @@ class ReliancePart(BaseModel):
     """How reliance is measured."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    shifts: int = Field(4, ge=2)  # regions of the same shape elsewhere, for comparison with the outlined one
+    shifts: int = Field(4, ge=1)  # regions of the same shape elsewhere, for comparison with the outlined one
+    films: int = Field(2, ge=1)  # without the finding, on which the same regions are hidden
 
 
 class AlignmentBody(BaseModel):
@@ -169,7 +170,9 @@ def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Ma
         near = suggest(body.through, list(trained))
         raise SpecError(f"{where}: `through` {body.through!r} is not one of `methods`; {near}")
     for name in judged:
-        if METHODS[name].wants_priors or METHODS[name].wants_donors:
+        if METHODS[name].wants_priors:
+            raise SpecError(f"{where}: `judged` method {name} is one of the floors of every run; leave it out")
+        if METHODS[name].wants_donors:
             raise SpecError(
                 f"{where}: `judged` method {name} needs other patients' data, which this study does not provide; "
                 "leave it out"

@@ -11,10 +11,12 @@ import torch
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import UntrainedError
 from heatcheck.core.geometry import place
-from heatcheck.core.records import HUMAN, Case, CaseRecord, Map, Score, ShardTables, Timing
+from heatcheck.core.records import HUMAN, Case, CaseRecord, Image, Map, Score, ShardTables, Timing
 from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import condition
+from heatcheck.explaining.priors import LocationPriors
 from heatcheck.maps.resize import to_image
+from heatcheck.methods.floors import CenterPrior, EdgeFloor
 from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
@@ -22,9 +24,9 @@ from heatcheck.scoring.rows import PLAIN, MapTarget, human_rows, score_map
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner, NetworkCell, methods_on
-from heatcheck.studies.alignment.scores import Measuring, NetworkEvaluation
+from heatcheck.studies.alignment.scores import RELIANCES, Measuring, NetworkEvaluation
 from heatcheck.studies.alignment.settings import AlignmentSettings
-from heatcheck.studies.alignment.vocabulary import FLOOR, FLOOR_METHOD, HUMAN_ARM, PLACEBO, RELIANCE
+from heatcheck.studies.alignment.vocabulary import FLOOR, HUMAN_ARM, RANDOM
 
 RANDOM_MAPS = 8  # per image; their mean score is its floor
 CELLS = 16  # along each axis of a random map, as in the random method
@@ -32,16 +34,17 @@ CELLS = 16  # along each axis of a random map, as in the random method
 
 @dataclass(frozen=True)
 class ScaleAnchors:
-    """Scores random maps and readers' marks, the ends of the common scale, on the evaluation images."""
+    """Scores floors and readers' marks, the ends of the common scale, on the evaluation images."""
 
     source: Source
     images: Images
     findings: tuple[str, ...]
     measuring: Measuring
     workers: int
+    priors: LocationPriors  # of the fine-tuning images
 
     def scores(self) -> Iterator[Score]:
-        """The floor of every outlined finding, and the readers' scores where the source has readers."""
+        """The floors of every outlined finding, and the readers' scores where the source has readers."""
         most = self.measuring.limit
         outlined = {finding: set(self.images.positives(finding)[:most]) for finding in self.findings}
         rows = sorted(set().union(*outlined.values()))
@@ -55,13 +58,24 @@ class ScaleAnchors:
                     yield from self._human(read, finding)
 
     def _floor(self, case: Case, finding: str) -> Iterator[Score]:
+        for floor, maps in self._floor_maps(case, finding).items():
+            target = MapTarget(case, finding, floor, math.nan)
+            drawn = [score_map(target, values, "", self.measuring.rule).rows for values in maps]
+            for scores in zip(*drawn, strict=True):  # one metric, all maps
+                value = float(np.mean([score.value for score in scores]))
+                yield replace(scores[0], value=value, condition=condition(arm=FLOOR))
+
+    def _floor_maps(self, case: Case, finding: str) -> dict[str, list[Map]]:
+        """The maps of every floor; several random ones, whose scores are averaged."""
         generator = generator_for(self.measuring.seed, case.key.case, finding, "floor")
-        target = MapTarget(case, finding, FLOOR_METHOD, math.nan)
-        maps = (_random_map(case, generator) for _ in range(RANDOM_MAPS))
-        drawn = [score_map(target, values, "", self.measuring.rule).rows for values in maps]
-        for scores in zip(*drawn, strict=True):  # one metric, all maps
-            value = float(np.mean([score.value for score in scores]))
-            yield replace(scores[0], value=value, condition=condition(arm=FLOOR))
+        noise = [generator.random((CELLS,) * (case.image.ndim - 1), np.float32) for _ in range(RANDOM_MAPS)]
+        grids = {RANDOM: noise, **image_floors(case.image), **self._usual_place(case, finding)}
+        return {floor: [on_image(grid, case) for grid in each] for floor, each in grids.items()}
+
+    def _usual_place(self, case: Case, finding: str) -> dict[str, list[Map]]:
+        """Where the finding lies in the patients of the fine-tuning images, who are others."""
+        prior = self.priors.for_patient(case.key.patient)[self.findings.index(finding)]
+        return {} if prior is None else {"location_prior": [prior.astype(np.float32)]}
 
     def _human(self, case: Case, finding: str) -> Iterator[Score]:
         for score in human_rows(case, finding, self.measuring.rule):
@@ -69,12 +83,18 @@ class ScaleAnchors:
                 yield replace(score, condition=condition(arm=HUMAN_ARM))
 
 
-def _random_map(case: Case, generator: np.random.Generator) -> Map:
-    """Uniform noise on the image's grid, as coarse as a class activation map."""
+def image_floors(image: Image) -> dict[str, list[Map]]:
+    """The maps of the floors that need no more than the image."""
+    pixels = torch.from_numpy(np.ascontiguousarray(image, np.float32))[None]
+    target = torch.zeros(1, 1, dtype=torch.long)
+    made = {"center_prior": CenterPrior().of(pixels, target), "edge": EdgeFloor().of(pixels, target)}
+    return {name: [maps.values[0, 0, 0].numpy()] for name, maps in made.items()}
+
+
+def on_image(grid: Map, case: Case) -> Map:
+    """A map on the image's grid."""
     shape = tuple(case.image.shape[1:])
-    grid = (CELLS,) * len(shape)
-    noise = torch.from_numpy(generator.random((1, *grid), np.float32))
-    resized: Map = to_image(noise, place(shape, grid, "stretch"))[0]
+    resized: Map = to_image(torch.from_numpy(grid)[None], place(shape, grid.shape, "stretch"))[0]
     return resized
 
 
@@ -130,6 +150,8 @@ class CellsStage:
                 kept = self._kept_maps(cell, finding, method)
                 evaluation.score_maps(finding, method, positives, cell.condition(through), kept)
             evaluation.probe(finding, positives, spread[finding])
+            if cell.arm == "base":
+                evaluation.probe_untrained(finding, positives, self.tuner.untrained(cell.base))
         if cell.arm != "base":
             self._score_learned(replace(evaluation, images=self.tuner.finetune))
         rows.scores.sort(key=by_finding)  # predictions and failures stay in the order of findings and images
@@ -159,7 +181,7 @@ class CellsStage:
             for method, through in methods_on(cell, self.rule).items()
             for metric in self.measuring.metrics
         ]
-        metrics += [(cell.method, metric, cell.condition()) for metric in (RELIANCE, PLACEBO)]
+        metrics += [(cell.method, metric, cell.condition()) for metric in RELIANCES]
         rows = [
             Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, under, reason=reason)
             for finding in cell.findings

@@ -21,14 +21,16 @@ Direction = Literal["align", "misalign"]
 ARMS: tuple[Arm, ...] = ("base", "control", "align", "misalign")
 DIRECTIONS: tuple[Direction, ...] = ("align", "misalign")
 FLOOR, HUMAN_ARM = "floor", "human"  # arms without a network
-FLOOR_METHOD = "random"
+RANDOM = "random"
+FLOORS = (RANDOM, "center_prior", "edge", "location_prior")  # maps made without a model, scored in every run
+UNTRAINED = "untrained"  # the arm of networks like a base, with the weights that a training starts from
 FINETUNE = "finetune"  # the split of the images that a network learned from
 BY_IMAGE = "images"  # pooled over images: each counts the same, whatever its finding
 GIVEN = "given"  # the initialisation of weights whose origin the spec does not state
 Human = Literal["readers", "truth"]  # whose marks are 1 on the common scale: the readers', or the mask itself
 
 MAIN_METRICS = ("mass", "rank")  # of the paper
-RELIANCE, PLACEBO = "reliance", "reliance_placebo"
+RELIANCE, PLACEBO, ADDED = "reliance", "reliance_placebo", "reliance_added"
 INFORMATION = "mutual_information_label"
 GUESSING, GUESS = "guessing", 0.5  # what an AUROC is compared with
 FILLS = ("blur", "mean", "noise")  # what replaces a region where reliance is measured
@@ -80,6 +82,7 @@ class RelianceEntry(Entry):
     """How reliance was measured."""
 
     shifts: int = 0  # regions of the same shape elsewhere
+    films: int = 0  # without the finding, on which the same regions were hidden
     fills: tuple[str, ...] = ()
 
 

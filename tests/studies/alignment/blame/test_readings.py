@@ -5,65 +5,72 @@ from dataclasses import replace
 
 import pytest
 
-from heatcheck.studies.alignment.blame.readings import (
+from heatcheck.judging.sizes import Sizes
+from heatcheck.studies.alignment.blame.evidence import (
     Arm,
     BlameEvidence,
     EstimateWithInterval,
-    LevelReading,
+    Marks,
+    Part,
     Use,
-    level,
-    read,
-    used,
+    reliance_part,
+    score_part,
 )
+from heatcheck.studies.alignment.blame.readings import MarkReading, UseReading, marked, needed, read, used
 
 UNKNOWN = EstimateWithInterval()
-NONE = EstimateWithInterval(0.0, 0.0, 0.0)
-USED, UNUSED, VAGUE = (
-    EstimateWithInterval(0.8, 0.5, 1.1),
-    EstimateWithInterval(0.05, -0.1, 0.2),
-    EstimateWithInterval(0.6, -0.2, 1.4),
-)
-MARKED, UNMARKED, DIM = (
-    EstimateWithInterval(0.3, 0.2, 0.4),
-    EstimateWithInterval(0.01, -0.03, 0.05),
-    EstimateWithInterval(0.4, -0.2, 0.95),
-)
-PLACEBO = EstimateWithInterval(0.0, -0.05, 0.05)
-SCORE = EstimateWithInterval(0.3, 0.2, 0.4)  # of the control
-UP = {  # differences of the map's score and of reliance, aligned less control
-    "far": EstimateWithInterval(0.3, 0.2, 0.4),
-    "moved": EstimateWithInterval(0.15, 0.05, 0.25),
-    "slight": EstimateWithInterval(0.05, 0.02, 0.08),
-    "still": EstimateWithInterval(0.02, -0.05, 0.09),
-    "back": EstimateWithInterval(-0.15, -0.25, -0.05),
-    "far back": EstimateWithInterval(-0.3, -0.4, -0.2),
-    "unclear": EstimateWithInterval(0.05, -0.05, 0.15),
-    "unknown": UNKNOWN,
+SEPARATION, FLOOR = 1.6, 0.2  # reliance matters from 0.4, a map from 0.08 above random maps
+USUAL = 0.4  # what the usual place scores: a map matters from 0.06 above it
+SIZES = Sizes()
+
+
+def relied(value, low, high, separation=SEPARATION):
+    return reliance_part(EstimateWithInterval(value, low, high), separation, SIZES)
+
+
+def scored(value, low, high, floor=FLOOR, best=1.0):
+    return score_part(EstimateWithInterval(value, low, high), floor, best, SIZES)
+
+
+RELIANCE = {
+    "yes": relied(0.8, 0.5, 1.1),
+    "no": relied(0.05, -0.1, 0.2),
+    "open": relied(0.6, -0.2, 1.4),
+    "against": relied(-0.8, -1.1, -0.5),
+    "undefined": Part(UNKNOWN, 0.4, 1.6),
+    "no scale": relied(0.8, 0.5, 1.1, separation=-0.1),
+}
+ABOVE = {  # a floor
+    "yes": scored(0.3, 0.2, 0.4),
+    "no": scored(0.01, -0.03, 0.05),
+    "open": scored(0.2, -0.2, 0.6),
+    "undefined": scored(math.nan, math.nan, math.nan),
+    "no scale": scored(0.3, 0.2, 0.4, floor=1.0),
+}
+
+
+def use(reliance="yes", added="no", untrained=None):
+    return Use(RELIANCE[reliance], RELIANCE[added], untrained)
+
+
+def marks(best="yes", random="yes"):
+    return Marks({"random": ABOVE[random], "location_prior": ABOVE[best]}, "location_prior")
+
+
+UP = {  # changes of the map's score, aligned less control; the room above random maps is 0.8
+    "moved": scored(0.4, 0.3, 0.5),
+    "still": scored(0.02, -0.05, 0.07),
+    "back": scored(-0.4, -0.5, -0.3),
+    "unclear": scored(0.05, -0.05, 0.15),
+    "unknown": scored(math.nan, math.nan, math.nan),
 }
 RELIED = {
-    "followed": EstimateWithInterval(0.4, 0.2, 0.6),
-    "held": EstimateWithInterval(0.05, -0.1, 0.2),
-    "turned": EstimateWithInterval(-0.4, -0.6, -0.2),
-    "unclear": EstimateWithInterval(0.2, -0.1, 0.5),
-    "unknown": UNKNOWN,
+    "followed": relied(0.8, 0.5, 1.1),
+    "held": relied(0.0, -0.1, 0.1),
+    "turned": relied(-0.8, -1.1, -0.5),
+    "unclear": relied(0.3, -0.1, 0.7),
+    "unknown": relied(math.nan, math.nan, math.nan),
 }
-
-
-SIZE = 0.325  # of a reliance that matters: a quarter of a separation of 1.3
-
-
-def evidence(**changed):
-    """A model that uses the area and a map that marks it; nothing moved, and it was not learned either."""
-    usual = BlameEvidence(
-        base=Use(USED, PLACEBO, SIZE),
-        gain=MARKED,
-        gain_size=0.09,
-        control=Use(USED, PLACEBO, SIZE),
-        control_score=SCORE,
-        arms=(arm("align", "still"), arm("misalign", "still")),
-        learned=EstimateWithInterval(0.02, -0.05, 0.09),
-    )
-    return replace(usual, **changed)
 
 
 def arm(direction, score, reliance="held"):
@@ -71,75 +78,113 @@ def arm(direction, score, reliance="held"):
     return Arm(direction, UP[score].toward(direction), RELIED[reliance].toward(direction))
 
 
-def test_a_direction_down_turns_an_interval_round():
-    assert EstimateWithInterval(1.0, 0.5, 2.0).toward("misalign") == EstimateWithInterval(-1.0, -2.0, -0.5)
-    assert EstimateWithInterval(1.0, 0.5, 2.0).toward("align") == EstimateWithInterval(1.0, 0.5, 2.0)
+def evidence(**changed):
+    """A model that uses the area and a map that marks it; nothing moved, and it was not learned either."""
+    usual = BlameEvidence(use(), marks(), (arm("align", "still"), arm("misalign", "still")), scored(0.02, -0.05, 0.07))
+    return replace(usual, **changed)
+
+
+def test_a_part_knows_its_share_and_turns_round():
+    part = relied(0.4, 0.2, 0.8)
+    assert part.share == EstimateWithInterval(0.25, 0.125, 0.5)
+    assert (part.size, part.whole) == (pytest.approx(0.4), 1.6)
+    assert part.toward("misalign").estimate == EstimateWithInterval(-0.4, -0.8, -0.2)
+    assert part.toward("align") == part
+    room = scored(0.1, 0.05, 0.2, floor=0.2, best=0.7)
+    assert (room.size, room.whole) == (pytest.approx(0.05), pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(
-    ("reliance", "gain", "before"),
+    ("reliance", "added", "untrained", "expected"),
     [
-        (USED, UNMARKED, "method"),
-        (UNUSED, UNMARKED, "model"),
-        (USED, MARKED, "shows"),
-        (UNUSED, MARKED, "looks_elsewhere"),
-        (VAGUE, MARKED, "undecided"),
-        (VAGUE, UNMARKED, "undecided"),
-        (UNKNOWN, UNMARKED, "undecided"),
-        (UNKNOWN, MARKED, "undecided"),
-        (USED, DIM, "undecided"),
-        (UNUSED, DIM, "undecided"),
-        (USED, UNKNOWN, "undecided"),
-        (UNKNOWN, UNKNOWN, "undecided"),
-        (NONE, UNMARKED, "model"),  # hiding the area changed no image's answer
-        (EstimateWithInterval(-0.5, -0.8, -0.2), UNMARKED, "model"),  # the area speaks against the finding
+        ("yes", "no", None, UseReading("used")),
+        ("yes", "undefined", None, UseReading("used")),
+        ("yes", "no", EstimateWithInterval(0.5, 0.2, 0.8), UseReading("used")),
+        ("yes", "no", EstimateWithInterval(0.5, -0.2, 1.2), UseReading("unknown", "untrained")),
+        ("yes", "no", UNKNOWN, UseReading("unknown", "untrained")),
+        ("no", "no", None, UseReading("unused")),
+        ("no", "no", EstimateWithInterval(-0.5, -0.8, -0.2), UseReading("unused")),
+        ("no", "against", None, UseReading("unused")),
+        ("no", "yes", None, UseReading("redundant")),
+        ("no", "open", None, UseReading("unknown", "added")),
+        ("no", "undefined", None, UseReading("unknown", "added")),
+        ("open", "yes", None, UseReading("unknown", "too wide")),
+        ("against", "no", None, UseReading("against")),
+        ("against", "yes", None, UseReading("against")),
+        ("undefined", "no", None, UseReading("unknown", "undefined")),
+        ("no scale", "no", None, UseReading("unknown", "no scale")),
     ],
 )
-def test_before_fine_tuning(reliance, gain, before):
-    verdict = read(evidence(base=Use(reliance, PLACEBO, SIZE), gain=gain))
-    assert verdict.before == before
+def test_what_the_model_does_with_the_area(reliance, added, untrained, expected):
+    assert used(use(reliance, added, untrained)) == expected
 
 
 @pytest.mark.parametrize(
-    ("estimate", "floor", "size", "expected"),
+    ("best", "random", "expected"),
     [
-        (EstimateWithInterval(0.5, 0.001, 3.0), 0.0, 0.3, LevelReading("high")),  # however much it may be
-        (EstimateWithInterval(0.1, -0.1, 0.29), 0.0, 0.3, LevelReading("low")),
-        (EstimateWithInterval(0.1, 0.01, 0.29), 0.0, 0.3, LevelReading("low")),  # beyond chance, too small to matter
-        (EstimateWithInterval(0.1, -0.1, 0.3), 0.0, 0.3, LevelReading("unknown", "too wide")),  # weak, but may be real
-        (EstimateWithInterval(0.1, 0.01, 0.4), 0.0, 0.3, LevelReading("unknown", "too wide")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.0, math.nan, LevelReading("unknown", "no scale")),
-        (EstimateWithInterval(0.5, 0.1, 0.9), 0.2, 0.3, LevelReading("unknown", "too wide")),
-        (EstimateWithInterval(0.5, 0.3, 0.9), 0.2, 0.3, LevelReading("high")),
-        (EstimateWithInterval(0.5), 0.0, 0.3, LevelReading("unknown", "undefined")),
-        (EstimateWithInterval(0.5, 0.1), 0.0, 0.3, LevelReading("unknown", "undefined")),
+        ("yes", "yes", MarkReading("marked")),
+        ("no", "yes", MarkReading("usual")),
+        ("no", "no", MarkReading("unmarked")),
+        ("open", "no", MarkReading("unmarked")),
+        ("no", "open", MarkReading("unknown", "too wide")),
+        ("open", "yes", MarkReading("unknown", "too wide")),
+        ("undefined", "undefined", MarkReading("unknown", "undefined")),
+        ("no scale", "yes", MarkReading("unknown", "no scale")),
     ],
 )
-def test_low_is_what_cannot_matter_and_not_what_is_not_significant(estimate, floor, size, expected):
-    assert level(estimate, floor, size) == expected
+def test_what_the_map_does_with_it(best, random, expected):
+    assert marked(marks(best, random)) == expected
 
 
-def test_a_placebo_above_0_raises_the_floor_and_one_around_0_does_not():
-    reliance = EstimateWithInterval(0.3, 0.1, 0.38)
-    assert used(Use(reliance, EstimateWithInterval(0.1, -0.1, 0.3), 0.25)).level == "high"
-    assert used(Use(reliance, EstimateWithInterval(0.1, 0.05, 0.15), 0.25)).level == "low"
-    assert used(Use(reliance, UNKNOWN, 0.25)).level == "high"
+def test_where_random_maps_are_the_best_floor_they_alone_decide():
+    for above, level in (("yes", "marked"), ("no", "unmarked"), ("open", "unknown")):
+        assert marked(Marks({"random": ABOVE[above]}, "random")).level == level
+    assert marked(Marks()) == MarkReading("unknown", "undefined")
+
+
+@pytest.mark.parametrize(
+    ("model", "best", "random", "before"),
+    [
+        (use("yes"), "no", "no", "method"),
+        (use("no"), "no", "no", "model"),
+        (use("yes"), "yes", "yes", "shows"),
+        (use("no"), "yes", "yes", "looks_elsewhere"),
+        (use("yes"), "no", "yes", "usual"),
+        (use("no"), "no", "yes", "usual"),
+        (use("open"), "no", "yes", "usual"),
+        (use("no", "yes"), "yes", "yes", "redundant"),
+        (use("no", "yes"), "no", "no", "redundant"),
+        (use("no", "yes"), "open", "open", "redundant"),
+        (use("no", "open"), "yes", "yes", "undecided"),
+        (use("against"), "no", "no", "against"),
+        (use("against"), "yes", "yes", "against"),
+        (use("open"), "yes", "yes", "undecided"),
+        (use("yes"), "open", "yes", "undecided"),
+        (use("undefined"), "no", "no", "undecided"),
+    ],
+)
+def test_before_fine_tuning(model, best, random, before):
+    assert read(evidence(use=model, marks=marks(best, random))).before == before
+
+
+def test_a_hair_of_reliance_blames_no_method_and_excuses_no_blob():
+    """A model that uses 3 % of its answer, clearly above 0: the map that truthfully marks nothing is not at fault."""
+    hair = Use(relied(0.06, 0.04, 0.08, separation=2.0), relied(0.05, 0.0, 0.1, separation=2.0))
+    assert read(evidence(use=hair, marks=marks("no", "no"))).before == "model"
+    assert read(evidence(use=hair, marks=marks("yes", "yes"))).before == "looks_elsewhere"
 
 
 def test_one_training_decides_nothing_under_fine_tuning_and_is_still_read():
-    arms = (arm("align", "far", "held"), arm("misalign", "far", "held"))
+    arms = (arm("align", "moved", "held"), arm("misalign", "moved", "held"))
     verdict = read(evidence(arms=arms, one_training=True))
     assert (verdict.before, verdict.under) == ("shows", "undecided")
     assert [reading.outcome for reading in verdict.arms] == ["foolable", "foolable"]
 
 
 OUTCOMES = {
-    "far": {"followed": "follows", "held": "foolable", "turned": "foolable"},
-    "moved": {"followed": "follows"},
-    "slight": {"held": "still"},
+    "moved": {"followed": "follows", "held": "foolable", "turned": "foolable"},
     "still": {"followed": "missed", "turned": "missed", "held": "still", "unclear": "still", "unknown": "still"},
-    "back": {"turned": "follows"},
-    "far back": {"turned": "follows", "held": "foolable", "followed": "foolable"},
+    "back": {"turned": "follows", "held": "foolable", "followed": "foolable"},
     "unclear": {},
     "unknown": {},
 }
@@ -154,16 +199,52 @@ def test_one_arm(direction, score, reliance):
     assert reading.outcome == OUTCOMES[score].get(reliance, "undecided")
 
 
+@pytest.mark.parametrize(
+    ("score", "reliance", "outcome"),
+    [  # changes as shares of the room and of the separation
+        ((0.70, 0.60, 0.80), (0.02, 0.01, 0.03), "foolable"),  # a hair of real change is no excuse
+        ((0.70, 0.60, 0.80), (0.15, 0.05, 0.24), "undecided"),  # may be in proportion: 0.60 is not above 3 × 0.24
+        ((0.70, 0.60, 0.80), (0.30, 0.25, 0.35), "follows"),
+        ((0.12, 0.08, 0.16), (0.12, 0.08, 0.16), "follows"),  # small, and in proportion
+        ((0.12, 0.08, 0.16), (0.90, 0.80, 1.00), "undecided"),  # the model changed far more than the map
+        ((0.90, 0.80, 1.00), (0.28, 0.26, 0.30), "undecided"),  # reliance moved, but out of proportion
+        ((0.70, 0.60, 0.80), (0.00, -0.30, 0.30), "undecided"),  # few patients: reliance may have moved
+        ((0.70, 0.60, 0.80), (-0.10, -0.20, -0.01), "foolable"),
+        ((0.70, 0.60, 0.80), (-0.40, -0.50, -0.30), "foolable"),
+        ((0.08, 0.06, 0.095), (0.40, 0.30, 0.50), "missed"),  # moved by less than matters
+    ],
+)
+def test_a_map_follows_only_in_proportion(score, reliance, outcome):
+    for direction in ("align", "misalign"):
+        moved = scored(*(0.8 * each for each in score)).toward(direction)
+        (reading,) = read(
+            evidence(arms=(Arm(direction, moved, relied(*(1.6 * each for each in reliance)).toward(direction)),))
+        ).arms
+        assert reading.outcome == outcome
+
+
+def test_fewer_patients_never_make_foolable_likelier():
+    """Wider intervals around the same values only take claims away, whatever the values are."""
+    for score in (0.05, 0.3, 0.7):
+        for reliance in (-0.3, 0.0, 0.1, 0.3):
+            claims = []
+            for width in (0.02, 0.05, 0.1, 0.2, 0.4, 0.8):
+                moved = scored(*(0.8 * (score + step * width) for step in (0, -1, 1)))
+                model = relied(*(1.6 * (reliance + step * width) for step in (0, -1, 1)))
+                claims.append(read(evidence(arms=(Arm("align", moved, model),))).under == "foolable")
+            assert claims == sorted(claims, reverse=True), (score, reliance)
+
+
 MADE = {
-    "follows": ("far", "followed"),
-    "foolable": ("far", "held"),
-    "undecided": ("far", "unclear"),
+    "follows": ("moved", "followed"),
+    "foolable": ("moved", "held"),
+    "undecided": ("moved", "unclear"),
     "still": ("still",),
     "still, reliance unclear": ("still", "unclear"),
     "missed": ("still", "followed"),
     "missed, turned": ("still", "turned"),
-    "followed back": ("far back", "turned"),
-    "fooled back": ("far back", "held"),
+    "followed back": ("back", "turned"),
+    "fooled back": ("back", "held"),
 }
 
 
@@ -204,118 +285,59 @@ def test_two_arms_in_either_order(one, other, under):
 
 
 def test_one_arm_alone_is_read_and_none_is_not():
-    assert read(evidence(arms=(arm("align", "far", "followed"),))).under == "follows"
+    assert read(evidence(arms=(arm("align", "moved", "followed"),))).under == "follows"
     assert read(evidence(arms=())).under == "undecided"
 
 
 @pytest.mark.parametrize(
     ("learned", "under"),
     [
-        (EstimateWithInterval(0.4, 0.3, 0.5), "unmoved"),
-        (EstimateWithInterval(0.08, 0.02, 0.14), "undecided"),  # unseen patients may have gained as much
-        (EstimateWithInterval(0.02, -0.05, 0.09), "failed"),
-        (EstimateWithInterval(-0.1, -0.2, -0.05), "failed"),
-        (NONE, "failed"),
-        (EstimateWithInterval(0.2, -0.1, 0.5), "undecided"),  # may have been learned well
-        (UNKNOWN, "undecided"),
+        (scored(0.4, 0.3, 0.5), "unmoved"),
+        (scored(0.09, 0.02, 0.14), "unmoved"),  # unseen patients cannot have gained as much: 0.07 at most
+        (scored(0.02, -0.05, 0.07), "failed"),
+        (scored(-0.1, -0.2, -0.05), "failed"),
+        (scored(0.2, -0.1, 0.5), "undecided"),  # may have been learned well
+        (Part(), "undecided"),
     ],
 )
 def test_where_nothing_moved_the_images_learned_from_say_why(learned, under):
     assert read(evidence(learned=learned)).under == under
 
 
-@pytest.mark.parametrize("judged", [False, True])
-@pytest.mark.parametrize(
-    ("reliance", "under"),
-    [("held", "foolable"), ("followed", "foolable"), ("turned", "follows"), ("unclear", "undecided")],
-)
-def test_a_map_that_moved_far_against_the_arm_is_never_one_that_did_not_move(reliance, under, judged):
-    back = Arm("misalign", EstimateWithInterval(0.62, 0.57, 0.66), RELIED[reliance].toward("misalign"))
-    learned = UNKNOWN if judged else EstimateWithInterval(0.4, 0.3, 0.5)
-    verdict = read(evidence(arms=(arm("align", "still"), back), judged=judged, learned=learned))
-    assert (verdict.arms[1].score, verdict.under) == ("far back", under)
-
-
-def test_a_map_is_still_only_where_both_ends_of_its_change_stay_within_the_controls_interval():
-    for ends in ((-0.05, 0.15), (-0.15, 0.05), (-0.15, 0.15)):
-        for direction in ("align", "misalign"):
-            (reading,) = read(evidence(arms=(Arm(direction, EstimateWithInterval(0.0, *ends), NONE),))).arms
-            assert (reading.score, reading.outcome) == ("unclear", "undecided")
-
-
-def test_a_map_that_stood_still_while_reliance_changed_clearly_does_not_follow_the_model():
-    """Nor did fine-tuning fail where it changed what the model goes by."""
-    missed = Arm("misalign", EstimateWithInterval(0.001, -0.004, 0.006), EstimateWithInterval(-1.07, -1.22, -0.91))
-    assert read(evidence(arms=(arm("align", "far", "followed"), missed))).under == "undecided"
-    for learned in (NONE, UNKNOWN, EstimateWithInterval(0.4, 0.3, 0.5)):
-        assert read(evidence(arms=(arm("align", "still"), missed), learned=learned)).under == "unmoved"
-
-
-def test_foolable_is_not_decided_by_a_hair():
-    """The value leaves the control's interval, but the change may be less: with one seed, another may come out so."""
-    control = EstimateWithInterval(0.2829, 0.2429, 0.3229)
-    for change, under in (
-        (EstimateWithInterval(0.0402, 0.0200, 0.0600), "undecided"),
-        (EstimateWithInterval(0.0602, 0.0402, 0.0800), "foolable"),
-    ):
-        for direction in ("align", "misalign"):
-            moved = Arm(direction, change.toward(direction), NONE)
-            assert read(evidence(arms=(moved,), control_score=control)).under == under
-
-
-def test_without_an_interval_of_the_controls_score_no_map_is_still_or_far():
-    for score, weaker in (("far", "moved"), ("far back", "back"), ("still", "unclear"), ("slight", "moved")):
-        assert read(evidence(arms=(arm("align", score),), control_score=UNKNOWN)).arms[0].score == weaker
-
-
-def test_without_an_aligned_arm_nothing_is_known_of_what_was_learned():
-    assert (
-        read(evidence(arms=(arm("misalign", "still"),), learned=EstimateWithInterval(0.4, 0.3, 0.5))).under
-        == "undecided"
-    )
+def test_what_was_learned_must_exceed_the_most_that_unseen_patients_can_have_gained():
+    arms = (Arm("align", scored(0.04, 0.01, 0.079), RELIED["held"]), arm("misalign", "still"))
+    assert read(evidence(arms=arms, learned=scored(0.09, 0.02, 0.14))).under == "unmoved"
+    assert read(evidence(arms=arms[1:], learned=scored(0.4, 0.3, 0.5))).under == "undecided"  # no aligned arm
 
 
 def test_a_judged_method_whose_map_stands_still_is_unmoved_and_its_optimisation_did_not_fail():
-    arms = tuple(Arm(direction, NONE, RELIED["followed"].toward(direction)) for direction in ("align", "misalign"))
-    assert read(evidence(arms=arms, judged=True, learned=UNKNOWN)).under == "unmoved"
-    wide = EstimateWithInterval(0.1, -0.2, 0.4)
-    for few in ((Arm("align", wide, NONE), arms[1]), (arms[0], Arm("misalign", wide, NONE))):
-        assert read(evidence(arms=few, judged=True)).under == "undecided"
-    assert read(evidence(arms=arms, judged=True, control_score=UNKNOWN)).under == "undecided"
+    arms = tuple(arm(direction, "still", "followed") for direction in ("align", "misalign"))
+    assert read(evidence(arms=arms, judged=True, learned=Part())).under == "unmoved"
+    few = (arm("align", "unclear"), arms[1])
+    assert read(evidence(arms=few, judged=True)).under == "undecided"
 
 
-def test_a_change_of_no_weight_that_lies_beyond_0_does_not_count_as_following():
-    """Paired differences can be exact to a hair: here the model's reliance rose by a two-hundredth."""
-    hair = Arm("align", UP["far"], EstimateWithInterval(0.004, 0.001, 0.007))
-    assert read(evidence(arms=(hair,))).arms[0].reliance == "held"
-    assert read(evidence(arms=(hair,), control=Use(USED, UNKNOWN, SIZE))).arms[0].reliance == "followed"
-    back = Arm("align", UP["far"], EstimateWithInterval(-0.004, -0.007, -0.001))
-    assert read(evidence(arms=(back,))).arms[0].reliance == "held"
+def test_without_a_scale_nothing_moves_or_holds():
+    no_room = Arm("align", scored(0.4, 0.3, 0.5, floor=1.0), RELIED["held"])
+    assert read(evidence(arms=(no_room,))).arms[0].score == "unclear"
+    no_separation = Arm("align", UP["moved"], relied(0.0, -0.1, 0.1, separation=-0.2))
+    assert read(evidence(arms=(no_separation,))).under == "undecided"
 
 
-def test_reliance_does_not_hold_where_the_control_itself_is_not_known():
-    vague = evidence(arms=(arm("align", "far", "held"),), control=Use(VAGUE, PLACEBO, SIZE))
-    assert read(vague).under == "undecided"
-
-
-def test_reliance_does_not_hold_where_its_interval_reaches_beyond_the_controls():
-    """With few patients the difference may be anything: that it covers 0 is no sign that nothing happened."""
-    few = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(-0.1, -0.5, 0.3))
-    assert read(evidence(arms=(few,))).under == "undecided"
-    either = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(0.1, -0.1, 0.5))
-    assert read(evidence(arms=(either,))).under == "undecided"
-    many = Arm("misalign", UP["far"].toward("misalign"), EstimateWithInterval(-0.1, -0.25, 0.05))
-    assert read(evidence(arms=(many,))).under == "foolable"
-
-
-def test_a_model_that_does_not_use_the_area_can_be_held_too():
-    low = Use(UNUSED, PLACEBO, SIZE)
-    assert read(evidence(arms=(Arm("align", UP["far"], NONE),), control=low)).under == "foolable"
+def test_the_patients_that_would_decide_are_those_of_the_part_that_needs_most():
+    wide = replace(RELIANCE["open"], n_needed=300)
+    open_map = Marks({"random": ABOVE["yes"], "edge": replace(ABOVE["open"], n_needed=120)}, "edge")
+    either = evidence(use=Use(wide, RELIANCE["no"]), marks=open_map)
+    assert needed(either, read(either)) == 300
+    decided = evidence()
+    assert needed(decided, read(decided)) == 0
+    unforeseen = evidence(use=Use(RELIANCE["open"], RELIANCE["no"]), marks=open_map)
+    assert needed(unforeseen, read(unforeseen)) == 0
 
 
 def test_a_reading_without_any_number_is_undecided_in_both_parts():
-    unknown_use = Use(UNKNOWN, UNKNOWN, math.nan)
-    arms = (Arm("align", UNKNOWN, UNKNOWN), Arm("misalign", UNKNOWN, UNKNOWN))
-    verdict = read(BlameEvidence(unknown_use, UNKNOWN, math.nan, unknown_use, UNKNOWN, arms))
+    arms = (Arm("align", Part(), Part()), Arm("misalign", Part(), Part()))
+    verdict = read(BlameEvidence(Use(Part()), Marks(), arms))
     assert (verdict.before, verdict.under) == ("undecided", "undecided")
-    assert verdict.uses == verdict.marks == LevelReading("unknown", "undefined")
+    assert verdict.uses == UseReading("unknown", "undefined")
+    assert verdict.marks == MarkReading("unknown", "undefined")

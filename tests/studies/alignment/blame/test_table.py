@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from heatcheck.core.records import ONE_VALUE, Estimate, Prediction
+from heatcheck.core.records import ALL_FINDINGS, ONE_VALUE, Estimate, Prediction
 from heatcheck.core.vocabulary import condition
 from heatcheck.runs.tables import write_table
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.blame.readings import EstimateWithInterval
+from heatcheck.studies.alignment.blame.evidence import EstimateWithInterval
 from heatcheck.studies.alignment.blame.table import blame_rows, interval_of
 from heatcheck.studies.alignment.predictions import separation_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
@@ -31,26 +31,26 @@ RULE = AlignmentSettings(
 ALIGN, MISALIGN = {"arm": "align", "versus": "control"}, {"arm": "misalign", "versus": "control"}
 NUMBERS = {  # statistic, metric, method, model: condition and (value, low, high)
     "reliance": ("mean", "reliance", "", "net", {"arm": "base"}, (0.8, 0.5, 1.1)),
-    "placebo": ("mean", "reliance_placebo", "", "net", {"arm": "base"}, (0.0, -0.1, 0.1)),
-    "separation": ("separation", "reliance", "", "net", {"arm": "base"}, (1.5, math.nan, math.nan)),
-    "control": ("mean", "reliance", "", "net", {"arm": "control"}, (0.8, 0.5, 1.1)),
-    "control placebo": ("mean", "reliance_placebo", "", "net", {"arm": "control"}, (0.0, -0.1, 0.1)),
-    "control separation": ("separation", "reliance", "", "net", {"arm": "control"}, (1.5, math.nan, math.nan)),
-    "floor": ("mean", "mass", "random", "", {"arm": "floor"}, (0.1, 0.08, 0.12)),
-    "gain": ("difference", "mass", "gradient", "net", {"arm": "base", "versus": "floor"}, (0.3, 0.2, 0.4)),
-    "control score": ("mean", "mass", "gradient", "net", {"arm": "control"}, (0.4, 0.3, 0.5)),
-    "aligned": ("difference", "mass", "gradient", "net", ALIGN, (0.31, 0.2, 0.42)),
-    "misaligned": ("difference", "mass", "gradient", "net", MISALIGN, (-0.25, -0.3, -0.2)),
-    "aligned reliance": ("difference", "reliance", "gradient", "net", ALIGN, (0.4, 0.25, 0.55)),
-    "misaligned reliance": ("difference", "reliance", "gradient", "net", MISALIGN, (-0.4, -0.55, -0.25)),
-    "learned": ("difference", "mass", "gradient", "net", {**ALIGN, "split": "finetune"}, (0.4, 0.3, 0.5)),
-    "random gain": ("difference", "mass", "random", "net", {"arm": "base", "versus": "floor"}, (0.01, -0.03, 0.05)),
-    "random control": ("mean", "mass", "random", "net", {"arm": "control"}, (0.1, 0.08, 0.12)),
+    "added": ("mean", "reliance_added", "", "net", {"arm": "base"}, (0.1, -0.1, 0.3)),
+    "untrained": ("difference", "reliance", "", "net", {"arm": "base", "versus": "untrained"}, (0.6, 0.3, 0.9)),
+    "separation": ("separation", "reliance", "", "net", {"arm": "base"}, (1.6, math.nan, math.nan)),
+    "control separation": ("separation", "reliance", "", "net", {"arm": "control"}, (1.6, math.nan, math.nan)),
+    "random floor": ("mean", "mass", "random", "", {"arm": "floor"}, (0.2, 0.18, 0.22)),
+    "usual floor": ("mean", "mass", "location_prior", "", {"arm": "floor"}, (0.4, 0.38, 0.42)),
+    "above random": ("difference", "mass", "gradient", "net", {"arm": "base", "versus": "random"}, (0.5, 0.4, 0.6)),
+    "gain": ("difference", "mass", "gradient", "net", {"arm": "base", "versus": "location_prior"}, (0.3, 0.2, 0.4)),
+    "aligned": ("difference", "mass", "gradient", "net", ALIGN, (0.32, 0.2, 0.44)),
+    "misaligned": ("difference", "mass", "gradient", "net", MISALIGN, (-0.24, -0.32, -0.16)),
+    "aligned reliance": ("difference", "reliance", "gradient", "net", ALIGN, (0.4, 0.24, 0.56)),
+    "misaligned reliance": ("difference", "reliance", "gradient", "net", MISALIGN, (-0.48, -0.56, -0.4)),
+    "learned": ("difference", "mass", "gradient", "net", {**ALIGN, "split": "finetune"}, (0.4, 0.32, 0.48)),
+    "random gain": ("difference", "mass", "random", "net", {"arm": "base", "versus": "random"}, (0.01, -0.03, 0.05)),
     "random aligned": ("difference", "mass", "random", "net", {**ALIGN, "through": "gradient"}, (0.0,)),
     "random misaligned": ("difference", "mass", "random", "net", {**MISALIGN, "through": "gradient"}, (0.0,)),
 }
+LOW = {"above_random": (0.01, -0.03, 0.05), "gain": (-0.19, -0.23, -0.15)}
 
-STILL = {"aligned": (0.02, -0.05, 0.09), "misaligned": (-0.01, -0.05, 0.03)}
+STILL = {"aligned": (0.02, -0.04, 0.07), "misaligned": (-0.01, -0.04, 0.03)}
 
 
 def estimates(reasons=None, **changed):
@@ -79,7 +79,7 @@ def of_gradient(reasons=None, rule=RULE, **changed):
 def test_there_is_a_row_for_every_model_method_and_finding():
     rule = replace(RULE, bases=(*RULE.bases, replace(RULE.bases[0], key="other")), findings=("Edema", "Fracture"))
     rows = blame_rows(estimates(), rule)
-    assert len({(row.model, row.method, row.finding) for row in rows}) == len(rows) == 2 * 2 * 2
+    assert len({(row.model, row.method, row.finding) for row in rows}) == len(rows) == 2 * 2 * 3
     assert all(row.statistic == "blame" and row.metric == "mass" and math.isnan(row.value) for row in rows)
     blank = [row for row in rows if (row.model, row.finding) != ("net", "Edema")]
     assert {row.condition for row in blank} == {condition(before="undecided", under="undecided")}
@@ -89,12 +89,12 @@ def test_there_is_a_row_for_every_model_method_and_finding():
 def test_a_good_pipeline_in_words():
     row, codes = of_gradient()
     assert codes == {"before": "shows", "under": "follows"}
-    assert row.reason == (
-        "The model uses the outlined area (reliance 0.80, 95\u00a0% 0.50 to 1.10), and the map marks it better than "
-        "chance (mass accuracy +0.30 against random maps, 95\u00a0% +0.20 to +0.40). Fine-tuned toward the outlines, "
-        "the map's score rose (+0.31, 95\u00a0% +0.20 to +0.42) and reliance with it (+0.40, 95\u00a0% +0.25 to "
-        "+0.55); away from them, the map's score fell (−0.25, 95\u00a0% −0.30 to −0.20) and reliance with it (−0.40, "
-        "95\u00a0% −0.55 to −0.25). The map followed the model."
+    assert row.reason.replace("\u00a0", " ") == (
+        "The model uses the outlined area (reliance 0.80 of 1.60 = 50 %, 95 % 31 to 69 %), and the map marks it better "
+        "than the usual place (mass accuracy +0.30 of 0.60 = +50 %, 95 % +33 to +67 %). Fine-tuned toward the outlines,"
+        " the map's score rose (+0.32 of 0.80 = +40 %, 95 % +25 to +55 %) and reliance with it (+0.40 of 1.60 = +25 %, "
+        "95 % +15 to +35 %); away from them, the map's score fell (−0.24 of 0.80 = −30 %, 95 % −40 to −20 %) and "
+        "reliance with it (−0.48 of 1.60 = −30 %, 95 % −35 to −25 %). The map followed the model, in proportion."
     )
     assert (row.n_cases, row.n_patients) == (40, 30)
 
@@ -102,126 +102,168 @@ def test_a_good_pipeline_in_words():
 @pytest.mark.parametrize(
     ("changed", "before", "words"),
     [
-        ({"gain": (0.01, -0.03, 0.05)}, "method", "the method fails to show what the model uses"),
         (
-            {"gain": (0.01, -0.03, 0.05), "reliance": (0.1, -0.1, 0.3)},
-            "model",
-            "(reliance 0.10, 95\u00a0% −0.10 to 0.30; 0.38 would matter)",
+            LOW,
+            "method",
+            "but the map hardly marks it better than random maps (mass accuracy +0.01 of 0.80 = +1 %, 95 % ",
         ),
+        (LOW, "method", ": the method fails to show what the model uses."),
+        (
+            {**LOW, "reliance": (0.1, -0.1, 0.3)},
+            "model",
+            "(reliance 0.10 of 1.60 = 6 %, 95 % −6 to 19 %; put on images",
+        ),
+        ({**LOW, "reliance": (0.06, 0.03, 0.09)}, "model", "reliance 0.06 of 1.60 = 4 %"),  # above 0, and no blame
         ({"reliance": (0.1, -0.1, 0.3)}, "looks_elsewhere", "the map flatters the model"),
-        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 on every image; 0.38 would matter"),
-        ({"reliance": (0.7, -0.3, 1.7)}, "undecided", "uses the outlined area is not shown (reliance 0.70"),
-        ({"reliance": (0.2, -0.1, 0.5)}, "undecided", "−0.10 to 0.50; 0.38 would matter)"),
+        ({"reliance": (0.0,)}, "looks_elsewhere", "reliance 0.00 of 1.60 = 0 % on every image"),
+        (
+            {"reliance": (0.7, -0.3, 1.7)},
+            "undecided",
+            "uses the outlined area is not shown (reliance 0.70 of 1.60 = 44",
+        ),
+        ({"reliance": (0.7, 0.4, 1.0), "untrained": (0.1, -0.2, 0.4)}, "undecided", "that of untrained networks"),
+        ({"reliance": (0.7, 0.4, 1.0), "untrained": None}, "shows", "The model uses the outlined area"),
+        (
+            {"reliance": (-0.7, -1.0, -0.4)},
+            "against",
+            "Hiding the outlined area raises the model's score (reliance −0.7",
+        ),
+        (
+            {"reliance": (0.1, -0.1, 0.3), "added": (1.5, 1.2, 1.8)},
+            "redundant",
+            "it gives that score (1.50 of 1.60 = 94 %, 95 % 75 to 112 %): another area may serve the model as well",
+        ),
+        ({"reliance": (0.1, -0.1, 0.3), "added": (0.4, -0.2, 1.0)}, "undecided", "gives that score to images without"),
+        (
+            {"gain": (0.01, -0.03, 0.05)},
+            "usual",
+            "+75 %), but no better than the usual place, made without the model (mass accuracy +0.01 of 0.60 = +2",
+        ),
         (
             {"reliance": (0.1, -0.1, 0.3), "separation": (-0.1, math.nan, math.nan)},
             "undecided",
             "does not distinguish images with the finding",
         ),
-        ({"gain": (0.4, -0.2, 1.0)}, "undecided", "better than chance is not shown (mass accuracy +0.40"),
-        ({"gain": (0.05, -0.01, 0.11)}, "undecided", "−0.01 to +0.11; 0.09 would matter)"),
-        ({"floor": (1.0, 0.9, 1.1), "gain": (-0.1, -0.2, 0.1)}, "undecided", "not even a human's marks"),
+        (
+            {"gain": (0.4, -0.2, 1.0)},
+            "undecided",
+            "better than the usual place is not shown (mass accuracy +0.40 of 0.6",
+        ),
+        (
+            {"usual_floor": (1.0, 0.9, 1.1), "gain": (-0.1, -0.2, 0.1)},
+            "undecided",
+            "not even a human's marks would score above the usual place",
+        ),
     ],
 )
 def test_before_in_words(changed, before, words):
     row, codes = of_gradient(**changed)
     assert codes["before"] == before
-    assert words in row.reason
+    assert words in row.reason.replace("\u00a0", " ")
+
+
+def test_the_patients_that_would_decide_are_said_and_stored():
+    rows = [
+        replace(row, n_needed=170) if row.metric == "reliance" else row for row in estimates(reliance=(0.7, -0.3, 1.7))
+    ]
+    row = blame_rows(rows, RULE)[0]
+    assert "; about 170 patients would decide it" in row.reason
+    assert row.n_needed == 170
+
+
+def test_the_map_is_compared_with_the_best_of_the_floors_whichever_that_is():
+    """Of four floors the edges score most here: above the others, the map is not above them."""
+    edge = [
+        Estimate("mean", "mass", "Edema", "edge", "", 0.68, 0.6, 0.7, condition=condition(arm="floor")),
+        Estimate(
+            "difference", "mass", "Edema", "gradient", "net", 0.01, -0.01, 0.02,
+            condition=condition(arm="base", versus="edge"),
+        ),
+    ]  # fmt: skip
+    row = blame_rows([*estimates(), *edge], RULE)[0]
+    assert json.loads(row.condition)["before"] == "usual"
+    assert "no better than the image's edges" in row.reason
 
 
 @pytest.mark.parametrize(
     ("changed", "under", "words"),
     [
         (
-            {"aligned_reliance": (0.05, -0.1, 0.2)},
+            {"aligned_reliance": (0.03, 0.01, 0.05)},
             "foolable",
-            "rose (+0.31, 95\u00a0% +0.20 to +0.42) while reliance held (+0.05, 95\u00a0% −0.10 to +0.20)",
+            "rose (+0.32 of 0.80 = +40 %, 95 % +25 to +55 %) while reliance held (+0.03 of 1.60 = +2 %, 95 % +1 to",
         ),
         (
-            {"aligned_reliance": (0.05, -0.1, 0.2)},
+            {"aligned_reliance": (0.03, 0.01, 0.05)},
             "foolable",
             "even though it followed the model in the other direction: by",
         ),
-        ({"aligned_reliance": (-0.3, -0.5, -0.2)}, "foolable", "while reliance went the other way (−0.30"),
+        ({"aligned_reliance": (-0.5, -0.6, -0.3)}, "foolable", "while reliance went the other way (−0.50"),
         ({"misaligned_reliance": (-0.1, -0.5, 0.3)}, "undecided", "whether reliance did is unclear (−0.10"),
-        (
-            {"control": (0.8, 0.79, 0.81), "aligned_reliance": (0.04, 0.02, 0.06)},
-            "undecided",
-            "and reliance hardly more than for other areas (+0.040, 95\u00a0% +0.020 to +0.060)",
-        ),
         ({"misaligned_reliance": None}, "undecided", "and the change of reliance is not known"),
         ({"misaligned": None}, "undecided", "away from them, the change of the map's score is not known"),
         (
-            {"misaligned": (-0.01, -0.05, 0.03)},
+            {"misaligned": (-0.01, -0.04, 0.03)},
             "undecided",
-            "stayed within the control's interval (−0.010, 95\u00a0% −0.050 to +0.030), although reliance fell (−0.40",
+            "the map's score hardly moved (−0.01 of 0.80 = −1 %, 95 % −5 to +4 %), although reliance fell (−0.48",
         ),
         (
-            {"misaligned": (-0.01, -0.05, 0.03)},
+            {"misaligned": (-0.01, -0.04, 0.03)},
             "undecided",
             "The map followed the model in one direction and missed its change in the other: whether it shows",
         ),
         (
-            {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.05, -0.2, 0.1)},
+            {"misaligned": (-0.01, -0.04, 0.03), "misaligned_reliance": (-0.05, -0.2, 0.1)},
             "follows",
-            "+0.10). The map followed the model, and stood still where the model's reliance held.",
+            "The map followed the model, in proportion, and stood still where the model's reliance held.",
         ),
         (
-            {"misaligned": (-0.01, -0.05, 0.03), "misaligned_reliance": (-0.1, -0.5, 0.3)},
+            {"misaligned": (-0.01, -0.04, 0.03), "misaligned_reliance": (-0.1, -0.5, 0.3)},
             "undecided",
-            "and whether reliance moved is unclear (−0.10, 95\u00a0% −0.50 to +0.30). What that says",
+            "and whether reliance moved is unclear (−0.10 of 1.60 = −6 %, 95 % −31 to +19 %). What that says",
         ),
-        (
-            {"misaligned": (-0.05, -0.08, -0.02)},
-            "undecided",
-            "fell no further than the control's interval (−0.050, 95",
-        ),
-        ({"misaligned": (0.05, 0.02, 0.08)}, "undecided", "score rose no further than the control's interval (+0.050"),
         (
             {"misaligned": (-0.05, -0.2, 0.1)},
             "undecided",
-            "whether the map's score moved is unclear (−0.05, 95\u00a0% −0.20 to +0.10), and reliance fell",
+            "whether the map's score moved is unclear (−0.05 of 0.80 = −6 %, 95 % −25 to +12 %), and reliance fell",
         ),
         (
-            {"aligned": (0.02, -0.05, 0.09), "misaligned": (0.2, 0.15, 0.3)},
+            {"aligned": (0.02, -0.05, 0.07), "misaligned": (0.2, 0.15, 0.3)},
             "foolable",
-            "rose nevertheless (+0.20, 95\u00a0% +0.15 to +0.30) while reliance went the other way (−0.40",
+            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +19 to +37 %) while reliance went the other way (−0.48",
         ),
         (
-            {"misaligned": (0.2, 0.15, 0.3), "misaligned_reliance": (-0.05, -0.2, 0.1)},
+            {"misaligned": (0.2, 0.15, 0.3), "misaligned_reliance": (-0.05, -0.2, 0.05)},
             "foolable",
-            "rose nevertheless (+0.20, 95\u00a0% +0.15 to +0.30) while reliance held (−0.05",
+            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +19 to +37 %) while reliance held (−0.05",
         ),
         (
             {"misaligned": (0.2, 0.1, 0.3), "misaligned_reliance": (0.4, 0.25, 0.55)},
             "follows",
-            "rose nevertheless (+0.20, 95\u00a0% +0.10 to +0.30) and reliance with it (+0.40",
+            "rose nevertheless (+0.20 of 0.80 = +25 %, 95 % +12 to +37 %) and reliance with it (+0.40",
         ),
         (
-            {"aligned": (0.1, -0.1, 0.3), "misaligned": (-0.01, -0.05, 0.03)},
+            {"aligned": (0.1, -0.1, 0.3), "misaligned": (-0.01, -0.04, 0.03)},
             "undecided",
             "Where the map stood still, it missed a change of the model; what the rest says about it cannot be decid",
         ),
-        (
-            STILL,
-            "unmoved",
-            "The model changed and the map did not: it missed that change.",
-        ),
+        (STILL, "unmoved", "The model changed and the map did not: it missed that change."),
         (
             {**STILL, "aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)},
             "unmoved",
-            "rose on the images learned from (+0.40, 95\u00a0% +0.30 to +0.50), which does not generalise",
+            "rose on the images learned from (+0.40 of 0.80 = +50 %, 95 % +40 to +60 %), which does not generalise",
         ),
         (
-            {**STILL, "aligned_reliance": None, "misaligned_reliance": None, "learned": (0.0, -0.1, 0.1)},
+            {**STILL, "aligned_reliance": None, "misaligned_reliance": None, "learned": (0.0, -0.07, 0.07)},
             "failed",
-            "not known. It did not rise on the images learned from either (0.00, 95\u00a0% −0.10 to +0.10): fine-tun",
+            "not known. It hardly rose on the images learned from either (0.00 of 0.80 = 0 %, 95 % −9 to +9 %): fine",
         ),
     ],
 )
 def test_under_fine_tuning_in_words(changed, under, words):
     row, codes = of_gradient(**changed)
     assert codes["under"] == under
-    assert words in row.reason
+    assert words in row.reason.replace("\u00a0", " ")
 
 
 def test_what_is_missing_is_said_with_its_reason():
@@ -229,7 +271,7 @@ def test_what_is_missing_is_said_with_its_reason():
     reasons = {"reliance": "no room", "aligned": "the loss turned NaN", "misaligned": "the loss turned NaN"}
     row, codes = of_gradient(reasons, **nothing)
     assert codes == {"before": "undecided", "under": "undecided"}
-    assert "What the model uses is not known: no room." in row.reason
+    assert "What the model uses is not known: no room; the map marks it" in row.reason
     assert row.reason.endswith("What fine-tuning does to the map is not known: the loss turned NaN.")
 
 
@@ -246,11 +288,12 @@ def test_networks_that_were_trained_once_support_no_claim_about_the_method():
 
 
 def test_a_judged_method_is_read_on_the_networks_of_the_other_method():
-    row = blame_rows(estimates(), RULE)[1]
+    alone = [row for row in estimates() if row.method != "location_prior"]
+    row = blame_rows(alone, RULE)[1]
     assert (row.method, json.loads(row.condition)) == ("random", {"before": "method", "under": "unmoved"})
     assert (
-        "Fine-tuned through Gradient toward the outlines, the map's score stayed within the control's interval (0.00 "
-        "on every image), although reliance rose (+0.40, 95\u00a0% +0.25 to +0.55)" in row.reason
+        "Fine-tuned through Gradient toward the outlines, the map's score hardly moved (0.00 of 0.80 = 0 % on every "
+        "image), although reliance rose (+0.40 of 1.60 = +25 %" in row.reason.replace("\u00a0", " ")
     )
     assert row.reason.endswith("The model changed and the map did not: it missed that change.")
     held = {"aligned_reliance": (0.05, -0.1, 0.2), "misaligned_reliance": (0.05, -0.1, 0.2)}
@@ -263,16 +306,24 @@ def test_a_judged_map_that_rose_where_networks_were_trained_away_from_the_outlin
     changed = {"random_misaligned": (0.62, 0.57, 0.66), "misaligned_reliance": (-0.05, -0.2, 0.1)}
     row = blame_rows(estimates(**changed), RULE)[1]
     assert json.loads(row.condition)["under"] == "foolable"
-    assert "away from them, the map's score rose nevertheless (+0.62, 95\u00a0% +0.57 to +0.66)" in row.reason
+    assert "away from them, the map's score rose nevertheless (+0.62 of 0.80" in row.reason
 
 
 def test_readers_are_the_top_of_the_scale_where_there_are_readers():
     """What matters depends on what the readers score."""
-    wide = {"gain": (0.03, -0.02, 0.08)}
+    wide = {"above_random": (0.03, -0.02, 0.07), "gain": (-0.17, -0.22, -0.12)}
     assert of_gradient(**wide)[1]["before"] == "method"
-    human = Estimate("mean", "mass", "Edema", "human", "", 0.5, 0.4, 0.6, condition=condition(arm="human"))
+    human = Estimate("mean", "mass", "Edema", "human", "", 0.7, 0.6, 0.8, condition=condition(arm="human"))
     rows = blame_rows([*estimates(**wide), human], replace(RULE, human="readers"))
     assert json.loads(rows[0].condition)["before"] == "undecided"
+
+
+def test_all_findings_are_read_together_where_there_are_several():
+    rule = replace(RULE, findings=("Edema", "Fracture"))
+    pooled = [replace(row, finding=ALL_FINDINGS) for row in estimates()]
+    rows = [row for row in blame_rows([*estimates(), *pooled], rule) if row.finding == ALL_FINDINGS]
+    assert [json.loads(row.condition)["before"] for row in rows] == ["shows", "method"]
+    assert not [row for row in blame_rows(estimates(), RULE) if row.finding == ALL_FINDINGS]
 
 
 def test_only_a_0_on_every_image_needs_no_interval():

@@ -96,6 +96,8 @@ def all_estimates(plan):
         rows += [made("separation", "reliance", finding, "", model, 1.8, arm="base") for finding in plan.findings]
         rows += predictions(plan, model, "", dict.fromkeys(("base", "control"), 0.80 - 0.05 * i))
         rows += reliances(plan, model, "", {"base": RELIANCE[i % 2], "control": RELIANCE[i % 2] + 0.01})
+        rows += [made("mean", "reliance_added", f, "", model, 0.7, arm="base") for f in plan.findings]
+        rows += [made("mean", "reliance", f, "", model, 0.12, arm="untrained") for f in plan.findings]
     return rows + compared(plan) + regressions(plan) + correlations(plan)
 
 
@@ -126,7 +128,9 @@ def compared(plan):
 
 def ends(plan, finding):
     """Floor and, where there are readers, the human level."""
-    rows = [made("mean", m, finding, "random", "", FLOOR + OFFSET[m] / 2, arm="floor") for m in MAP_METRICS]
+    above = {"random": 0.0, "center_prior": 0.03, "edge": 0.01, "location_prior": 0.09}
+    rows = [made("mean", m, finding, floor, "", FLOOR + more + OFFSET[m] / 2, arm="floor")
+            for m in MAP_METRICS for floor, more in above.items()]  # fmt: skip
     if plan.human == "readers":
         rows += [made("mean", m, finding, "human", "", HUMAN_READERS, arm="human") for m in MAP_METRICS]
     return rows

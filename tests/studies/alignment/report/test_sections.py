@@ -4,14 +4,17 @@ import html
 import math
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.alignment.report.made_estimates import PAIRS, all_estimates
 from tests.studies.alignment.report.material import AlignmentPlan
 
+from heatcheck.core.records import ALL_FINDINGS
 from heatcheck.core.vocabulary import condition
 from heatcheck.running.reporting import build_report
+from heatcheck.studies.alignment.blame.readings import Before, Under
 from heatcheck.studies.alignment.report.facts import pipelines
 from heatcheck.studies.alignment.report.scores import image_scores
 from heatcheck.studies.alignment.report.sections import scatter as alignment_scatter
@@ -98,6 +101,11 @@ def test_blame_numbers_stand_in_their_columns(alignment_text):
     assert [each.split("|")[0] for each in first[1:]] == [
         "0.10", "0.17", "0.18", "0.59", "−0.04", "1.00", "0.90", "0.91", "1.50", "0.40",
     ]  # fmt: skip
+    floors = table(page, "blame", "Maps made without the model")["rows"]
+    assert floors[0] == ["Finding", "Random map", "Centre", "Edges", "Usual place"]
+    assert [each.split("|")[0] for each in floors[1]] == ["Atelectasis", "0.10", "0.13", "0.11", "0.19"]
+    controls = table(page, "blame", "Reliance of the base models, and its controls")["rows"]
+    assert [each.split("|")[0] for each in controls[2]] == ["Atelectasis", "0.90", "0.05", "0.70", "0.12"]
 
 
 def test_blame_with_readers_names_them_as_the_upper_end(alignment_text):
@@ -125,8 +133,25 @@ def test_row_of_an_unknown_reading_is_undecided(alignment_evidence):
 
 
 def test_every_reading_of_the_study_has_words():
-    assert set(BEFORE) == {"method", "model", "shows", "looks_elsewhere", "undecided"}
-    assert set(UNDER) == {"follows", "foolable", "unmoved", "failed", "undecided"}
+    assert set(BEFORE) == set(get_args(Before))
+    assert set(UNDER) == set(get_args(Under))
+
+
+def test_the_best_floor_is_a_mark_of_the_scale_and_all_findings_are_read_together(alignment_run):
+    plan = AlignmentPlan()
+    pooled = replace(next(row for row in all_estimates(plan) if row.statistic == "blame"), finding=ALL_FINDINGS)
+    pooled = replace(pooled, reason="Read over all findings.", condition='{"before":"usual","under":"undecided"}')
+    text = build_report(alignment_run(rows=[*all_estimates(plan), pooled], gallery=0)).read_text()
+    row = one_blame(text, "Gradient · Atelectasis")
+    assert "random map" in row
+    assert ">usual place<" in row
+    assert "no better than the usual place. Read over all findings." in words(text, "blame")
+
+
+def test_intervals_say_what_they_vary(alignment_text):
+    shown = words(alignment_text(), "blame")
+    assert "Intervals of a base model vary the patients: they speak of this network." in shown
+    assert "Those under fine-tuning vary patients and seeds, from the same base." in shown
 
 
 def test_judged_method_has_a_row_of_its_own_from_the_networks_of_another(alignment_run):

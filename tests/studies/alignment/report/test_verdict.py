@@ -49,9 +49,9 @@ def test_verdict_names_what_was_clearly_pushed_and_what_clearly_less_far(alignme
 def test_verdict_counts_whose_fault_low_scores_are(alignment_evidence):
     result = verdict(alignment_evidence())
     assert result.second == (
-        "Of 8 combinations of model, method and finding, in 2 the method failed to show what the model uses, in 2 the "
-        "model hardly used the region and the map showed that, in 2 the map marked better than chance what the model "
-        "uses and in 2 it is not shown."
+        "Of these 2 base networks, in 8 combinations of network, method and finding: in 2 the map hardly marks what "
+        "the network uses, in 2 the network hardly uses the region, and the map shows that, in 2 the map marks what "
+        "the network uses, better than maps made without it and in 2 it is not shown."
     )
     assert result.third == (
         "Under fine-tuning, the map moved while the model did not in 2 (Integrated gradients: no evidence), the map "
@@ -121,7 +121,10 @@ def test_scores_that_would_print_alike_are_not_told_as_a_push_from_one_to_the_sa
 def test_one_pair_alone_is_compared_with_nothing(alignment_evidence):
     result = verdict(alignment_evidence(models=("densenet121",), methods=("grad_cam",)))
     assert result.first.endswith("AUROC of the two networks 0.77 and 0.79).")
-    assert result.second.startswith("Of 2 combinations of model, method and finding, in 2 the method failed")
+    assert result.second == (
+        "Of this one base network, in 2 combinations of network, method and finding: in 2 the map hardly marks what "
+        "the network uses."
+    )
 
 
 def test_one_pair_that_did_not_clearly_move_is_not_called_the_furthest(alignment_evidence):
@@ -257,7 +260,9 @@ def test_judged_floor_is_not_counted_and_is_held_against_the_readings_where_it_p
         return alignment_evidence(rows=rows + extra, judged=("random",))
 
     passed = judged("shows")
-    assert verdict(passed).second.startswith("Of 8 combinations of model, method and finding, in 2 the method failed")
+    assert verdict(passed).second.startswith(
+        "Of these 2 base networks, in 8 combinations of network, method and finding: in 2 "
+    )
     sentence = caveat(passed, "made without the model")
     assert sentence.startswith("Random, made without the model, is read as marking the region")
     assert "Atelectasis (DenseNet (random_1_channel)), Edema (DenseNet (random_1_channel)) and 2 more" in sentence

@@ -1,52 +1,57 @@
 """Whether a low score is the fault of the model, which uses other areas, or of the method, whose map is wrong.
 
 Reliance shows what the model uses, without any map; the score shows what the map marks. Neither alone is evidence.
-A statement is made only where the intervals rule out its opposite, each at its own level, without a correction for
-multiple testing.
+Both are read as parts of a whole: reliance of the model's separation (how much higher it scores images with the
+finding), a map's score of the room between a floor and the human readers. A part is judged by `heatcheck.judging`: yes
+where it is large enough to matter, no where it cannot be, and else open. Every part is judged at its own level, without
+a correction for multiple testing.
 
-Before fine-tuning, the judgement of `heatcheck.judging` is asked whether reliance lies above its floor by a size that
-matters: 0, because reliance is relative to shifted regions, or the high end of the placebo's interval where that lies
-above 0. The size is a share of the model's separation of positive from negative images. Yes is high, no is low, and a
-reliance of which neither can be said is unknown: that it does not lie clearly above 0 does not make it low. The map's
-score less its floor is read in the same way, with a share of the room up to the human readers as its size.
+What the model does with the outlined area:
 
-| reliance | map | before |
+| reliance | further | the area is |
 |---|---|---|
-| high | low | method: it fails to show what the model uses |
-| low | low | model: it does not use the area, and the map shows that |
-| high | high | shows: the map marks what the model uses |
-| low | high | looks_elsewhere: the map marks an area that the model does not use |
-| unknown | any | undecided |
-| any | unknown | undecided |
+| yes | more than an untrained network of the same build relies on it, or there is no such network | used |
+| yes | not more than that | unknown |
+| clearly below 0 | | against: hiding it raises the score |
+| no | put on images without the finding, it does not give them the score either | unused |
+| no | put on such images, it gives the score | redundant: another area may serve as well |
+| no | whether it does is open | unknown |
+| open | | unknown |
+
+What the map does with it, against maps that are made without the model (random, centre, edges, usual place):
+
+| above the best of them | above random maps | the map |
+|---|---|---|
+| yes | | marks it |
+| no | yes | marks it as they do: usual |
+| any but yes | no | does not mark it |
+| anything else | | unknown |
+
+| area | map | before |
+|---|---|---|
+| against or redundant | any | against, redundant |
+| any other | usual | usual: no better than a map made without the model, whoever is to blame |
+| used | does not mark it | method: it fails to show what the model uses |
+| unused | does not mark it | model: it does not use the area, and the map shows that |
+| used | marks it | shows: the map marks what the model uses |
+| unused | marks it | looks_elsewhere: the map marks an area that the model does not use |
+| anything else | | undecided |
 
 Networks that were trained once show what these networks did, and nothing of another training: then everything under
-fine-tuning is undecided. Else, in each arm (aligned or misaligned, against the control), the interval of the map's
-change lies beyond 0 in the arm's direction (moved), beyond 0 the other way (back), or includes 0. The change is far, or
-far back, where even its end nearer to 0, added to the control's score, leaves the interval of that score. The value
-alone could leave it by a hair, most of all with one seed, whose interval does not cover other trainings; so the
-uncertainty of the change and that of the control must both be overcome. The map is still where a change that includes 0
-stays within the control's interval with both ends, and its change is slight where one beyond 0 does: paired differences
-are so precise that even an unimportant change can lie beyond 0. It is unclear where a change that includes 0 reaches
-beyond the control's interval, and unknown where there is no interval.
-
-Reliance followed where its difference lies beyond 0 in the arm's direction, and beyond the control's placebo (the
-reliance on an area where nothing is outlined). It turned where it did the same the other way. It held where it did
-neither, both ends of its difference stay within the interval of the control's reliance, and that reliance is high or
-low. Otherwise it is unclear: with few patients or seeds, no visible change does not mean no change.
+fine-tuning is undecided. Else, in each arm (aligned or misaligned, against the control), the map moved where its change
+is judged a yes in the arm's direction, went back where it is one in the other, and was still where it is a no in both.
+Reliance moved with the map where its change lies beyond 0 in the same direction. It held where it is a no in both
+directions: the margin is a share of the separation, so that a wide interval never makes reliance hold. The two are in
+proportion where neither moved, as a share of its whole, more than `PROPORTION` times as far as the other.
 
 | map | reliance | arm |
 |---|---|---|
-| moved or far | followed | follows |
-| back or far back | turned | follows: the arm failed, but the map went where the model went |
-| far | held or turned | foolable: the map moved without the model, or against it |
-| far back | held or followed | foolable, for the same reason |
-| moved, but not far | held or turned | undecided |
-| back, but not far | held or followed | undecided |
-| still | followed or turned | missed: the model changed, and the map did not show it |
-| still | held, unclear or unknown | still |
-| slight | held | still |
-| slight | not held | undecided: too small to follow the model, too clear to have missed it |
-| moved or back, far or not | unclear or unknown | undecided |
+| moved or back | moved with it, in proportion | follows: the map went where the model went |
+| moved or back | held, out of proportion to even the near end of the map's change | foolable |
+| moved or back | clearly moved against it | foolable: the map went against the model |
+| moved or back | anything else | undecided |
+| still | clearly moved, in either direction | missed: the model changed, and the map did not show it |
+| still | anything else | still |
 | unclear or unknown | any | undecided |
 
 | arms | under |
@@ -61,105 +66,48 @@ low. Otherwise it is unclear: with few patients or seeds, no visible change does
 | all still, score did not rise on the fine-tuning images either | failed: the optimisation did not work |
 | all still, neither of these | undecided |
 | none | undecided |
-
-A score did not rise where its difference reaches 0 and its high end stays within the interval of the control's score.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from heatcheck.judging.judgement import Answer, judge
+from heatcheck.judging.judgement import Answer, Judgement
+from heatcheck.studies.alignment.blame.evidence import Arm, BlameEvidence, Marks, Part, Use
+from heatcheck.studies.alignment.vocabulary import Direction
 
-Before = Literal["method", "model", "shows", "looks_elsewhere", "undecided"]
+Before = Literal["method", "model", "shows", "looks_elsewhere", "usual", "redundant", "against", "undecided"]
 Under = Literal["follows", "foolable", "unmoved", "failed", "undecided"]
-Level = Literal["high", "low", "unknown"]
-Direction = Literal["align", "misalign"]
-MapMove = Literal["far", "moved", "slight", "still", "back", "far back", "unclear", "unknown"]
+UseLevel = Literal["used", "unused", "redundant", "against", "unknown"]
+MarkLevel = Literal["marked", "usual", "unmarked", "unknown"]
+MapMove = Literal["moved", "still", "back", "unclear", "unknown"]
 RelianceMove = Literal["followed", "held", "turned", "unclear", "unknown"]
 Outcome = Literal["follows", "foolable", "missed", "still", "undecided"]
-Why = Literal["", "undefined", "no scale", "too wide"]
+Why = Literal["", "undefined", "no scale", "too wide", "untrained", "added"]
 
-_BEFORE: dict[tuple[Level, Level], Before] = {
-    ("high", "low"): "method",
-    ("low", "low"): "model",
-    ("high", "high"): "shows",
-    ("low", "high"): "looks_elsewhere",
-}
-_OUTCOMES: dict[tuple[MapMove, RelianceMove], Outcome] = {  # all other pairs are undecided
-    ("moved", "followed"): "follows",
-    ("far", "followed"): "follows",
-    ("back", "turned"): "follows",
-    ("far back", "turned"): "follows",
-    ("far", "held"): "foolable",
-    ("far", "turned"): "foolable",
-    ("far back", "held"): "foolable",
-    ("far back", "followed"): "foolable",
-    ("still", "followed"): "missed",
-    ("still", "turned"): "missed",
-    ("still", "held"): "still",
-    ("still", "unclear"): "still",
-    ("still", "unknown"): "still",
-    ("slight", "held"): "still",
+PROPORTION = 3.0  # a map follows where neither it nor reliance moved more than so many times as far as the other
+
+_BEFORE: dict[tuple[UseLevel, MarkLevel], Before] = {
+    ("used", "unmarked"): "method",
+    ("unused", "unmarked"): "model",
+    ("used", "marked"): "shows",
+    ("unused", "marked"): "looks_elsewhere",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateWithInterval:
-    """An estimate and the ends of its interval, NaN where undefined."""
+class UseReading:
+    """What the model does with the area, and the reason if that is unknown."""
 
-    value: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-
-    @property
-    def known(self) -> bool:
-        """Whether value and interval are defined."""
-        return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
-
-    def toward(self, direction: Direction) -> "EstimateWithInterval":
-        """The same with its sign changed for misalignment, so that a change in the arm's direction is positive."""
-        return self if direction == "align" else EstimateWithInterval(-self.value, -self.high, -self.low)
+    level: UseLevel
+    why: Why = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """How much a model relies on the outlined area, with the placebo as its floor."""
+class MarkReading:
+    """What the map does with the area, and the reason if that is unknown."""
 
-    reliance: EstimateWithInterval
-    placebo: EstimateWithInterval
-    size: float  # that matters: a share of the model's separation; NaN if that is unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """The changes in one direction of fine-tuning, relative to the control, on patients not used for fine-tuning."""
-
-    direction: Direction
-    score: EstimateWithInterval
-    reliance: EstimateWithInterval
-
-
-@dataclass(frozen=True, slots=True)
-class BlameEvidence:
-    """The evidence on one model, method and finding."""
-
-    base: Use
-    gain: EstimateWithInterval  # the base map's score less its floor
-    gain_size: float  # that matters: a share of the human readers' score less the floor; NaN if that is unknown
-    control: Use
-    control_score: EstimateWithInterval
-    arms: tuple[Arm, ...]
-    learned: EstimateWithInterval = EstimateWithInterval()  # score of aligned less control on the fine-tuning images
-    judged: bool = False  # the networks were aligned through another method
-    one_training: bool = False  # each network was trained with one seed
-
-
-@dataclass(frozen=True, slots=True)
-class LevelReading:
-    """Whether reliance or a score is high or low, and the reason if that is unknown."""
-
-    level: Level
+    level: MarkLevel
     why: Why = ""
 
 
@@ -169,7 +117,7 @@ class ArmReading:
 
     direction: Direction
     score: MapMove
-    reliance: RelianceMove
+    reliance: RelianceMove  # as seen from the arm's direction
     outcome: Outcome
 
 
@@ -179,67 +127,117 @@ class BlameVerdict:
 
     before: Before
     under: Under
-    uses: LevelReading  # whether the model uses the area
-    marks: LevelReading  # whether the map marks the area
+    uses: UseReading
+    marks: MarkReading
     arms: tuple[ArmReading, ...]
 
 
 def read(evidence: BlameEvidence) -> BlameVerdict:
     """The verdict from the evidence, by the tables above."""
-    uses, marks = used(evidence.base), level(evidence.gain, 0.0, evidence.gain_size)
-    arms = tuple(_arm(arm, evidence) for arm in evidence.arms)
-    before = _BEFORE.get((uses.level, marks.level), "undecided")
-    return BlameVerdict(before, _under(arms, evidence), uses, marks, arms)
+    uses, marks = used(evidence.use), marked(evidence.marks)
+    arms = tuple(_arm(arm) for arm in evidence.arms)
+    return BlameVerdict(before_of(uses, marks), _under(arms, evidence), uses, marks, arms)
 
 
-def used(use: Use) -> LevelReading:
-    """Whether the model relies on the area."""
-    floor = use.placebo.high if use.placebo.known and use.placebo.low > 0 else 0.0
-    return level(use.reliance, floor, use.size)
+def needed(evidence: BlameEvidence, verdict: BlameVerdict) -> int:
+    """The patients that would decide what is open of the base; 0 where that is not known."""
+    if verdict.before != "undecided":
+        return 0
+    parts = [evidence.use.reliance, evidence.marks.above_best, evidence.marks.above_random]
+    if verdict.uses.why == "added":
+        parts.append(evidence.use.added)
+    counts = [part.n_needed for part in parts if part.above.answer is Answer.OPEN]
+    return max(counts) if counts and all(counts) else 0
 
 
-def level(estimate: EstimateWithInterval, floor: float, size: float) -> LevelReading:
-    """High above the floor by a size that matters; low where even the interval's high end lies below that."""
-    if not estimate.known:
-        return LevelReading("unknown", "undefined")
-    judgement = judge(estimate.value - floor, estimate.low - floor, estimate.high - floor, size)
-    if judgement.answer is Answer.OPEN:
-        return LevelReading("unknown", "no scale" if judgement.reason else "too wide")
-    return LevelReading("high" if judgement.is_yes else "low")
+def before_of(uses: UseReading, marks: MarkReading) -> Before:
+    """The verdict without fine-tuning."""
+    if uses.level in ("against", "redundant"):
+        return uses.level
+    if marks.level == "usual":
+        return "usual"
+    return _BEFORE.get((uses.level, marks.level), "undecided")
 
 
-def _arm(arm: Arm, evidence: BlameEvidence) -> ArmReading:
-    score, reliance = _map_move(arm, evidence.control_score), _reliance_move(arm, evidence.control)
-    return ArmReading(arm.direction, score, reliance, _OUTCOMES.get((score, reliance), "undecided"))
+def used(use: Use) -> UseReading:
+    """What the model does with the area."""
+    if why := _why_open(use.reliance, use.reliance.above):
+        return UseReading("unknown", why)
+    if use.reliance.below.is_yes:
+        return UseReading("against")
+    if use.reliance.above.is_yes:
+        untrained = use.above_untrained
+        return UseReading("unknown", "untrained") if untrained and not untrained.low > 0 else UseReading("used")
+    added = use.added.above
+    if added.answer is Answer.OPEN:
+        return UseReading("unknown", "added")
+    return UseReading("redundant" if added.is_yes else "unused")
 
 
-def _map_move(arm: Arm, control_score: EstimateWithInterval) -> MapMove:
-    change, control = arm.score.toward(arm.direction), control_score.toward(arm.direction)
+def marked(marks: Marks) -> MarkReading:
+    """What the map does with the area."""
+    best, random = marks.above_best, marks.above_random
+    if best.above.is_yes:
+        return MarkReading("marked")
+    if random.above.is_no:
+        return MarkReading("unmarked")
+    if best.above.is_no and random.above.is_yes:
+        return MarkReading("usual")
+    return MarkReading("unknown", _why_open(best, best.above) or _why_open(random, random.above))
+
+
+def _why_open(part: Part, judgement: Judgement) -> Why:
+    if judgement.answer is not Answer.OPEN:
+        return ""
+    if not part.known:
+        return "undefined"
+    return "no scale" if judgement.reason else "too wide"
+
+
+def _arm(arm: Arm) -> ArmReading:
+    score, reliance = arm.score.toward(arm.direction), arm.reliance.toward(arm.direction)
+    move = _map_move(score)
+    if move == "back":  # seen from where the map went
+        outcome = _outcome_of_move(score.toward("misalign"), reliance.toward("misalign"))
+    elif move == "moved":
+        outcome = _outcome_of_move(score, reliance)
+    elif move == "still":
+        outcome = "missed" if reliance.above.is_yes or reliance.below.is_yes else "still"
+    else:
+        outcome = "undecided"
+    return ArmReading(arm.direction, move, _reliance_move(reliance), outcome)
+
+
+def _map_move(change: Part) -> MapMove:
     if not change.known:
         return "unknown"
-    beyond = change.low > 0 or change.high < 0
-    if _within(change, control):
-        return "slight" if beyond else "still"
-    if not beyond:
-        return "unclear"
-    # the end nearer to 0 is added to the control's value, so that both intervals count
-    if change.low > 0:
-        return "far" if control.value + change.low > control.high else "moved"
-    return "far back" if control.value + change.high < control.low else "back"
+    if change.above.is_yes or change.below.is_yes:
+        return "moved" if change.above.is_yes else "back"
+    return "still" if change.no_matter else "unclear"
 
 
-def _reliance_move(arm: Arm, control: Use) -> RelianceMove:
-    change = arm.reliance.toward(arm.direction)
+def _reliance_move(change: Part) -> RelianceMove:
     if not change.known:
         return "unknown"
-    placebo = control.placebo.toward(arm.direction)
-    by_chance = placebo if placebo.known else EstimateWithInterval(0.0, 0.0, 0.0)
-    if change.low > 0 and change.value > by_chance.high:
+    if change.no_matter:
+        return "held"
+    if change.estimate.low > 0:
         return "followed"
-    if change.high < 0 and change.value < by_chance.low:
-        return "turned"
-    within = _within(arm.reliance, control.reliance)
-    return "held" if within and used(control).level != "unknown" else "unclear"
+    return "turned" if change.estimate.high < 0 else "unclear"
+
+
+def _outcome_of_move(score: Part, reliance: Part) -> Outcome:
+    """What a map that moved says, both changes seen from its direction."""
+    if not reliance.known or math.isnan(reliance.size):
+        return "undecided"
+    if reliance.below.is_yes:
+        return "foolable"
+    map_share, model_share = score.share, reliance.share
+    if reliance.no_matter and map_share.low > PROPORTION * max(model_share.high, 0.0):
+        return "foolable"
+    ratio = model_share.value / map_share.value
+    in_proportion = 1 / PROPORTION <= ratio <= PROPORTION
+    return "follows" if model_share.low > 0 and in_proportion else "undecided"
 
 
 def _under(arms: tuple[ArmReading, ...], evidence: BlameEvidence) -> Under:
@@ -258,16 +256,10 @@ def _under(arms: tuple[ArmReading, ...], evidence: BlameEvidence) -> Under:
 
 def _where_nothing_moved(evidence: BlameEvidence) -> Under:
     """Why no arm's map moved on new patients, although networks were trained to move it."""
-    if not evidence.learned.known:
-        return "undecided"
-    control = evidence.control_score
-    if evidence.learned.low <= 0:
-        return "failed" if control.value + evidence.learned.high <= control.high else "undecided"
+    learned = evidence.learned
+    if learned.above.is_no:
+        return "failed"
     # moved on the fine-tuning images by more than the most that it can have moved on new patients: no generalisation
-    on_new = [arm.score.high for arm in evidence.arms if arm.direction == "align"]
-    return "unmoved" if on_new and max(on_new) < evidence.learned.value else "undecided"
-
-
-def _within(change: EstimateWithInterval, control: EstimateWithInterval) -> bool:
-    """Whether the control's value plus either end of the change stays within the control's interval."""
-    return control.low <= control.value + change.low and control.value + change.high <= control.high
+    on_new = [arm.score.estimate.high for arm in evidence.arms if arm.direction == "align"]
+    moved = learned.above.is_yes and on_new and max(on_new) < learned.estimate.value
+    return "unmoved" if moved else "undecided"

@@ -5,58 +5,75 @@ condition states only the conclusions. It is therefore written where the reading
 reason for the report and for everybody who reads the table of estimates. Nothing reads it back.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.report.numbers import SCORE, SPACE, number
-from heatcheck.studies.alignment.blame.readings import (
-    Arm,
-    ArmReading,
-    BlameEvidence,
-    BlameVerdict,
-    EstimateWithInterval,
-    LevelReading,
-    Outcome,
-)
+from heatcheck.studies.alignment.blame.evidence import Arm, BlameEvidence, Part
+from heatcheck.studies.alignment.blame.readings import ArmReading, BlameVerdict, Outcome
+from heatcheck.studies.alignment.vocabulary import RANDOM
 
 _UNIT = SCORE.rounded(2)
-_BEFORE = {
-    "method": "The model uses the outlined area ({reliance}), but the map hardly marks it better than chance "
-    "({score}): the method fails to show what the model uses.",
-    "model": "Hiding the outlined area hardly lowers the model's score more than hiding other areas ({reliance}), and "
-    "the map hardly marks it better than chance ({score}): a truthful map would look like this, so the low score is "
-    "the model's.",
-    "shows": "The model uses the outlined area ({reliance}), and the map marks it better than chance ({score}).",
-    "looks_elsewhere": "The map marks the outlined area better than chance ({score}), but hiding it hardly lowers the "
-    "model's score more than hiding other areas ({reliance}): the map flatters the model.",
+_USES = {
+    "used": "The model uses the outlined area (reliance {reliance})",
+    "unused": "The model hardly uses the outlined area (reliance {reliance}; put on images "
+    "without the finding, it adds {added})",
+    "against": "Hiding the outlined area raises the model's score (reliance {reliance}): it counts the area against "
+    "the finding",
+    "redundant": "Hiding the outlined area hardly lowers the model's score (reliance {reliance}), but put on "
+    "images without the finding it gives that score ({added}): another area may serve the model as well",
 }
 _UNKNOWN_USE = {
-    "undefined": "What the model uses is not known: {reason}.",
-    "no scale": "What the model uses is not known ({reliance}): {no_scale}.",
-    "too wide": "Whether the model uses the outlined area is not shown ({reliance}).",
+    "undefined": "What the model uses is not known: {reason}",
+    "no scale": "What the model uses is not known (reliance {reliance}): {no_scale}",
+    "too wide": "Whether the model uses the outlined area is not shown (reliance {reliance}){needed}",
+    "untrained": "Whether the model learned to use the outlined area is not shown: its reliance ({reliance}) is not "
+    "clearly above that of untrained networks of the same build",
+    "added": "Hiding the outlined area hardly lowers the model's score (reliance {reliance}), but whether it "
+    "gives that score to images without the finding is not shown ({added}){needed}",
+}
+_MARKS = {
+    "marked": "the map marks it better than {best} ({score})",
+    "unmarked": "the map hardly marks it better than random maps ({random})",
+    "usual": "the map marks it better than random maps ({random}), but no better than {best}, made without the model "
+    "({score})",
 }
 _UNKNOWN_MAP = {
-    "undefined": "What the map marks is not known: {reason}.",
-    "no scale": "Whether the map marks the outlined area cannot be said ({score}): not even a human's marks would "
-    "score above chance.",
-    "too wide": "Whether the map marks the outlined area better than chance is not shown ({score}).",
+    "undefined": "what the map marks is not known: {reason}",
+    "no scale": "whether the map marks it cannot be said ({score}): not even a human's marks would score above {best}",
+    "too wide": "whether the map marks it better than {best} is not shown ({score}){needed}",
+}
+_THEREFORE = {
+    "method": ": the method fails to show what the model uses",
+    "model": ": a truthful map would look like this, so the low score is the model's",
+    "looks_elsewhere": ": the map flatters the model",
+    "usual": ": that says nothing about the map or the model",
+    "against": ": neither a high nor a low score of the map is a fault",
+    "redundant": ": neither a high nor a low score of the map shows a fault",
+}
+_FLOORS = {
+    RANDOM: "random maps",
+    "center_prior": "a blob in the middle",
+    "edge": "the image's edges",
+    "location_prior": "the usual place",
 }
 _TOWARD = {"align": "toward the outlines", "misalign": "away from them"}
 _RELIANCE = {
     "followed": "and reliance with it ({change})",
     "held": "while reliance held ({change})",
     "turned": "while reliance went the other way ({change})",
-    "unclear": "and whether reliance did is unclear ({change})",
-    "slight": "and reliance hardly more than for other areas ({change})",
+    "unclear": "but whether reliance did is unclear ({change})",
     "unknown": "and the change of reliance is not known",
 }
 _AGAINST_THE_ARM = {"followed": "turned", "turned": "followed"}  # reliance as seen from a map that moved back
-_NEITHER_MOVED = {  # reliance, where neither it nor the map clearly moved
+_NOT_MOVED = {  # reliance, where the map did not clearly move
+    "followed": ", {joined} reliance {toward} ({change})",
+    "turned": ", {joined} reliance {away} ({change})",
     "held": ", and reliance held ({change})",
     "unclear": ", and whether reliance moved is unclear ({change})",
-    "slight": ", and reliance moved hardly more than for other areas ({change})",
     "unknown": ", and the change of reliance is not known",
 }
 
@@ -80,38 +97,43 @@ class SentenceParts:
 
 def sentence(parts: SentenceParts) -> str:
     """What the model uses and the map marks; then what fine-tuning showed."""
-    return " ".join([*_before(parts), _under(parts)])
+    return f"{_before(parts)} {_under(parts)}"
 
 
-def _before(parts: SentenceParts) -> list[str]:
-    reading, evidence = parts.reading, parts.evidence
-    score = _interval(evidence.gain, f"{parts.score} ", " against random maps", signed=True)
+def _before(parts: SentenceParts) -> str:
+    reading = parts.reading
+    use, mark = _uses(parts), _marks(parts)
+    joined = {"method": ", but", "looks_elsewhere": ", but", "undecided": ";"}.get(reading.before, ", and")
+    return f"{use}{joined} {mark}{_THEREFORE.get(reading.before, '')}."
+
+
+def _uses(parts: SentenceParts) -> str:
+    reading, use = parts.reading.uses, parts.evidence.use
+    no_scale = parts.reasons.get("separation") or "it does not distinguish images with the finding from those without"
     words = {
-        "reliance": _interval(evidence.base.reliance, "reliance ") + _matters(reading.uses, evidence.base.size),
-        "score": score + _matters(reading.marks, evidence.gain_size),
+        "reliance": _of_whole(use.reliance),
+        "added": _of_whole(use.added),
+        "needed": _needed(use.added if reading.why == "added" else use.reliance),
+        "reason": parts.reasons["reliance"],
+        "no_scale": no_scale,
     }
-    if reading.before != "undecided":
-        return [_BEFORE[reading.before].format(**words)]
-    if reading.uses.why:
-        no_scale = (
-            parts.reasons.get("separation") or "it does not distinguish images with the finding from those without"
-        )
-        reason = parts.reasons["reliance"]
-        use = _UNKNOWN_USE[reading.uses.why].format(**words, reason=reason, no_scale=no_scale)
-    else:
-        uses = "uses" if reading.uses.level == "high" else "hardly uses"
-        use = f"The model {uses} the outlined area ({words['reliance']})."
-    if reading.marks.why:
-        mark = _UNKNOWN_MAP[reading.marks.why].format(**words, reason=parts.reasons["score"])
-    else:
-        marks = "marks" if reading.marks.level == "high" else "hardly marks"
-        mark = f"The map {marks} it better than chance ({words['score']})."
-    return [use, mark]
+    return (_UNKNOWN_USE[reading.why] if reading.why else _USES[reading.level]).format(**words)
 
 
-def _matters(reading: LevelReading, size: float) -> str:
-    """The size that would matter, where what was measured is not shown to reach it."""
-    return f"; {number(size, _UNIT)} would matter" if reading.level == "low" or reading.why == "too wide" else ""
+def _marks(parts: SentenceParts) -> str:
+    reading, marks = parts.reading.marks, parts.evidence.marks
+    words = {
+        "score": f"{parts.score} {_of_whole(marks.above_best, signed=True)}",
+        "random": f"{parts.score} {_of_whole(marks.above_random, signed=True)}",
+        "best": _FLOORS.get(marks.best, marks.best),
+        "needed": _needed(marks.above_best),
+        "reason": parts.reasons["score"],
+    }
+    return (_UNKNOWN_MAP[reading.why] if reading.why else _MARKS[reading.level]).format(**words)
+
+
+def _needed(part: Part) -> str:
+    return f"; about {part.n_needed:,} patients would decide it" if part.n_needed else ""
 
 
 def _under(parts: SentenceParts) -> str:
@@ -132,28 +154,16 @@ def _arm(reading: ArmReading, arm: Arm) -> str:
     if reading.score == "unknown":
         return "the change of the map's score is not known"
     rose, fell = ("rose", "fell") if arm.direction == "align" else ("fell", "rose")
-    change, reliance = _interval(arm.score, signed=True), _interval(arm.reliance, signed=True)
-    if reading.score in ("far", "moved"):
-        return f"the map's score {rose} ({change}) {_RELIANCE[_reliance_move(reading, arm)].format(change=reliance)}"
-    if reading.score in ("far back", "back"):
-        went = _AGAINST_THE_ARM.get(reading.reliance, _reliance_move(reading, arm))
+    change, reliance = (_of_whole(part, signed=True) for part in (arm.score, arm.reliance))
+    if reading.score == "moved":
+        return f"the map's score {rose} ({change}) {_RELIANCE[reading.reliance].format(change=reliance)}"
+    if reading.score == "back":
+        went = _AGAINST_THE_ARM.get(reading.reliance, reading.reliance)
         return f"the map's score {fell} nevertheless ({change}) {_RELIANCE[went].format(change=reliance)}"
-    moved = {
-        "still": "the map's score stayed within the control's interval",
-        "slight": f"the map's score {'rose' if arm.score.value > 0 else 'fell'} no further than the control's interval",
-        "unclear": "whether the map's score moved is unclear",
-    }[reading.score]
-    went = {"followed": rose, "turned": fell}.get(reading.reliance, "")
-    if not went:
-        return f"{moved} ({change})" + _NEITHER_MOVED[_reliance_move(reading, arm)].format(change=reliance)
+    still = "the map's score hardly moved" if reading.score == "still" else "whether the map's score moved is unclear"
     joined = "although" if reading.outcome == "missed" else "and"
-    return f"{moved} ({change}), {joined} reliance {went} ({reliance})"
-
-
-def _reliance_move(reading: ArmReading, arm: Arm) -> str:
-    """How reliance moved; a change that excludes 0 and is still unclear is too small to matter."""
-    slight = reading.reliance == "unclear" and arm.reliance.low * arm.reliance.high > 0
-    return "slight" if slight else reading.reliance
+    model = _NOT_MOVED[reading.reliance].format(change=reliance, joined=joined, toward=rose, away=fell)
+    return f"{still} ({change}){model}"
 
 
 def _verdict(parts: SentenceParts) -> str:
@@ -165,16 +175,16 @@ def _verdict(parts: SentenceParts) -> str:
     outcomes = {reading.outcome for reading in parts.reading.arms}
     if under == "follows":
         rest = "" if outcomes == {"follows"} else ", and stood still where the model's reliance held"
-        return f"The map followed the model{rest}."
+        return f"The map followed the model, in proportion{rest}."
     if under == "foolable":
         also = ", even though it followed the model in the other direction" if "follows" in outcomes else ""
         return f"The map can be moved without the model{also}: by itself it is no evidence."
     if under == "undecided":
         return _undecided(outcomes)
-    learned = _interval(parts.evidence.learned, signed=True)
+    learned = _of_whole(parts.evidence.learned, signed=True)
     if under == "failed":
         return (
-            f"It did not rise on the images learned from either ({learned}): fine-tuning failed and says nothing about "
+            f"It hardly rose on the images learned from either ({learned}): fine-tuning failed and says nothing about "
             "the map."
         )
     return _unmoved(parts, learned)
@@ -202,14 +212,21 @@ def _undecided(outcomes: Collection[Outcome]) -> str:
     return "Where the map stood still, it missed a change of the model; what the rest says about it cannot be decided."
 
 
-def _interval(estimate: EstimateWithInterval, before: str = "", after: str = "", *, signed: bool = False) -> str:
-    """The value, between two words, with the ends of its interval."""
-    if estimate.known and estimate.low == estimate.high:
-        return f"{before}{number(estimate.value, _UNIT)}{after} on every image"
-    small = estimate.known and max(abs(estimate.low), abs(estimate.high)) < 0.1
-    unit = SCORE if small else _UNIT
-    value = f"{before}{number(estimate.value, unit, signed=signed)}{after}"
-    if not estimate.known:
-        return f"{value}, without an interval"
-    low, high = (number(end, unit, signed=signed) for end in (estimate.low, estimate.high))
-    return f"{value}, 95{SPACE}% {low} to {high}"
+def _of_whole(part: Part, *, signed: bool = False) -> str:
+    """The value, its whole and its share with the ends of the interval: "0.06 of 2.00 = 3 %, 95 % −1 to 7 %"."""
+    value = number(part.estimate.value, _UNIT, signed=signed)
+    if not math.isfinite(part.whole):
+        low, high = (number(end, _UNIT, signed=signed) for end in (part.estimate.low, part.estimate.high))
+        return f"{value}, 95{SPACE}% {low} to {high}" if part.known else f"{value}, without an interval"
+    share = part.share
+    words = f"{value} of {number(part.whole, _UNIT)} = {_percent(share.value, signed=signed)}{SPACE}%"
+    if not part.known:
+        return f"{words}, without an interval"
+    if share.low == share.high:
+        return f"{words} on every image"
+    low, high = (_percent(end, signed=signed) for end in (share.low, share.high))
+    return f"{words}, 95{SPACE}% {low} to {high}{SPACE}%"
+
+
+def _percent(share: float, *, signed: bool) -> str:
+    return number(100 * share, SCORE.rounded(0), signed=signed)

@@ -5,22 +5,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import HUMAN, ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, Condition, Statistic, condition
 from heatcheck.stats.resampling.nested import ONE_SEED
-from heatcheck.studies.alignment.blame.readings import Arm, BlameEvidence, EstimateWithInterval, Use, read
+from heatcheck.studies.alignment.blame.evidence import (
+    Arm,
+    BlameEvidence,
+    EstimateWithInterval,
+    Marks,
+    Part,
+    Use,
+    reliance_part,
+    score_part,
+)
+from heatcheck.studies.alignment.blame.readings import needed, read
 from heatcheck.studies.alignment.blame.sentences import SentenceParts, sentence
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
+    ADDED,
     BLAME,
     DIRECTIONS,
     FINETUNE,
     FLOOR,
-    FLOOR_METHOD,
+    FLOORS,
     HUMAN_ARM,
-    PLACEBO,
+    RANDOM,
     RELIANCE,
     SEPARATION,
+    UNTRAINED,
     Direction,
 )
 
@@ -36,7 +49,7 @@ def blame_rows(estimates: Sequence[Estimate], settings: AlignmentSettings) -> li
         _Combination(table, settings, base.key, method, finding).row()
         for base in settings.fine_tuned
         for method in (*settings.methods, *settings.judged)
-        for finding in settings.findings
+        for finding in (*settings.findings, *((ALL,) if len(settings.findings) > 1 else ()))
     ]
 
 
@@ -67,7 +80,7 @@ class _Combination:
             through=self.settings.through if self._judged else "",
             reasons={
                 "reliance": reliance.reason,
-                "score": self._gain().reason,
+                "score": self._gain(evidence.marks.best or RANDOM).reason,
                 "separation": self._separation("base").reason,
                 **{direction: change.reason for direction, change in changes.items()},
             },
@@ -82,6 +95,7 @@ class _Combination:
             n_cases=reliance.n_cases,
             n_patients=reliance.n_patients,
             n_undefined=reliance.n_undefined,
+            n_needed=needed(evidence, reading),
             reason=sentence(parts),
         )
 
@@ -97,32 +111,38 @@ class _Combination:
 
     def _evidence(self) -> BlameEvidence:
         metric = self.settings.blame_metric
-        learned = EstimateWithInterval()
+        learned = Part()
         if not self._judged:
-            learned = interval_of(
+            learned = self._of_room(
                 self._find(DIFFERENCE, metric, self.method, arm="align", versus="control", split=FINETUNE)
             )
         return BlameEvidence(
-            base=self._use("base"),
-            gain=interval_of(self._gain()),
-            gain_size=self._gain_size(),
-            control=self._use("control"),
-            control_score=interval_of(self._find(MEAN, metric, self.method, arm="control")),
+            use=self._use(),
+            marks=self._marks(),
             arms=tuple(self._arm(direction) for direction in DIRECTIONS),
             learned=learned,
             judged=self._judged,
             one_training=self._one_training,
         )
 
-    def _use(self, arm: str) -> Use:
-        reliance, placebo = (interval_of(self._reliance(metric, arm)) for metric in (RELIANCE, PLACEBO))
-        return Use(reliance, placebo, self.settings.sizes.of_separation(self._separation(arm).value))
+    def _use(self) -> Use:
+        reliance, added = (self._of_separation(self._reliance(metric, "base"), "base") for metric in (RELIANCE, ADDED))
+        untrained = self._find(DIFFERENCE, RELIANCE, "", arm="base", versus=UNTRAINED)
+        return Use(reliance, added, None if untrained.reason == NO_ESTIMATE else interval_of(untrained))
+
+    def _marks(self) -> Marks:
+        """The map against every floor; the best is the one with the highest score."""
+        scores = {floor: self._floor(floor) for floor in FLOORS}
+        known = {floor: score for floor, score in scores.items() if not math.isnan(score)}
+        best = max(known, key=lambda floor: known[floor]) if known else ""
+        return Marks({floor: self._of_room(self._gain(floor), floor) for floor in known}, best)
 
     def _arm(self, direction: Direction) -> Arm:
         """How the score and the reliance of a direction's networks differ from the control's."""
         networks = self.settings.through if self._judged else self.method
         reliance = self._find(DIFFERENCE, RELIANCE, networks, arm=direction, versus="control")
-        return Arm(direction, interval_of(self._score_change(direction)), interval_of(reliance))
+        change = self._of_room(self._score_change(direction))
+        return Arm(direction, change, self._of_separation(reliance, "control"))
 
     def _score_change(self, direction: Direction) -> Estimate:
         facts: Condition = {"arm": direction, "versus": "control"}
@@ -130,17 +150,21 @@ class _Combination:
             facts["through"] = self.settings.through
         return self._find(DIFFERENCE, self.settings.blame_metric, self.method, **facts)
 
-    def _gain(self) -> Estimate:
-        """By how much the base's maps score above random ones."""
-        return self._find(DIFFERENCE, self.settings.blame_metric, self.method, arm="base", versus=FLOOR)
+    def _gain(self, floor: str) -> Estimate:
+        """By how much the base's maps score above a floor."""
+        return self._find(DIFFERENCE, self.settings.blame_metric, self.method, arm="base", versus=floor)
 
-    def _gain_size(self) -> float:
-        """By how much a map must score above random ones: a share of what a perfect map would."""
-        metric = self.settings.blame_metric
-        floor = self._find(MEAN, metric, FLOOR_METHOD, "", arm=FLOOR).value
+    def _of_room(self, row: Estimate, floor: str = RANDOM) -> Part:
+        """A distance from a floor, or a change, as a part of the room between that floor and the human marks."""
         truth = self.settings.human == "truth"
-        best = 1.0 if truth else self._find(MEAN, metric, HUMAN, "", arm=HUMAN_ARM).value
-        return self.settings.sizes.above_floor(floor, best) if best > floor else math.nan  # else there is no scale
+        best = 1.0 if truth else self._find(MEAN, self.settings.blame_metric, HUMAN, "", arm=HUMAN_ARM).value
+        return score_part(interval_of(row), self._floor(floor), best, self.settings.sizes, row.n_needed)
+
+    def _of_separation(self, row: Estimate, arm: str) -> Part:
+        return reliance_part(interval_of(row), self._separation(arm).value, self.settings.sizes, row.n_needed)
+
+    def _floor(self, floor: str) -> float:
+        return self._find(MEAN, self.settings.blame_metric, floor, "", arm=FLOOR).value
 
     def _reliance(self, metric: str, arm: str) -> Estimate:
         return self._find(MEAN, metric, "", arm=arm)

@@ -9,15 +9,19 @@ from heatcheck.studies.alignment.vocabulary import (
     ARMS,
     DIRECTIONS,
     FLOOR,
-    FLOOR_METHOD,
     HUMAN_ARM,
+    RANDOM,
+    UNTRAINED,
     AlignmentManifest,
     BaseEntry,
 )
 
 ARM_LABELS = {"base": "base", "control": "control", "align": "aligned", "misalign": "misaligned"}
-RANDOM = Entrant(
-    FLOOR_METHOD, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance."
+FLOOR_ENTRANTS = (
+    Entrant(RANDOM, "Random map", "floor", summary="Noise, made without the model: what a map scores by chance."),
+    Entrant("center_prior", "Centre", "floor", summary="A blob in the middle of the image, whatever it shows."),
+    Entrant("edge", "Edges", "floor", summary="Where the image has strong edges, whatever the model computes."),
+    Entrant("location_prior", "Usual place", "floor", summary="Where the finding lies in the fine-tuning patients."),
 )
 
 
@@ -40,11 +44,12 @@ def manifest(evidence: Evidence) -> AlignmentManifest:
 
 
 def prepared(evidence: Evidence) -> Evidence:
-    """The evidence with random maps among the floors; they are no method of the run unless they were judged."""
-    if FLOOR_METHOD in {method.name for method in manifest(evidence).methods}:
-        return evidence
-    methods = tuple(method for method in evidence.methods if method.name != FLOOR_METHOD)
-    return replace(evidence, methods=methods, floors=(*evidence.floors, RANDOM))
+    """The evidence with the floors of every run; they are no methods of the run unless they were judged."""
+    named = {method.name for method in manifest(evidence).methods}
+    added = tuple(floor for floor in FLOOR_ENTRANTS if floor.name not in named)
+    names = {floor.name for floor in added}
+    methods = tuple(method for method in evidence.methods if method.name not in names)
+    return replace(evidence, methods=methods, floors=(*evidence.floors, *added))
 
 
 def methods_of(evidence: Evidence) -> tuple[Entrant, ...]:
@@ -102,7 +107,7 @@ def trained_once(evidence: Evidence) -> bool:
 def conditions(evidence: Evidence) -> list[str]:
     """The conditions of all scores on evaluation images."""
     through = manifest(evidence).through
-    every = [condition(arm=arm) for arm in ("base", FLOOR, HUMAN_ARM)]
+    every = [condition(arm=arm) for arm in ("base", UNTRAINED, FLOOR, HUMAN_ARM)]
     for seed in manifest(evidence).seeds:
         every += [condition(arm=arm, seed=seed) for arm in ARMS[1:]]
         every += [condition(arm=arm, seed=seed, through=through) for arm in DIRECTIONS]

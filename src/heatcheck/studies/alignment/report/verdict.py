@@ -156,14 +156,19 @@ def _fault(rows: Sequence[Blame], *, once: bool) -> tuple[str, str]:
         return "Whose fault low scores are was not judged.", ""
     before, under = Counter(row.before for row in rows), Counter(row.under for row in rows)
     words = {
-        "method": "the method failed to show what the model uses",
-        "model": "the model hardly used the region and the map showed that",
-        "shows": "the map marked better than chance what the model uses",
-        "looks_elsewhere": "the map marked a region that the model hardly uses",
+        "method": "the map hardly marks what the network uses",
+        "model": "the network hardly uses the region, and the map shows that",
+        "shows": "the map marks what the network uses, better than maps made without it",
+        "looks_elsewhere": "the map marks a region that the network hardly uses",
+        "usual": "the map is no better than one made without the network, such as the usual place",
+        "redundant": "the network may use several places",
+        "against": "the network counts the region against the finding",
         "undecided": "it is not shown",
     }
     counts = listed([f"in {before[key]} {text}" for key, text in words.items() if before[key]])
-    first = f"Of {count(len(rows), 'combination')} of model, method and finding, {counts}."
+    bases = len({row.pipeline.base.name for row in rows})
+    whose = "this one base network" if bases == 1 else f"these {bases} base networks"
+    first = f"Of {whose}, in {count(len(rows), 'combination')} of network, method and finding: {counts}."
     return first, "" if once else _under(rows, under)
 
 

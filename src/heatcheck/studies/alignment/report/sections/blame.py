@@ -1,13 +1,14 @@
 """Whose fault a low score is, by model, method and finding: what the map shows and what the model uses."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heatcheck.core.records import HUMAN, Estimate
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import MEAN
 from heatcheck.judging.sizes import Sizes
 from heatcheck.report.evidence import Evidence
@@ -17,21 +18,27 @@ from heatcheck.report.numbers import SCORE, listed
 from heatcheck.studies.alignment.report import strip as strips
 from heatcheck.studies.alignment.report.facts import (
     ARM_LABELS,
+    FLOOR_ENTRANTS,
     Pipeline,
     manifest,
     map_estimate,
     network_estimate,
     pipelines,
 )
+from heatcheck.studies.alignment.report.sections.blame_labels import BEFORE, UNDER, BlameLabel
 from heatcheck.studies.alignment.vocabulary import (
+    ADDED,
     ARMS,
     BLAME,
     FLOOR,
-    FLOOR_METHOD,
+    FLOORS,
     HUMAN_ARM,
+    PLACEBO,
+    RANDOM,
     RELIANCE,
     SCALED,
     SEPARATION,
+    UNTRAINED,
 )
 
 CHECK = "Made without the model: a check, not counted above"
@@ -41,44 +48,6 @@ _SCORE_ENDS, _RELIANCE_ENDS = (
     (-1.0, 1.5),
     (-3.0, 5.0),
 )  # furthest limits of the axes, so that one extreme row does not compress the others
-
-
-@dataclass(frozen=True, slots=True)
-class BlameLabel:
-    """A reading in a few words, with a sign and its meaning."""
-
-    words: str
-    sign: str
-    meaning: str
-
-
-UNDECIDED = BlameLabel(
-    "not shown", "?", "the intervals allow for both, each network was trained once, or a number is missing"
-)
-BEFORE = {
-    "method": BlameLabel(
-        "the method\u2019s fault", "✕", "the model relies on the region, but the map hardly marks it better than chance"
-    ),
-    "model": BlameLabel("the model\u2019s fault", "○", "the model hardly uses the region, and the map shows that"),
-    "shows": BlameLabel(
-        "no fault found", "✓", "the model relies on the region, and the map marks it better than a random map"
-    ),
-    "looks_elsewhere": BlameLabel(
-        "the map flatters the model", "✕", "the map marks the region, although the model hardly uses it"
-    ),
-    "undecided": UNDECIDED,
-}
-UNDER = {
-    "follows": BlameLabel("the map follows the model", "✓", "map and reliance changed together"),
-    "foolable": BlameLabel(
-        "the method is foolable", "✕", "the map changed without the model\u2019s reliance, or against it: no evidence"
-    ),
-    "unmoved": BlameLabel("the map did not move", "○", "on new patients the map did not change with the model"),
-    "failed": BlameLabel(
-        "fine-tuning failed", "?", "the map did not even change on the images that the network learned from"
-    ),
-    "undecided": UNDECIDED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +87,16 @@ def blames(evidence: Evidence) -> tuple[Blame, ...]:
     return tuple(blames)
 
 
+def _pooled(evidence: Evidence) -> list[tuple[str, BlameLabel, str]]:
+    """The readings over all findings together, each finding with the same weight; none where there is one finding."""
+    names = {(each.base.name, each.method.name): each.label for each in pipelines(evidence, every=True)}
+    return [
+        (names[row.model, row.method], BEFORE[_known(facts.get("before", ""), BEFORE)], row.reason)
+        for row, facts in evidence.rows(BLAME, every_model=True)
+        if row.finding == ALL_FINDINGS and (row.model, row.method) in names
+    ]
+
+
 def without_floors(rows: Sequence[Blame]) -> list[Blame]:
     """The rows of methods that look at the model; floors only test the criterion and are not counted."""
     return [row for row in rows if row.pipeline.method.kind != "floor"]
@@ -140,12 +119,16 @@ def blame(evidence: Evidence) -> Mapping[str, object] | None:
         "groups": [(model, [each for each in shown if each.row.pipeline.base.label == model]) for model in models],
         "fold": len(shown) > OPEN,
         "numbers": _numbers(evidence, rows),
+        "floors": _floors(evidence),
+        "nulls": _nulls(evidence),
         "metric": name,
         "upper": "the mask itself, a perfect map" if _against_truth(evidence) else "the human readers\u2019 masks",
         "before": [each for key, each in BEFORE.items() if any(row.before == key for row in rows)],
         "under": [each for key, each in UNDER.items() if any(row.under == key for row in rows)],
         "fills": _fills(evidence),
         "sizes": _sizes(evidence),
+        "pooled": _pooled(evidence),
+        "films": manifest(evidence).reliance.films,
         "has_separation": any(_separation_mark(evidence, row) for row in rows),
     }
 
@@ -155,8 +138,9 @@ def _sizes(evidence: Evidence) -> str:
     sizes = Sizes(**manifest(evidence).sizes)
     return (
         f"\u201cHardly\u201d means: by less than {sizes.reliance:.0%} of the full separation (reliance), or by less "
-        f"than {sizes.maps:.0%} of the way from 0 to 1 (map score), even at the high end of the interval. Each reading "
-        "is made by itself, without a correction for the number of readings."
+        f"than {sizes.maps:.0%} of the room up to 1 (map score), even at the high end of the interval. Each reading is "
+        "made by itself, without a correction for the number of readings. Intervals of a base model vary the patients: "
+        "they speak of this network. Those under fine-tuning vary patients and seeds, from the same base."
     )
 
 
@@ -194,13 +178,28 @@ def _shown(evidence: Evidence, rows: Sequence[Blame]) -> list[BlameRow]:
                 row,
                 BEFORE[row.before],
                 UNDER[row.under],
-                _strip(f"Map score: {subject}", score, score_limits, {0.0: "random map", 1.0: upper}),
+                _strip(f"Map score: {subject}", score, score_limits, {**_floor_mark(evidence, row), 1.0: upper}),
                 _strip(
                     f"Reliance: {subject}", reliance, reliance_limits, {0.0: "none", **_separation_mark(evidence, row)}
                 ),
             )
         )
     return shown
+
+
+def _floor_mark(evidence: Evidence, row: Blame) -> dict[float, str]:
+    """0 for a random map and, where another floor scores higher, the best of them on the same scale."""
+    metric, floors = manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
+    found = {name: floors.find(MEAN, metric, row.finding, name) for name in FLOORS}
+    scores = {name: each.value for name, each in found.items() if each and not math.isnan(each.value)}
+    human = evidence.under(arm=HUMAN_ARM).find(MEAN, metric, row.finding, HUMAN)
+    top = human.value if human else 1.0
+    marks = {0.0: "random map"}
+    best = max(scores, key=lambda name: scores[name], default=RANDOM)
+    if best != RANDOM and RANDOM in scores and top > scores[RANDOM]:
+        labels = {each.name: each.label.lower() for each in FLOOR_ENTRANTS}
+        marks[(scores[best] - scores[RANDOM]) / (top - scores[RANDOM])] = labels[best]
+    return marks
 
 
 def _separation_mark(evidence: Evidence, row: Blame) -> dict[float, str]:
@@ -248,7 +247,7 @@ def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
     notes, metric = Footnotes(), manifest(evidence).blame_metric
     by_pipeline: dict[str, list[Row]] = {}
     for row in rows:
-        floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, FLOOR_METHOD)
+        floor = evidence.under(arm=FLOOR).find(MEAN, metric, row.finding, RANDOM)
         cells = [cell_of(floor, _UNIT, notes)]
         cells += [cell_of(each, _UNIT, notes) for each in _scaled(evidence, row)]
         cells.append(_human_cell(evidence, row, notes))
@@ -262,6 +261,39 @@ def _numbers(evidence: Evidence, rows: Sequence[Blame]) -> Matrix:
     )
     groups = tuple((label, tuple(lines)) for label, lines in by_pipeline.items())
     return Matrix("Map scores on the common scale, and reliance", columns, groups, tuple(notes.reasons), "Finding")
+
+
+def _floors(evidence: Evidence) -> Matrix:
+    """The scores of maps that are made without a model, by finding."""
+    notes, metric, under = Footnotes(), manifest(evidence).blame_metric, evidence.under(arm=FLOOR)
+    rows = [
+        labelled(
+            finding, [cell_of(under.find(MEAN, metric, finding, each.name), _UNIT, notes) for each in FLOOR_ENTRANTS]
+        )
+        for finding in evidence.findings
+    ]
+    columns = tuple(Column(each.label) for each in FLOOR_ENTRANTS)
+    return Matrix("Maps made without the model", columns, (("", tuple(rows)),), tuple(notes.reasons), "Finding")
+
+
+def _nulls(evidence: Evidence) -> Matrix:
+    """What reliance is compared with: the same place without the finding, what the area adds, untrained networks."""
+    notes, groups = Footnotes(), []
+    for base in manifest(evidence).tuned:
+        of_base, untrained = (evidence.under(base.name, arm=arm) for arm in ("base", UNTRAINED))
+        wanted = ((of_base, RELIANCE), (of_base, PLACEBO), (of_base, ADDED), (untrained, RELIANCE))
+        rows = [
+            labelled(
+                finding, [cell_of(under.find(MEAN, metric, finding, ""), _UNIT, notes) for under, metric in wanted]
+            )
+            for finding in evidence.findings
+        ]
+        groups.append((base.label, tuple(rows)))
+    labels = ("Reliance", "At that place without the finding", "Area added without the finding", "Untrained networks")
+    columns = tuple(Column(label) for label in labels)
+    return Matrix(
+        "Reliance of the base models, and its controls", columns, tuple(groups), tuple(notes.reasons), "Finding"
+    )
 
 
 def _human_cell(evidence: Evidence, row: Blame, notes: Footnotes) -> Cell:

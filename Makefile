@@ -66,7 +66,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/modality.py
 	$(BIN)/python benchmarks/methods.py --json benchmarks/methods.json
 
-SIMULATED := rates auroc slopes confidence subgroups calibration means families best triggers networks seeds hits blame modality modality_claims
+SIMULATED := rates auroc slopes confidence subgroups wrong_answers calibration means families best triggers networks seeds hits blame modality modality_claims
 .PHONY: $(SIMULATED:%=simulate-%)
 
 simulate: $(SIMULATED:%=simulate-%)

@@ -38,6 +38,7 @@ class Condition(TypedDict, total=False):
     pooled: str  # what was averaged over first
     subgroup: str  # the column of the labels by which cases are divided
     group: str  # one of its groups
+    call: str  # the model's answers that are meant: positive or negative ones, right or wrong
     # which rules or settings
     preset: str
     threshold: float | str  # a number, or "tuned"

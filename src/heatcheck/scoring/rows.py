@@ -63,6 +63,7 @@ class ScoringRule:
     reference: bool = True  # also score under the benchmark's rules
     rules: Rules = RECOMMENDED
     regions: Mapping[str, RegionRule] = field(default_factory=dict)  # of methods with another rule
+    described: tuple[str, ...] = ()  # methods of whose maps the features are stored that need no truth
 
     def region_for(self, method: str) -> RegionRule:
         """How the method's maps become regions."""

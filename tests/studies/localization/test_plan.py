@@ -452,3 +452,11 @@ def test_a_subgroup_that_is_not_there_is_refused_before_any_work(tmp_path, write
     with pytest.raises(SpecError, match="no column 'scanner' to divide cases by; the columns are sex, age, marker, "):
         run_study(write_spec(subgroups=["scanner"]), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("point", "said"), [(1.5, "a probability from 0 to 1"), ({"Edma": 0.5}, "'Edma', which is not studied")]
+)
+def test_an_operating_point_must_be_a_probability_of_a_finding(tmp_path, write_spec, point, said):
+    with pytest.raises(SpecError, match=re.escape(said)):
+        run_study(write_spec(operating_point=point), tmp_path / "run")

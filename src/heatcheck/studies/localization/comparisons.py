@@ -18,6 +18,7 @@ from heatcheck.stats.rates import rate_difference_interval, rate_interval
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.clusters import ClusterTotals, cluster_totals
 from heatcheck.stats.resampling.studentised import (
+    FEWEST_PATIENTS,
     LEVEL,
     TOO_WIDE,
     Linearised,
@@ -148,7 +149,7 @@ def measurement(
         n_undefined=rows - int(defined.sum()),
         reason=note,
     )
-    is_rate = METRICS[values.metric].needs is Needs.POINT
+    is_rate = values.metric in METRICS and METRICS[values.metric].needs is Needs.POINT
     return Measurement(counted, totals, _statistic(totals, template), np.unique(values.patients), is_rate)
 
 
@@ -198,6 +199,13 @@ def simultaneous_rows(
             row = replace(each.filled(exact), p_value=chance, p_adjusted=min(1.0, chance * len(measurements)))
         rows.append(replace(row, family=family))
     return judged_together(rows, sizes, statistics.influences, settings.generator("needed", first.metric, family))
+
+
+def few_patients(measured: Measurement, names: Sequence[str]) -> str:
+    """Which of two unpaired groups have too few patients to say how much these differ among themselves; or ""."""
+    patients = [int(np.count_nonzero(totals.counts.sum(1))) for totals in measured.totals]
+    few = [name for name, number in zip(names, patients, strict=True) if number < FEWEST_PATIENTS]
+    return f"fewer than {FEWEST_PATIENTS} patients in {' and in '.join(few)}" if few else ""
 
 
 def _inverted(measured: Measurement) -> float:

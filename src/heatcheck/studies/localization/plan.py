@@ -54,6 +54,7 @@ from heatcheck.studies.localization.tuning import (
     validation_predictions,
 )
 from heatcheck.studies.localization.vocabulary import ADDED, LocalizationManifest
+from heatcheck.studies.localization.wrong_answers.estimates import wrong_answer_estimates
 
 SCORED, VALIDATION = "scored", "validation"
 
@@ -184,6 +185,7 @@ class LocalizationPlan:
             tuned=tuned,
             rules=self.body.rules,
             regions=self.body.own_regions,
+            described=tuple(name for name in self.methods if name not in self._floors),
         )
 
     @property
@@ -212,6 +214,7 @@ class LocalizationPlan:
             rows += conditional_estimates(folder.path, settings, tuned=self.validation is not None)
             rows += paper_estimates(folder.path, settings, validation_predictions(folder.path, name))
             rows += subgroup_estimates(folder.path, settings, divided)
+            rows += wrong_answer_estimates(folder.path, settings, self.body.operating_point)
         others = [name for name in self.study_models.names if name != primary]
         rows += model_differences(folder.path, self._settings(primary), others)
         for ensemble, single in self._ensembles_and_singles(primary):

@@ -14,6 +14,7 @@ from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, RELIABILITY, Condition, condition_of
 from heatcheck.estimating.estimates import coverage, fill, joined
 from heatcheck.estimating.score_table import positions
+from heatcheck.judging.patients import judged_together
 from heatcheck.metrics.classification import (
     calibration_error_by_chance,
     expected_calibration_error,
@@ -21,7 +22,14 @@ from heatcheck.metrics.classification import (
 )
 from heatcheck.stats.auroc import clustered_auroc
 from heatcheck.stats.resampling.bca import Interval
-from heatcheck.stats.resampling.studentised import Linearised, linearised_macro, t_intervals
+from heatcheck.stats.resampling.studentised import (
+    FEWEST_PATIENTS,
+    Linearised,
+    linearised_macro,
+    side_by_side,
+    simultaneous_intervals,
+    t_intervals,
+)
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import CALIBRATION, CHANCE_CALIBRATION, OBSERVED
 
@@ -146,3 +154,31 @@ def reliability_rows(
     for number, each in enumerate(reliability_curve(labels, probabilities, bins=10)):
         under = condition_of({**facts, "bin": number, "predicted": each.predicted})
         yield Estimate(RELIABILITY, OBSERVED, finding, "", model, each.observed, condition=under, n_cases=each.n)
+
+
+def judged_statistics(
+    templates: Sequence[Estimate], statistics: Sequence[Linearised], settings: LocalizationSettings, size: float
+) -> list[Estimate]:
+    """Differences of AUROCs, each one column, with intervals that hold together, judged by a size that matters.
+
+    The templates have one family, and hold everything but the numbers.
+    """
+    if not templates:
+        return []
+    family, together = templates[0].family, side_by_side(statistics)
+    result = simultaneous_intervals(together, settings.draws, settings.generator("family", family))
+    rows = []
+    for template, interval, p_value, adjusted in zip(
+        templates, result.intervals, result.p_values, result.p_adjusted, strict=True
+    ):
+        low, high = np.clip([interval.low, interval.high], -1, 1).tolist()  # NaN stays NaN
+        row = fill(template, replace(interval, low=low, high=high), joined(interval.reason, template.reason))
+        rows.append(replace(row, p_value=float(p_value), p_adjusted=float(adjusted)))
+    generator = settings.generator("needed", family)
+    return judged_together(rows, [size] * len(rows), together.influences, generator)
+
+
+def is_enough(answers: LabelledProbabilities, column: int) -> bool:
+    """Whether enough patients have the finding, and enough have not, for a comparison of AUROCs."""
+    labels = answers.labels[:, column]
+    return min(len(np.unique(answers.patients[labels == label])) for label in (0.0, 1.0)) >= FEWEST_PATIENTS

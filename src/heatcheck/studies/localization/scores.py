@@ -1,11 +1,12 @@
 """The scores of one case: every method and every reader on every finding."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from heatcheck.core.records import Measured, Score
+from heatcheck.core.records import Map, Measured, Score
 from heatcheck.explaining.batch import Explained
+from heatcheck.scoring.features import feature_rows, small_copy
 from heatcheck.scoring.rows import PLAIN, PLAINLY_PLACED, MapTarget, ScoringRule, TunedSettings, human_rows, score_map
 from heatcheck.studies.localization.vocabulary import TESTED
 
@@ -15,31 +16,35 @@ def score_case(explained: Explained, findings: Sequence[str], model: str, rule: 
     case = explained.case
     rows: list[Score] = []
     for column, finding in enumerate(findings):
+        small_maps: dict[str, Map] = {}
         for method in explained.grids:
             target = MapTarget(case, finding, method, explained.probabilities[column])
-            rows += _map_rows(explained, column, target, model, rule)
+            values = explained.map_of(method, column)
+            if values is None:
+                missing = Measured(math.nan, explained.why_missing(method, column))
+                rows += score_map(target, missing, model, rule).rows
+                continue
+            if explained.grids[method].cells is None:
+                rows += score_map(target, values, model, rule).rows
+            else:
+                rows += score_map(target, values, model, replace(rule, reference=False)).rows
+                rows += _plainly_placed(explained, column, target, model, rule)
+            if method in rule.described:
+                small_maps[method] = small_copy(values)
+        rows += feature_rows(case, finding, small_maps, model)
         if rule.readers:
             rows += human_rows(case, finding, rule)
     return rows
 
 
-def _map_rows(explained: Explained, column: int, target: MapTarget, model: str, rule: ScoringRule) -> list[Score]:
-    """The rows of one map; one that plain resizing would move is scored as other tools place it, too.
-
-    Under the benchmark's rules it is scored there alone.
-    """
-    values = explained.map_of(target.method, column)
-    if values is None:
-        return score_map(target, Measured(math.nan, explained.why_missing(target.method, column)), model, rule).rows
-    if explained.grids[target.method].cells is None:
-        return score_map(target, values, model, rule).rows
+def _plainly_placed(
+    explained: Explained, column: int, target: MapTarget, model: str, rule: ScoringRule
+) -> Iterator[Score]:
+    """The rows of a coarse map as other tools place it; under the benchmark's rules it is scored there alone."""
     plain = explained.map_of(target.method, column, plain=True)
+    if plain is None:
+        return
     metrics = tuple(metric for metric in rule.metrics if metric in TESTED)
     moved = replace(rule, metrics=metrics, thresholds=(), tuned=TunedSettings(), counts=False)
-    return [
-        *score_map(target, values, model, replace(rule, reference=False)).rows,
-        *(
-            replace(row, condition=PLAINLY_PLACED) if row.condition == PLAIN else row
-            for row in score_map(target, values if plain is None else plain, model, moved).rows
-        ),
-    ]
+    for row in score_map(target, plain, model, moved).rows:
+        yield replace(row, condition=PLAINLY_PLACED) if row.condition == PLAIN else row

@@ -51,6 +51,7 @@ class LocalizationBody(BaseModel):
     probability_cutoff: float = Field(0.0, ge=0, le=1)
     bootstrap_draws: int = Field(2000, ge=100)
     sizes: Sizes = Sizes()  # differences that matter
+    operating_point: float | dict[str, float] | None = None  # from which probability on the model says yes, by finding
     subgroups: tuple[Subgroup, ...] = ()  # columns by which results are divided: names, or {name: [edges]}
 
     @field_validator("findings", mode="after")
@@ -62,6 +63,15 @@ class LocalizationBody(BaseModel):
     @classmethod
     def _methods_by_name(cls, value: object) -> object:
         return by_name(value)
+
+    @field_validator("operating_point", mode="after")
+    @classmethod
+    def _probabilities(cls, value: float | dict[str, float] | None) -> float | dict[str, float] | None:
+        points = {canonical(name): point for name, point in value.items()} if isinstance(value, dict) else value
+        given = points.values() if isinstance(points, dict) else [points]
+        if any(point is not None and not 0 <= point <= 1 for point in given):
+            raise ValueError("an operating point is a probability from 0 to 1")
+        return points
 
     @field_validator("subgroups", mode="before")
     @classmethod
@@ -159,6 +169,10 @@ def findings_of(body: LocalizationBody, sources: Mapping[str, Source], where: st
         for finding in findings:
             if finding not in source.findings:
                 raise SpecError(f"{where}: the {name} has no finding {finding!r}; {suggest(finding, source.findings)}")
+    for finding in body.operating_point if isinstance(body.operating_point, dict) else ():
+        if finding not in findings:
+            hint = suggest(finding, findings)
+            raise SpecError(f"{where}: `operating_point` names {finding!r}, which is not studied; {hint}")
     return findings
 
 

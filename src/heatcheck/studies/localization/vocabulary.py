@@ -13,6 +13,9 @@ PLACEMENT = Statistic("placement")  # a method's mean less that of its maps as p
 CALIBRATION = Statistic("calibration")  # the calibration error of the model's probabilities
 CHANCE_CALIBRATION = Statistic("chance_calibration")  # that of a perfect model with these probabilities
 TEMPERATURE = Statistic("temperature")  # by which logits are divided
+OPERATING_POINT = Statistic("operating_point")  # from which probability on the model says yes
+WARNING = Statistic("warning")  # AUROC of a feature for "this answer is wrong", less 0.5
+BEYOND_PROBABILITY = Statistic("beyond_probability")  # that AUROC less the probability's
 THRESHOLD_CURVE = Statistic("threshold_curve")  # mean overlap at each threshold, on validation data
 CUTOFF_CURVE = Statistic("cutoff_curve")  # the same at each probability cutoff
 
@@ -22,6 +25,7 @@ SCALED = "scaled"  # a probability after temperature scaling
 ON_VALIDATION, ON_FOLDS = "validation", "folds"  # what a temperature was fitted on
 BEST_MODEL, BEST_PAIR = "architecture", "pair"  # what was selected: the model of one method, or model and method
 NOT_STATED = "not stated"  # the group of cases of which a fact is not known
+MAP_FEATURES = ("agreement", "concentration")  # what is known of a map without the truth
 PROBABILITY = "probability"  # the feature of a regression on the model's confidence
 
 OBSERVED = "observed"  # the metric of a reliability curve
@@ -45,6 +49,15 @@ class Counts:
     READERS = "readers"
     EMPTY_MAPS = "empty_maps"  # of a method, among all its maps (the estimate's cases)
     FAILED_MAPS = "failed_maps"  # the same among its maps of outlined findings: these score 0
+
+
+class Calls:
+    """The model's answers, by what is true, and what an operating point was taken from."""
+
+    FOUND, MISSED = "true positive", "false negative"
+    FALSE_ALARM, CLEARED = "false positive", "true negative"
+    POSITIVE, NEGATIVE = "positive", "negative"
+    ON_SPEC, ON_VALIDATION, ON_RUN = "spec", "validation", "run"
 
 
 class SwitchEntry(NamedEntry):

@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -10,12 +11,13 @@ from tests.report.page_reading import cell, read, section_text, table
 from tests.studies.localization.report.full_material import PRIMARY, full_rows, write_full_run
 from tests.studies.localization.report.material import FINDINGS, Plan, mean, write_run
 
-from heatcheck.core.records import ALL_FINDINGS, HUMAN
+from heatcheck.core.records import ALL_FINDINGS, HUMAN, Estimate
 from heatcheck.core.vocabulary import condition
 from heatcheck.report.evidence import evidence_of
 from heatcheck.running.reporting import build_report
 from heatcheck.runs.store import read_run
 from heatcheck.studies.localization.report.sections.confidence import confidence
+from heatcheck.studies.localization.report.sections.wrong_answers import wrong_answers
 
 HOSTILE = '<script>alert("x")</script>'
 NEW = ("thresholds", "architectures", "geometry", "confidence", "presets", "counts")
@@ -348,3 +350,45 @@ def test_a_run_by_the_papers_rules_says_which_numbers_follow_them(tmp_path):
     assert "while the verdict follows the recommended rules" in text
     assert "This run was asked for the preset “chexlocalize”" in section_text(text, "presets")
     assert re.search(r"<details open>\s*<summary>Every mean by the paper", text)
+
+
+def warning(metric, method, value, half, call="positive", statistic="warning"):
+    return Estimate(statistic, metric, ALL_FINDINGS, method, "densenet121", value, value - half, value + half,
+                    size=0.1, condition=condition(call=call), family="warnings")  # fmt: skip
+
+
+def said_of_wrong_answers(evidence_from, *rows):
+    point = Estimate("operating_point", "probability", "Edema", "", "densenet121", 0.4,
+                     condition=condition(fitted_on="run"))  # fmt: skip
+    return wrong_answers(evidence_from([mean("iou", ALL_FINDINGS, "grad_cam", 0.3), point, *rows]))
+
+
+def test_what_warns_of_a_wrong_answer_is_said_with_the_probability_as_reference(evidence_from):
+    content = said_of_wrong_answers(
+        evidence_from,
+        warning("probability", "", 0.25, 0.1),
+        warning("agreement", "grad_cam", 0.2, 0.1),
+        warning("concentration", "grad_cam", -0.2, 0.1),
+        warning("agreement", "grad_cam", -0.05, 0.1, statistic="beyond_probability"),
+        replace(warning("probability", "", math.nan, 0.1, "negative"), reason="too few"),
+    )
+    assert content["sentences"] == [
+        "That a yes is wrong: the model’s own probability clearly warns (AUROC 0.75).",
+        (
+            "That a yes is wrong: of the maps, low agreement (Grad-CAM) clearly warns; of the maps, high concentration "
+            "(Grad-CAM) clearly warns; none is shown to warn better than the probability does."
+        ),
+        "Whether anything warns that a no is wrong cannot be said: too few.",
+    ]
+    (_, rows) = content["warns"].groups[0]
+    assert [row.cells[0].text for row in rows] == ["0.750", "0.700", "0.300"]
+    assert rows[1].cells[0].outcome.startswith("✓ clearly higher")
+
+
+def test_a_feature_that_is_not_shown_to_warn_claims_nothing(evidence_from):
+    content = said_of_wrong_answers(evidence_from, warning("probability", "", 0.05, 0.1), warning(
+        "agreement", "grad_cam", 0.05, 0.2))  # fmt: skip
+    assert content["sentences"][:2] == [
+        "That a yes is wrong: the model’s own probability is not shown to warn (AUROC 0.55).",
+        "That a yes is wrong: no feature of the maps (1 tried) is shown to warn better than chance.",
+    ]

@@ -45,6 +45,7 @@ from heatcheck.studies.localization.vocabulary import (
     Counts,
     LocalizationManifest,
 )
+from heatcheck.studies.localization.wrong_answers.estimates import wrong_answer_estimates
 
 METRICS = ("iou", "hit", "iou_full", "mass", "rank", "dice", "hit_margin")
 GALLERY = 12  # cases to look at
@@ -140,6 +141,7 @@ class ScorePlan:
             *conditional_estimates(folder.path, settings, tuned=False),
             *paper_estimates(folder.path, settings),
             *subgroup_estimates(folder.path, settings, self.inputs.divided(self.keys)),
+            *wrong_answer_estimates(folder.path, settings),
         ]
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:

@@ -11,6 +11,7 @@ from heatcheck.core.errors import InputError
 from heatcheck.core.records import (
     CaseKey,
     CaseRecord,
+    Map,
     Mask,
     Measured,
     Prediction,
@@ -23,6 +24,7 @@ from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
 from heatcheck.running.cases import results_in_order, success
+from heatcheck.scoring.features import feature_rows, small_copy
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
@@ -72,11 +74,16 @@ class ScoreStage(CaseStage[str, CaseKey]):
             region, cutoff = self.settings.rule(finding), self.settings.cutoff(finding)
             rule = ScoringRule(self.metrics, region, cutoff, rules=self.inputs.scoring_rules)
             self._require_probability(stored, finding)
+            small_maps: dict[str, Map] = {}
             for method in self.inputs.maps:
+                values = stored.on_image(method, finding)
+                if values is not None:
+                    small_maps[method] = small_copy(values)
                 target = MapTarget(stored.case, finding, method, stored.probabilities[finding])
-                map_scores, map_regions = self._score(stored, target, rule)
+                map_scores, map_regions = self._score(values, target, rule)
                 scores += map_scores
                 regions += map_regions
+            scores += feature_rows(stored.case, finding, small_maps, MODEL)
             scores += human_rows(stored.case, finding, rule)
         labels = stored.case.key.labels
         predictions = tuple(
@@ -105,9 +112,8 @@ class ScoreStage(CaseStage[str, CaseKey]):
         return ShardTables(scores=tuple(sorted(scores, key=by_case)), cases=(record,))
 
     def _score(
-        self, stored: StoredMaps, target: MapTarget, rule: ScoringRule
+        self, values: Map | None, target: MapTarget, rule: ScoringRule
     ) -> tuple[list[Score], list[RegionRecord]]:
-        values = stored.on_image(target.method, target.finding)
         if values is None:
             return self._missing(target, rule), []
         scored = score_map(target, values, MODEL, rule)

@@ -30,6 +30,7 @@ from heatcheck.studies.localization.report.sections.modelcard import model_secti
 from heatcheck.studies.localization.report.sections.presets import presets
 from heatcheck.studies.localization.report.sections.subgroups import subgroups
 from heatcheck.studies.localization.report.sections.thresholds import thresholds
+from heatcheck.studies.localization.report.sections.wrong_answers import wrong_answers
 from heatcheck.studies.localization.report.standing import NAMES, Standing, standing_on
 from heatcheck.studies.localization.report.verdict import verdict
 from heatcheck.studies.localization.vocabulary import TESTED
@@ -61,6 +62,7 @@ def localization_page(evidence: Evidence) -> StudyPage:
                 _optional(evidence, "geometry", "Which findings are hard to point at?", geometry(evidence)),
                 _optional(evidence, "confidence", "Do maps point better when the model is confident?",
                           confidence(evidence)),
+                _optional(evidence, "wrong_answers", "Does a map warn of a wrong answer?", wrong_answers(evidence)),
                 _optional(evidence, "subgroups", "Does it hold in every group of patients?", subgroups(evidence)),
                 _optional(evidence, "presets", "Where the two presets disagree", presets(evidence)),
                 cost.section(evidence, [m for m in TESTED if m in evidence.metrics]),
@@ -82,7 +84,8 @@ def _optional(evidence: Evidence, anchor: str, title: str, content: Mapping[str,
     if content is None:
         return None
     caveat = literature.caveat(evidence) if has_published_rows(content) else ""
-    return Section(anchor, title, anchor.capitalize(), f"study/{anchor}.html", {**content, "published": caveat})
+    short = anchor.capitalize().replace("_", " ")
+    return Section(anchor, title, short, f"study/{anchor}.html", {**content, "published": caveat})
 
 
 def _overview(evidence: Evidence) -> Section:

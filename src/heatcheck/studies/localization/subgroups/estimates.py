@@ -1,6 +1,6 @@
 """Means, floors and AUROC of every group of cases, and how groups differ from the largest one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,25 +11,23 @@ import pyarrow.parquet as pq
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, TEST, condition
-from heatcheck.estimating.estimates import coverage, fill, joined
+from heatcheck.estimating.estimates import coverage
 from heatcheck.estimating.score_values import Values
-from heatcheck.judging.patients import judged_together
 from heatcheck.metrics import METRICS
 from heatcheck.stats.auroc import FEW_OF_A_KIND
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.studentised import (
-    FEWEST_PATIENTS,
     Linearised,
     contrast,
     linearised_macro,
-    side_by_side,
-    simultaneous_intervals,
 )
-from heatcheck.studies.localization.comparisons import Measurement, measurement, simultaneous_rows
+from heatcheck.studies.localization.comparisons import Measurement, few_patients, measurement, simultaneous_rows
 from heatcheck.studies.localization.estimates import best_floor, mean_rows, read_values, room_that_matters
 from heatcheck.studies.localization.predictions import (
     LabelledProbabilities,
     auroc_estimates,
+    is_enough,
+    judged_statistics,
     linearised_auroc,
     read_answers,
 )
@@ -143,11 +141,11 @@ def differences(values: Values, pairs: Sequence[Pair], settings: LocalizationSet
             row = Estimate(DIFFERENCE, values.metric, ALL, method, settings.model, condition=pair.under)
             apart = _apart(values, pair, method)
             found = measurement(apart, settings, row, [pair.largest, pair.name], list(apart.by_finding), paired=False)
-            few = [] if found is None else _few(found, pair)
+            few = "no finding has a value in both groups"
+            few = few if found is None else few_patients(found, (pair.largest, pair.name))
             if found is None or few:
-                reason = "; ".join(few) or "no finding has a value in both groups"
                 counted = row if found is None else found.filled(Interval(found.value))
-                rows.append(replace(counted, reason=reason, family=family))
+                rows.append(replace(counted, reason=few, family=family))
             else:
                 measured.append(found)
     size = settings.sizes.between_methods(values.metric)
@@ -162,13 +160,6 @@ def _apart(values: Values, pair: Pair, method: str) -> Values:
         columns = {name: table[method].where(group == name) for name in (pair.largest, pair.name)}
         tables[finding] = pd.DataFrame({**columns, "patient": table["patient"]})
     return Values(values.metric, (pair.largest, pair.name), tables)
-
-
-def _few(found: Measurement, pair: Pair) -> list[str]:
-    """The groups whose patients are too few to say how much they differ among themselves."""
-    patients = [int(np.count_nonzero(totals.counts.sum(1))) for totals in found.totals]
-    names = zip((pair.largest, pair.name), patients, strict=True)
-    return [f"fewer than {FEWEST_PATIENTS} patients in {name}" for name, number in names if number < FEWEST_PATIENTS]
 
 
 def _in_group(answers: LabelledProbabilities, groups: Groups, name: str) -> np.ndarray:
@@ -193,7 +184,7 @@ def auroc_differences(
     statistics: list[Linearised] = []
     for pair in pairs:
         masked = {name: _only(answers, _in_group(answers, pair.groups, name)) for name in (pair.largest, pair.name)}
-        columns = [c for c in range(len(settings.findings)) if all(_is_enough(one, c) for one in masked.values())]
+        columns = [c for c in range(len(settings.findings)) if all(is_enough(one, c) for one in masked.values())]
         known = ~np.isnan(masked[pair.name].labels[:, columns]).all(1)
         row = Estimate(
             DIFFERENCE, "auroc", ALL, "", settings.model, condition=pair.under, n_cases=int(known.sum()),
@@ -207,36 +198,10 @@ def auroc_differences(
         )
         statistics.append(difference if len(columns) == 1 else linearised_macro(difference, len(columns)))
         templates.append(replace(row, reason=coverage(len(columns), len(settings.findings))))
-    return [*_judged(templates, statistics, settings, family), *rows]
-
-
-def _judged(
-    templates: Sequence[Estimate], statistics: Sequence[Linearised], settings: LocalizationSettings, family: str
-) -> list[Estimate]:
-    if not templates:
-        return []
-    together = side_by_side(statistics)
-    result = simultaneous_intervals(together, settings.draws, settings.generator("family", family))
-    rows = []
-    for template, interval, p_value, adjusted in zip(
-        templates, result.intervals, result.p_values, result.p_adjusted, strict=True
-    ):
-        low, high = np.clip([interval.low, interval.high], -1, 1).tolist()  # NaN stays NaN
-        row = fill(template, replace(interval, low=low, high=high), joined(interval.reason, template.reason))
-        rows.append(replace(row, p_value=float(p_value), p_adjusted=float(adjusted)))
     size = settings.sizes.between_methods("auroc")
-    generator = settings.generator("needed", family)
-    return judged_together(rows, [size] * len(rows), together.influences, generator)
+    return [*judged_statistics(templates, statistics, settings, size), *rows]
 
 
 def _only(answers: LabelledProbabilities, chosen: np.ndarray) -> LabelledProbabilities:
     """The answers with the labels of all other cases unknown, so that the patients stay the same."""
     return replace(answers, labels=np.where(chosen[:, None], answers.labels, np.nan))
-
-
-def _is_enough(answers: LabelledProbabilities, column: int) -> bool:
-    """Whether enough patients have the finding, and enough have not."""
-    labels: Mapping[float, int] = {
-        label: len(np.unique(answers.patients[answers.labels[:, column] == label])) for label in (0.0, 1.0)
-    }
-    return min(labels.values()) >= FEWEST_PATIENTS

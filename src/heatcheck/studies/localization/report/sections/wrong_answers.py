@@ -1,0 +1,198 @@
+"""What maps show where the model is wrong, and whether anything known without the truth warns of it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from heatcheck.core.records import ALL_FINDINGS, Estimate
+from heatcheck.core.vocabulary import DIFFERENCE, MEAN
+from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.report.evidence import Entrant, Evidence
+from heatcheck.report.footnotes import Footnotes
+from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, grouped, labelled
+from heatcheck.report.numbers import MISSING, SCORE, difference_of, listed, number
+from heatcheck.studies.localization.report.facts import best_first
+from heatcheck.studies.localization.vocabulary import (
+    BEYOND_PROBABILITY,
+    COUNT,
+    MAP_FEATURES,
+    OPERATING_POINT,
+    PROBABILITY,
+    TESTED,
+    WARNING,
+    Calls,
+)
+
+FEATURES = {
+    "agreement": "agreement with the other methods",
+    "concentration": "share of its heat in its hottest tenth",
+}
+ANSWERS = {
+    Calls.FOUND: "Found",
+    Calls.FALSE_ALARM: "False alarm",
+    Calls.MISSED: "Missed",
+    Calls.CLEARED: "Rightly cleared",
+}
+CHOSEN = {
+    Calls.ON_SPEC: "given in the spec",
+    Calls.ON_VALIDATION: "chosen on the validation data (highest sensitivity + specificity)",
+    Calls.ON_RUN: "chosen on these cases (highest sensitivity + specificity), which it fits a little too well",
+}
+_CHANCE = 0.5  # the AUROC of a feature that says nothing
+
+
+def wrong_answers(evidence: Evidence) -> Mapping[str, object] | None:
+    """What the section on wrong answers shows; None when the run has no operating point."""
+    points = [(row, facts) for row, facts in evidence.rows(OPERATING_POINT)]
+    if not points:
+        return None
+    sources = dict.fromkeys(CHOSEN.get(facts.get("fitted_on", ""), "") for row, facts in points if not row.reason)
+    tables = [_found_and_missed(evidence, metric) for metric in TESTED if metric in evidence.metrics]
+    return {
+        "sentences": list(_sentences(evidence)),
+        "calls": _calls(evidence, [row for row, _ in points]),
+        "chosen": listed([source for source in sources if source]),
+        "missed": [table for table in tables if table],
+        "warns": _warns(evidence),
+        "features": [table for name in MAP_FEATURES if (table := _feature(evidence, name))],
+    }
+
+
+def _calls(evidence: Evidence, points: Sequence[Estimate]) -> Matrix:
+    """Findings against the model's answers."""
+    rows = []
+    for point in points:
+        counts = [evidence.under(call=call).value(COUNT, "answers", point.finding) for call in ANSWERS]
+        cells = [Cell(MISSING if math.isnan(count) else f"{count:,.0f}") for count in counts]
+        first = Cell(MISSING, title=point.reason) if point.reason else Cell(number(point.value, SCORE.rounded(2)))
+        rows.append(labelled(point.finding, [first, *cells]))
+    columns = (Column("Yes from"), *(Column(name, call) for call, name in ANSWERS.items()))
+    return Matrix("The model’s answers", columns, (("", tuple(rows)),), (), "Finding")
+
+
+def _found_and_missed(evidence: Evidence, metric: str) -> Matrix | None:
+    """Methods against the score where the finding was found, where it was missed, and the difference."""
+    notes, unit = Footnotes(), evidence.metrics[metric].unit
+    found, missed = (evidence.under(call=call) for call in (Calls.FOUND, Calls.MISSED))
+    versus = evidence.under(call=Calls.MISSED, versus=Calls.FOUND)
+    rows = []
+    for entrant in best_first(evidence):
+        means = [view.find(MEAN, metric, ALL_FINDINGS, entrant.name) for view in (found, missed)]
+        difference = versus.find(DIFFERENCE, metric, ALL_FINDINGS, entrant.name)
+        if any(means):
+            cells = [cell_of(row, unit, notes) for row in means]
+            rows.append(Row(entrant, (*cells, cell_of(difference, difference_of(unit), notes))))
+    if not rows:
+        return None
+    columns = Column("Found"), Column("Missed"), Column("Missed minus found")
+    return Matrix(f"{evidence.metrics[metric].label} by answer", columns, grouped(rows), tuple(notes.reasons))
+
+
+def _warns(evidence: Evidence) -> Matrix | None:
+    """Features against AUROCs: is a yes wrong, is a no wrong, and how much more than by probability."""
+    if all(math.isnan(row.value) for row, _ in evidence.rows(WARNING)):
+        return None
+    notes, rows = Footnotes(), []
+    views = {call: evidence.under(call=call) for call in (Calls.POSITIVE, Calls.NEGATIVE)}
+    for label, name, method in _every_feature(evidence):
+        cells = []
+        for view in views.values():
+            warning = view.find(WARNING, name, ALL_FINDINGS, method)
+            beyond = view.find(BEYOND_PROBABILITY, name, ALL_FINDINGS, method)
+            cells += [_auroc_cell(warning, notes)]
+            cells += [Cell("reference") if name == PROBABILITY else _judged_cell(beyond, notes)]
+        rows.append(labelled(label, cells))
+    if not rows:
+        return None
+    columns = (
+        Column("A yes is wrong", "AUROC"), Column("beyond probability", "difference of AUROCs"),
+        Column("A no is wrong", "AUROC"), Column("beyond probability", "difference of AUROCs"),
+    )  # fmt: skip
+    caption = "Does it warn of a wrong answer?"
+    return Matrix(caption, columns, (("", tuple(rows)),), tuple(notes.reasons), "Known without the truth")
+
+
+def _every_feature(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
+    yield "The model’s probability, near the operating point", PROBABILITY, ""
+    rows = {(row.metric, row.method) for row, _ in evidence.rows(WARNING)}
+    for name in MAP_FEATURES:
+        for entrant in best_first(evidence):
+            if (name, entrant.name) in rows:
+                yield f"{entrant.label}: low {FEATURES[name]}", name, entrant.name
+
+
+def _auroc_cell(row: Estimate | None, notes: Footnotes) -> Cell:
+    """The warning as an AUROC; the estimate is that less 0.5."""
+    cell = _judged_cell(row, notes)
+    if row is None or math.isnan(row.value):
+        return cell
+    shifted = replace(row, value=row.value + _CHANCE, low=row.low + _CHANCE, high=row.high + _CHANCE)
+    plain = cell_of(shifted, SCORE, notes)
+    return replace(plain, outcome=cell.outcome)
+
+
+def _judged_cell(row: Estimate | None, notes: Footnotes) -> Cell:
+    """The estimate as a difference, with what it shows."""
+    return cell_of(row and replace(row, statistic=DIFFERENCE), difference_of(SCORE), notes)
+
+
+def _feature(evidence: Evidence, name: str) -> Matrix | None:
+    """One feature's mean by answer, method by method."""
+    notes, rows = Footnotes(), []
+    for entrant in best_first(evidence):
+        found = [evidence.under(call=call).find(MEAN, name, ALL_FINDINGS, entrant.name) for call in ANSWERS]
+        if any(found):
+            rows.append(Row(entrant, tuple(cell_of(row, SCORE, notes) for row in found)))
+    if not rows:
+        return None
+    columns = tuple(Column(label, call) for call, label in ANSWERS.items())
+    return Matrix(f"Mean {FEATURES[name]}, by answer", columns, grouped(rows), tuple(notes.reasons))
+
+
+def _sentences(evidence: Evidence) -> Iterator[str]:
+    labels = {entrant.name: entrant for entrant in evidence.methods}
+    for call, wrong in ((Calls.POSITIVE, "a yes is wrong"), (Calls.NEGATIVE, "a no is wrong")):
+        view = evidence.under(call=call)
+        rows = [row for row, facts in evidence.rows(WARNING) if facts.get("call") == call]
+        judged = [row for row in rows if not math.isnan(row.value)]
+        if not judged:
+            why = rows[0].reason if rows else "it was not judged"
+            yield f"Whether anything warns that {wrong} cannot be said: {why}."
+            continue
+        own = view.find(WARNING, PROBABILITY, ALL_FINDINGS)
+        yield f"That {wrong}: the model’s own probability {_warning_words(own)}."
+        of_maps = [row for row in judged if row.metric != PROBABILITY]
+        if of_maps:
+            yield f"That {wrong}: {_of_maps(view, of_maps, labels)}."
+
+
+def _warning_words(row: Estimate | None) -> str:
+    if row is None or math.isnan(row.value):
+        return "was not judged"
+    judgement = judgement_of(row)
+    words = "clearly warns" if judgement.is_yes else "does not warn" if judgement.is_no else "is not shown to warn"
+    return f"{words} (AUROC {number(row.value + _CHANCE, SCORE.rounded(2))})"
+
+
+def _of_maps(view: Evidence, judged: Sequence[Estimate], labels: Mapping[str, Entrant]) -> str:
+    """Which features of maps warn, and which of these warn better than the probability."""
+    warns = [row for row in judged if judgement_of(row).is_yes]
+    reverse = [row for row in judged if opposite_of(row).is_yes]
+    parts = []
+    if warns:
+        parts.append(f"of the maps, low {listed([_named(row, labels) for row in warns])} clearly warns")
+    if reverse:
+        parts.append(f"of the maps, high {listed([_named(row, labels) for row in reverse])} clearly warns")
+    if not parts:
+        return f"no feature of the maps ({len(judged)} tried) is shown to warn better than chance"
+    beyond = [view.find(BEYOND_PROBABILITY, row.metric, ALL_FINDINGS, row.method) for row in warns]
+    better = [row for row in beyond if row and judgement_of(row).is_yes]
+    more = (
+        f"{listed([_named(row, labels) for row in better])} clearly better than the probability does" if better else ""
+    )
+    return "; ".join([*parts, more or "none is shown to warn better than the probability does"])
+
+
+def _named(row: Estimate, labels: Mapping[str, Entrant]) -> str:
+    name = labels[row.method].label if row.method in labels else row.method
+    return f"{row.metric} ({name})"

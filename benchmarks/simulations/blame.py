@@ -359,9 +359,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--half", choices=("before", "under", "both"), default="both")
     arguments = parser.parse_args()
-    _print("before", simulate_before(arguments.repetitions, arguments.seed))
-    _print("under", simulate_under(arguments.repetitions, arguments.seed))
+    if arguments.half != "under":
+        _print("before", simulate_before(arguments.repetitions, arguments.seed))
+    if arguments.half != "before":
+        _print("under", simulate_under(arguments.repetitions, arguments.seed))
 
 
 def _print(half: str, tallies: Mapping[tuple, Tally]) -> None:

@@ -23,6 +23,7 @@ USUAL = (9, 12)  # where the area usually begins
 SHARES = (0.0, 0.02, 0.1, 0.5, 1.0)  # of the answer that the networks read in the area
 NETWORKS = (*(f"uses {share:.0%}" for share in SHARES), "either place", "against", "brightness")
 UNTRAINED = 3
+FILMS = 1  # of a patient: with more of them, the same number of patients decides more
 TEXTURE = 2.1  # weight of the fine texture, beside a finding's 1
 BODY = slice(6, 18)  # the middle, whose brightness the last network reads
 
@@ -56,14 +57,14 @@ def film(generator: np.random.Generator, body: np.ndarray, *, present: bool) -> 
 
 
 def patients(count: int, generator: np.random.Generator, *, present: bool) -> list[list[Film]]:
-    """One or two films of each patient, which share a body."""
+    """The films of each patient, which share a body."""
     axis = (np.arange(SIDE) - SIDE / 2 + 0.5) / SIDE
     shape = 0.4 * np.exp(-4 * (axis[:, None] ** 2 + axis**2))
     found = []
     for _ in range(count):
         texture = gaussian_filter(generator.normal(0, 1, (SIDE, SIDE)), 2.0)
         body = shape * np.exp(generator.normal(0, 0.1)) + 0.02 * texture / texture.std()
-        found.append([film(generator, body, present=present) for _ in range(generator.integers(1, 3))])
+        found.append([film(generator, body, present=present) for _ in range(FILMS)])
     return found
 
 

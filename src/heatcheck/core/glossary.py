@@ -38,7 +38,7 @@ _TERMS = (
     Term("fold", "One of several divisions of the patients into training and test."),
     Term("separation", "How much higher a model scores images with a finding than images without it."),
     Term("reliance", "How much more a model's score falls without the outlined area than without other areas of the "
-         "same size."),
+         "same shape, beyond what the same comparison gives on images without the finding."),
     Term("importance", "How much a modality contributes to a network's answers (its Shapley value, \u03c6).",
          ("worth",)),
     # maps

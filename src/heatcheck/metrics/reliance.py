@@ -71,8 +71,8 @@ class Drops:
     @property
     def finite(self) -> bool:
         """Whether every logit is a number."""
-        own = (self.whole, self.replaced, self.elsewhere, self.added, self.swapped)
-        return all(bool(np.isfinite(values).all()) for values in own) and all(film.finite for film in self.absent)
+        own = np.concatenate([[self.whole], self.replaced, self.elsewhere.ravel(), self.added, self.swapped])
+        return bool(np.isfinite(own).all()) and all(film.finite for film in self.absent)
 
 
 def reliance(drops: Drops, spread: float) -> Measured:

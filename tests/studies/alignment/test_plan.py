@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from PIL import Image
 from tests.studies.alignment.squares_material import FINDINGS, write_alignment, write_films
@@ -16,8 +17,10 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.fitting import networks as fitting_networks
 from heatcheck.running.compare import compare_runs
 from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec
 from heatcheck.studies.alignment import networks as alignment_networks
-from heatcheck.studies.alignment.plan import AlignmentPlan
+from heatcheck.studies.alignment.bases import fresh, started_anew
+from heatcheck.studies.alignment.plan import AlignmentPlan, plan_alignment
 
 TRUSTED = RunOptions(trust_code=True, workers=1)
 SMALLEST = {
@@ -93,6 +96,45 @@ def test_the_folder_keeps_neither_images_nor_networks(finished):
     assert not (finished / "run" / "images").exists()
     assert not list((finished / "run").rglob("*.ckpt"))
     assert not list((finished / "run" / "networks").glob("*"))
+
+
+def test_reliance_has_its_controls_on_the_base(finished):
+    scores = read_run(finished / "run").scores
+    scores = scores[scores["finding"] == FINDINGS[0]]
+    for metric in ("reliance", "reliance_placebo", "reliance_added"):
+        assert len(by(scores[scores["metric"] == metric], arm="base")) == 8, metric
+    reliance = scores[scores["metric"] == "reliance"]
+    untrained, base = (by(reliance, arm=arm).set_index("case")["value"] for arm in ("untrained", "base"))
+    assert (untrained.index == base.index).all()
+    assert 0 < untrained.mean() < base.mean()  # a bright square moves any network, whatever it learned
+    rows = read_run(finished / "run").estimates
+    rows = rows[(rows["statistic"] == "difference") & (rows["finding"] == FINDINGS[0])]
+    against = by(rows, arm="base", versus="untrained")
+    assert against["value"].item() == pytest.approx((base - untrained).mean())
+
+
+def test_a_network_with_weights_of_its_own_cannot_be_started_anew():
+    layers = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.BatchNorm2d(2))
+    one, other = started_anew(layers, 1), started_anew(layers, 2)
+    assert not torch.equal(one[0].weight, other[0].weight)
+    assert torch.equal(one[0].weight, started_anew(layers, 1)[0].weight)
+    layers.register_parameter("token", torch.nn.Parameter(torch.zeros(3)))
+    assert started_anew(layers, 1) is None
+
+
+def test_the_usual_place_is_that_of_the_fine_tuning_patients(finished):
+    """The mean of their masks, whatever the evaluation images show."""
+    masks = {}
+    for split in ("finetune", "evaluation"):
+        files = (finished / f"{split}-masks" / FINDINGS[0]).iterdir()
+        masks[split] = {path.stem: np.asarray(Image.open(path)) > 0 for path in files}
+    usual = np.mean(list(masks["finetune"].values()), axis=0)
+    scores = read_run(finished / "run").scores
+    rows = by(scores[(scores["metric"] == "mass") & (scores["finding"] == FINDINGS[0])], arm="floor")
+    rows = rows[rows["method"] == "location_prior"].set_index("case")["value"]
+    for case, mask in masks["evaluation"].items():
+        found = next(value for name, value in rows.items() if case in name)
+        assert found == pytest.approx(usual[mask].sum() / usual.sum(), abs=0.03)
 
 
 def test_estimates_and_report_speak_of_every_pair(finished):
@@ -248,6 +290,31 @@ def test_networks_are_kept_where_that_is_asked_for(tmp_path):
     spec = write_alignment(tmp_path, **SMALLEST, keep_networks=True)
     run_study(spec, tmp_path / "run", TRUSTED)
     assert len(list((tmp_path / "run" / "networks").glob("*.safetensors"))) == 3
+
+
+def test_bases_can_be_trained_with_several_seeds_and_are_networks_of_their_own(tmp_path):
+    """What one training does by luck is then no effect of its architecture: the regression counts base networks."""
+    training = {"name": "phantom_chest", "patients": 8, "first": 100, "size": 40, "second_view": 0, "readers": 0}
+    changes = {
+        "models": ["densenet_compact", "vit_compact"],
+        "size": [32, 32],
+        "initialisations": [{"name": "random"}],
+        "base": {"training": training, "validation": {**training, "first": 200}, "seeds": 3},
+        "finetune": {**training, "patients": 24, "first": 300},
+        "evaluation": {**training, "patients": 12, "first": 400},
+        "findings": ["Cardiomegaly"],
+        "methods": ["gradient"],
+        "judged": [],
+        "fit": {"epochs": 1, "batch_size": 4},
+    }
+    spec = write_alignment(tmp_path, **changes)
+    plan = plan_alignment(read_spec(spec), TRUSTED, tmp_path / "run")
+    assert [base.key for base in plan.bases[:3]] == [f"densenet_compact/random/{seed}" for seed in (1, 2, 3)]
+    assert len({base.file for base in plan.bases}) == len(plan.bases) == 6
+    assert {base.facts.family for base in plan.bases[:3]} == {"DenseNet"}
+    first, second = (next(fresh(base, 3).parameters()) for base in plan.bases[:2])
+    assert not torch.equal(first, second)
+    assert len([cell for cell in plan.cells if cell.arm == "base"]) == 6
 
 
 def test_a_base_without_weights_is_trained_first(tmp_path):

@@ -71,13 +71,23 @@ def planned_bases(
             bases.append(_given(model, spec, options))
         else:
             fit = _base_fit(model, body, spec)
-            bases += [_to_train(model, part, body, spec.folder, outputs, fit) for part in body.initialisations]
+            for part in body.initialisations:
+                bases += _trainings(_to_train(model, part, body, spec.folder, outputs, fit), body)
     trained = any(base.trained for base in bases)
     if body.base is not None and not trained:
         raise SpecError(f"{spec.name}: every model comes with weights; leave out `base` and `initialisations`")
     if not trained and body.model_fields_set & {"size", "pixels"}:
         raise SpecError(f"{spec.name}: every model comes with its own `size` and `pixels`; leave them out")
     return tuple(bases)
+
+
+def _trainings(base: PlannedBase, body: AlignmentBody) -> list[PlannedBase]:
+    """The base itself, or one for each of several trainings, which differ in their first weights and their order."""
+    count = body.base.seeds if body.base else 1
+    if count == 1:
+        return [base]
+    named = [replace(base.facts, key=f"{base.key}/{number}") for number in range(1, count + 1)]
+    return [replace(base, facts=facts) for facts in named]
 
 
 def _base_fit(model: AlignmentModel, body: AlignmentBody, spec: Spec) -> FitPart:

@@ -266,7 +266,7 @@ def _model_record(base: PlannedBase) -> ModelRecord:
     origin = f"trained for this study from {base.facts.initialisation}" if base.trained else ""
     return ModelRecord(
         name=base.key,
-        label=label or (base.key if base.trained else architecture_label(name)),
+        label=base.key if base.trained else label or architecture_label(name),
         description=describe_model(base.settings, origin),
         architecture=name,
         weights_hash=base.weights_hash,

@@ -58,6 +58,7 @@ class BasePart(BaseModel):
     blank: Literal["unknown", "zero"] = "zero"
     fit: FitPart = FitPart(**BASE_TRAINING)
     cache: bool = True  # store prepared images on disk
+    seeds: int = Field(1, ge=1)  # trainings of each base, each a base network of its own in every table
 
     @field_validator("fit", mode="before")
     @classmethod

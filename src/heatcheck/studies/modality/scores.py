@@ -1,6 +1,7 @@
 """The scores of one map of one case: modality by modality, in the lesion, and when its voxels are removed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,6 +13,7 @@ from heatcheck.core.geometry import mask_to_grid
 from heatcheck.core.records import Mask, Measured, Score
 from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import Condition, condition, condition_of
+from heatcheck.metrics.modality.features import agreements, concentration
 from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
 from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.metrics.modality.shares import (
@@ -32,6 +34,7 @@ from heatcheck.studies.modality.explaining import BatchAnswers, ModalBatchMaps, 
 from heatcheck.studies.modality.floors import Floors
 from heatcheck.studies.modality.vocabulary import PUBLISHED, UNIFORM, WEIGHTS
 
+ONE_METHOD = "no other method to agree with"
 MetricValue = tuple[str, Condition, Measured]  # the metric, its condition without the fold, and the value
 
 
@@ -69,6 +72,18 @@ class MapScorer:
                 rows += self.missing(case, name, reason)
             else:
                 rows += self.scores(case, name, values, shared=False)
+        return rows
+
+    def features(self, case: ModalCase, small_maps: Mapping[str, ModalMap]) -> list[Score]:
+        """What is known of each method's map of a case without the truth; the maps are small copies."""
+        agree = agreements(small_maps)
+        rows: list[Score] = []
+        for method, small in small_maps.items():
+            found = {"concentration": concentration(small), "agreement": agree[method]}
+            rows += [
+                self._score(case, method, name, {}, Measured(value, ONE_METHOD if math.isnan(value) else ""))
+                for name, value in found.items()
+            ]
         return rows
 
     def missing(self, case: ModalCase, method: str, reason: str) -> list[Score]:

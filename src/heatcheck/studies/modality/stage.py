@@ -6,6 +6,8 @@ from typing import Protocol
 
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import half_precision
+from heatcheck.methods import METHODS
+from heatcheck.metrics.modality.features import small_copy
 from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
 from heatcheck.running.cases import success
 from heatcheck.running.failed_cases import failure
@@ -99,26 +101,32 @@ class _ModalScorer:
         scores = [row for case in modal for row in scorer.floors(case)]
         timings: list[Timing] = []
         maps: dict[str, Map] = {}
+        small_maps: list[dict[str, ModalMap]] = [{} for _ in modal]
         test = self.evaluation.removal
         removals = [test.case(answers, index, case) for index, case in enumerate(modal)] if test else []
         for batch_maps in explainer.maps(answers):
             timings.append(Timing(self.shard, "map", batch_maps.method, len(batch), batch_maps.seconds, scorer.model))
             for index, case in enumerate(modal):
-                rows, kept = self._scored(case, index, batch_maps)
+                rows, kept, small = self._scored(case, index, batch_maps)
                 scores += rows
                 maps |= kept
+                if small is not None and not METHODS[batch_maps.method].is_floor:
+                    small_maps[index][batch_maps.method] = small
             if removals:
                 scores += removal_rows(removals, modal, batch_maps, scorer.model, scorer.fold)
+        scores += [row for case, each in zip(modal, small_maps, strict=True) for row in scorer.features(case, each)]
         if self.stage.keep is not None:  # at once: a shard of volumes would not fit into memory
             self.stage.keep(f"{self.shard:05d}-{self.names.index(batch[0].key.case):05d}", maps)
         cases = tuple(success(case, annotated=True) for case in batch)
         return ShardTables(tuple(scores), tuple(self._predictions(answers)), cases, tuple(timings))
 
-    def _scored(self, case: ModalCase, index: int, batch_maps: ModalBatchMaps) -> tuple[list[Score], Mapping[str, Map]]:
-        """The scores of one map, and the map itself where maps are kept."""
+    def _scored(
+        self, case: ModalCase, index: int, batch_maps: ModalBatchMaps
+    ) -> tuple[list[Score], Mapping[str, Map], ModalMap | None]:
+        """The scores of one map, the map itself where maps are kept, and a small copy of it."""
         evaluation = self.evaluation
         if index in batch_maps.missing:
-            return evaluation.scorer.missing(case, batch_maps.method, batch_maps.missing[index]), {}
+            return evaluation.scorer.missing(case, batch_maps.method, batch_maps.missing[index]), {}, None
         values = on_image(evaluation.explainer.classifier, case.case, batch_maps.maps.of_case(index), case.head)
         if self.stage.export is not None:
             self.stage.export(case.case, batch_maps.method, values)
@@ -126,7 +134,8 @@ class _ModalScorer:
         kept = (
             {f"{case.case.key.case}/{batch_maps.method}": half_precision(values)} if self.stage.keep is not None else {}
         )
-        return evaluation.scorer.scores(case, batch_maps.method, values, shared=shared), kept
+        rows = evaluation.scorer.scores(case, batch_maps.method, values, shared=shared)
+        return rows, kept, small_copy(values, len(case.masks))
 
     def _predictions(self, answers: BatchAnswers) -> list[Prediction]:
         outputs, model = self.evaluation.explainer.classifier.outputs, self.evaluation.scorer.model

@@ -23,6 +23,8 @@ AGREEMENT = Statistic("agreement")  # of heat and importance, over the pairs of 
 FOLLOWING = Statistic("following")  # how much better the heat fits its own network than other networks
 CHANCE = Statistic("chance")  # the share of orders of heat that agree with the importances more than not
 CHANCE_ALL = Statistic("chance_all")  # the share of those that have every clear pair right
+WARNING = Statistic("warning")  # AUROC of a feature for "this answer is wrong", less 0.5
+ANSWERS = Statistic("answers")  # how many are right, and how many wrong
 EMPTY = Statistic("empty")  # how many maps are empty and count 0
 SECONDS = Statistic("seconds")  # per map
 ALPHA = Statistic("alpha")  # Krippendorff's, of the readers
@@ -40,9 +42,11 @@ PUBLISHED = "mi_correlation_published"  # ranks all modalities, also those whose
 PHI_MODALITY, PHI_LESION = "phi_modality", "phi_lesion"
 PHI = {"modality": PHI_MODALITY, "lesion": PHI_LESION}  # what is ablated, and the metric of its importance
 PERFORMANCE: dict[Measure, str] = {"accuracy": "accuracy", "balanced": "balanced_accuracy"}  # the metric of a measure
+PROBABILITY = "probability"
+MAP_FEATURES = ("agreement", "concentration")  # what is known of a map without the truth
 MAP_METRICS = (
     "mi_correlation", PUBLISHED, "msfi", "lesion_share", "median_iou", "aupc", "delta_aupc", "modality_sum",
-    "inside_share",
+    "inside_share", *MAP_FEATURES,
 )  # fmt: skip
 RANKED = ("msfi", "mi_correlation", "lesion_share", "median_iou", "delta_aupc")
 FLOORED = ("msfi", "lesion_share")  # metrics that every floor has a score of

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.report.page_reading import cell, read, section_text
-from tests.studies.modality.report.made_estimates import LEVELS, all_estimates, case_values
+from tests.studies.modality.report.made_estimates import LEVELS, MODEL, all_estimates, case_values
 from tests.studies.modality.report.material import METHODS, ModalityPlan
 
 from heatcheck.core.records import ALL_FINDINGS, Estimate
-from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition
+from heatcheck.core.vocabulary import CRITICAL_DIFFERENCE, FRIEDMAN, RANK_PAIR, condition, condition_of
 from heatcheck.report.charts.rank_diagram import lanes_of
 from heatcheck.report.charts.swarm import stacked
 from heatcheck.report.ranking import ranking_of
@@ -21,6 +21,7 @@ from heatcheck.studies.modality.report.sections.distributions import case_scores
 from heatcheck.studies.modality.report.sections.heat import heat
 from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
+from heatcheck.studies.modality.report.sections.wrong_answers import wrong_answers
 
 SMALL = {"folds": 2, "cases": 20}
 LABELS = {name: label for name, (label, _) in METHODS.items()}
@@ -256,3 +257,49 @@ def test_numbers_of_the_page_are_by_the_primary_weights(modality_evidence):
         evidence = modality_evidence(**SMALL, facts={"primary": primary})
         row = next(row for row in comparison(evidence)["table"].groups[0][1] if row.entrant.name == "gradient")
         assert float(row.cells[1].text) == pytest.approx(factor * mean_msfi(evidence, "gradient", SMALL), abs=6e-4)
+
+
+def warned(name, value, reach, finding=ALL_FINDINGS, method="", **more):
+    return Estimate("warning", name, finding, method, MODEL, value, value - reach, value + reach, size=0.1, **more)
+
+
+def answers(**counts):
+    """The numbers of right and wrong answers, of all and of one class."""
+    return [
+        Estimate("answers", "answers", finding, "", MODEL, float(number), condition=condition_of({"call": call}))
+        for finding, numbers in counts.items()
+        for call, number in zip(("right", "wrong"), numbers, strict=True)
+    ]
+
+
+def test_wrong_answers_say_what_clearly_warns_and_what_does_not(modality_evidence):
+    counts = {ALL_FINDINGS: (30, 10), "LGG": (10, 6), "HGG": (20, 4)}
+    rows = [*all_estimates(ModalityPlan(**SMALL)), *answers(**counts)]
+    rows += [warned("probability", 0.3, 0.1), warned("probability", 0.2, 0.15, "LGG")]
+    rows += [warned("agreement", 0.2, 0.3, method="gradient"), warned("concentration", -0.02, 0.1, method="gradient")]
+    rows.append(Estimate("mean", "msfi", ALL_FINDINGS, "gradient", MODEL, 0.123, 0.1, 0.15,
+                         condition=condition_of({"call": "wrong"})))  # fmt: skip
+    content = wrong_answers(modality_evidence(**SMALL, rows=rows))
+    assert content["sentences"] == [
+        "10 of 40 answers are wrong: 6 of 16 answers \u201cLGG\u201d and 4 of 24 answers \u201cHGG\u201d.",
+        "Of a wrong answer clearly warns a low probability of the answer.",
+    ]
+    ((_, rows),) = content["warns"].groups
+    cells = {row.entrant.label: row.cells for row in rows}
+    assert [cell.outcome for cell in cells["A low probability of the answer"][:2]] == ["clearly warns", "clearly warns"]
+    assert cells["A low probability of the answer"][0].text == "0.800"
+    (agreement,) = [row for label, row in cells.items() if "agreement" in label]
+    (diffuse,) = [row for label, row in cells.items() if "hottest tenth" in label]
+    assert (agreement[0].outcome, diffuse[0].outcome) == ("not shown", "does not warn")
+    assert any(cell.text == "0.123" for table in content["tables"] for _, rows in table.groups for row in rows
+               for cell in row.cells)  # fmt: skip
+
+
+def test_few_wrong_answers_show_nothing(modality_evidence):
+    few = "fewer than 6 patients with a wrong answer, or with a right one"
+    rows = [*all_estimates(ModalityPlan(**SMALL)), *answers(**{ALL_FINDINGS: (40, 0)})]
+    rows.append(Estimate("warning", "probability", ALL_FINDINGS, "", MODEL, reason=few))
+    content = wrong_answers(modality_evidence(**SMALL, rows=rows))
+    assert content["sentences"][1] == f"Whether anything warns of a wrong answer cannot be said: {few}."
+    assert content["warns"] is None
+    assert wrong_answers(modality_evidence(**SMALL)) is None

@@ -21,6 +21,7 @@ from heatcheck.studies.modality.report.sections.networks import networks
 from heatcheck.studies.modality.report.sections.overview import overview
 from heatcheck.studies.modality.report.sections.ranking import ranks
 from heatcheck.studies.modality.report.sections.ratings import ratings
+from heatcheck.studies.modality.report.sections.wrong_answers import wrong_answers
 from heatcheck.studies.modality.report.verdict import verdict
 
 KICKER = "Which of the modalities does the network rely on, and do the heat maps show it and the lesion in it?"
@@ -53,6 +54,7 @@ def modality_page(evidence: Evidence) -> StudyPage:
         _section("distributions", "Case by case", "Case by case", distributions(evidence)),
         _section("heat", "Where does the heat go?", "Heat", heat(evidence)),
         _section("ranks", "Which methods differ?", "Differences", ranks(evidence)),
+        _section("wrong_answers", "Does anything warn of a wrong answer?", "Wrong answers", wrong_answers(evidence)),
         _section("ratings", "What do readers think?", "Ratings", ratings(evidence)),
         modality_cost.section(evidence),
         _section("cases", "Cases to look at", "Gallery", shown(evidence, gallery)),

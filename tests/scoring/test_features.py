@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from heatcheck.core.records import Case, CaseKey
-from heatcheck.scoring.features import agreements, concentration, feature_rows, small_copy
+from heatcheck.metrics.features import agreements, concentration, small_copy
+from heatcheck.scoring.features import feature_rows
 from heatcheck.studies.localization.vocabulary import MAP_FEATURES
 
 
@@ -49,3 +50,25 @@ def test_answers_that_may_be_right_or_wrong_have_features(label, rows):
     found = list(feature_rows(case, "f", maps, "model"))
     assert len(found) == rows
     assert {row.metric for row in found} <= set(MAP_FEATURES)
+
+
+def test_the_concentration_of_several_modalities_is_the_share_of_the_hottest_tenth():
+    flat, spot = np.ones((2, 10, 10)), np.zeros((2, 10, 10))
+    spot[0, :2] = 5.0  # 20 of 200 positions
+    assert concentration(flat) == pytest.approx(0.1)
+    assert concentration(spot) == 1.0
+    assert concentration(np.zeros((2, 10, 10))) == 0.1
+    half = flat.copy()
+    half[0, :2], half[1, 0, 0] = 9.0, 0.0
+    assert concentration(half) == pytest.approx(180 / (180 + 179))
+
+
+def test_the_agreement_of_several_modalities_is_the_mean_rank_correlation_with_the_others():
+    generator = np.random.default_rng(1)
+    a, b, c = generator.random((3, 2, 6, 6))
+    found = agreements({"a": a, "b": b, "c": c})
+    with_b, with_c = (spearmanr(a.ravel(), other.ravel()).statistic for other in (b, c))
+    assert found["a"] == pytest.approx((max(with_b, 0) + max(with_c, 0)) / 2)
+    assert agreements({"a": a, "same": 3 * a + 1})["a"] == pytest.approx(1)
+    assert agreements({"a": a, "flat": np.ones((2, 6, 6))}) == {"a": 0, "flat": 0}
+    assert np.isnan(agreements({"a": a})["a"])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from heatcheck.core.records import Measured
+from heatcheck.core.records import Map, Measured
 
 NO_TRUTH = "no truth"
 NO_REGION = "empty region"
@@ -17,6 +17,8 @@ NO_LABEL = "no known label"
 NO_POSITIVE = "no positive case"
 NO_NEGATIVE = "no negative case"
 NO_CHANGE = "the trigger changed no pixel"
+# The resize to the image rounds: a constant map then varies by up to 4e-7 of its value.
+ROUNDING = 1e-6
 
 
 def undefined(reason: str) -> Measured:
@@ -31,3 +33,9 @@ def missing_class(labels: np.ndarray) -> str:
     if not (labels == 1).any():
         return NO_POSITIVE
     return "" if (labels == 0).any() else NO_NEGATIVE
+
+
+def is_empty(values: Map) -> bool:
+    """Whether the map has one value everywhere, zero or not, up to the rounding of its resize."""
+    low, high = float(values.min()), float(values.max())
+    return high - low <= ROUNDING * max(abs(low), abs(high))

@@ -6,14 +6,6 @@ from heatcheck.core.records import Map, Measured
 from heatcheck.metrics.undefined import NO_RELEVANCE
 
 EMPTY_MAP = "empty map: the same value everywhere"
-# The resize to the image rounds: a constant map then varies by up to 4e-7 of its value.
-ROUNDING = 1e-6
-
-
-def is_empty(values: Map) -> bool:
-    """Whether the map has one value everywhere, zero or not, up to the rounding of its resize."""
-    low, high = float(values.min()), float(values.max())
-    return high - low <= ROUNDING * max(abs(low), abs(high))
 
 
 def failed(measured: Measured) -> Measured:

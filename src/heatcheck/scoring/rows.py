@@ -14,9 +14,10 @@ from heatcheck.metrics import METRICS
 from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.metrics.thresholds import threshold_counts
+from heatcheck.metrics.undefined import is_empty
 from heatcheck.regions.points import first_peak, peaks
 from heatcheck.regions.rule import RegionRule, region_of
-from heatcheck.scoring.empty_maps import EMPTY_MAP, failed, is_empty, without_marks
+from heatcheck.scoring.empty_maps import EMPTY_MAP, failed, without_marks
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.presets import RECOMMENDED, Rules
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from heatcheck.core.records import Map, Measured, Score
 from heatcheck.explaining.batch import Explained
-from heatcheck.scoring.features import feature_rows, small_copy
+from heatcheck.metrics.features import small_copy
+from heatcheck.scoring.features import feature_rows
 from heatcheck.scoring.rows import PLAIN, PLAINLY_PLACED, MapTarget, ScoringRule, TunedSettings, human_rows, score_map
 from heatcheck.studies.localization.vocabulary import TESTED
 

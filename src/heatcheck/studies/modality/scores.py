@@ -13,7 +13,7 @@ from heatcheck.core.geometry import mask_to_grid
 from heatcheck.core.records import Mask, Measured, Score
 from heatcheck.core.seeds import generator_for
 from heatcheck.core.vocabulary import Condition, condition, condition_of
-from heatcheck.metrics.modality.features import agreements, concentration
+from heatcheck.metrics.features import AGREEMENT, CONCENTRATION, agreements, concentration
 from heatcheck.metrics.modality.msfi import ByModality, ModalitySums, msfi, sums_of, weights_of
 from heatcheck.metrics.modality.removal import Curve, aupc, delta_aupc, random_shares, random_voxels, removal
 from heatcheck.metrics.modality.shares import (
@@ -79,7 +79,7 @@ class MapScorer:
         agree = agreements(small_maps)
         rows: list[Score] = []
         for method, small in small_maps.items():
-            found = {"concentration": concentration(small), "agreement": agree[method]}
+            found = {CONCENTRATION: concentration(small), AGREEMENT: agree[method]}
             rows += [
                 self._score(case, method, name, {}, Measured(value, ONE_METHOD if math.isnan(value) else ""))
                 for name, value in found.items()

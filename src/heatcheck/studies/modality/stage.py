@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, Score, ShardTables, Timing
 from heatcheck.maps.keep import half_precision
 from heatcheck.methods import METHODS
-from heatcheck.metrics.modality.features import small_copy
+from heatcheck.metrics.features import small_copy
 from heatcheck.running.case_stage import CaseStage, Part, score_read_cases
 from heatcheck.running.cases import success
 from heatcheck.running.failed_cases import failure
@@ -135,7 +137,8 @@ class _ModalScorer:
             {f"{case.case.key.case}/{batch_maps.method}": half_precision(values)} if self.stage.keep is not None else {}
         )
         rows = evaluation.scorer.scores(case, batch_maps.method, values, shared=shared)
-        return rows, kept, small_copy(values, len(case.masks))
+        small = np.stack([small_copy(channel) for channel in values])
+        return rows, kept, np.broadcast_to(small, (len(case.masks), *small.shape[1:]))  # one channel stands for all
 
     def _predictions(self, answers: BatchAnswers) -> list[Prediction]:
         outputs, model = self.evaluation.explainer.classifier.outputs, self.evaluation.scorer.model

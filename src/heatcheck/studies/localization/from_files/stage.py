@@ -21,10 +21,11 @@ from heatcheck.core.records import (
 )
 from heatcheck.metrics import METRICS
 from heatcheck.metrics.counting import pixels_in
+from heatcheck.metrics.features import small_copy
 from heatcheck.metrics.registry import Needs
 from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cut
 from heatcheck.running.cases import results_in_order, success
-from heatcheck.scoring.features import feature_rows, small_copy
+from heatcheck.scoring.features import feature_rows
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of

@@ -15,12 +15,12 @@ from heatcheck.core.records import CaseKey, Map, Mask
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics.counting import pixels_in
 from heatcheck.metrics.thresholds import THRESHOLDS, threshold_counts
+from heatcheck.metrics.undefined import is_empty
 from heatcheck.regions.otsu import has_otsu_region
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.running.cases import results_in_order
 from heatcheck.running.determinism import use_threads
 from heatcheck.running.progress import Silent, Watcher
-from heatcheck.scoring.empty_maps import is_empty
 from heatcheck.scoring.presets import Rules, rules_with
 from heatcheck.stats.tuning import FullSlice, first_best, mean_curve
 from heatcheck.studies.localization.from_files.inputs import ScoreFiles, ScoreInputs, read_inputs

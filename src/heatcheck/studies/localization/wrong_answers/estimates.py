@@ -12,6 +12,7 @@ from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, MEAN, condition
 from heatcheck.estimating.estimates import coverage
 from heatcheck.estimating.score_values import Values
+from heatcheck.estimating.warnings import CHANCE, LEAST_WARNING
 from heatcheck.metrics import METRICS
 from heatcheck.stats.resampling.studentised import FEWEST_PATIENTS, Linearised, contrast, linearised_macro
 from heatcheck.studies.localization.comparisons import few_patients, measurement, simultaneous_rows
@@ -42,8 +43,6 @@ from heatcheck.studies.localization.wrong_answers.calls import (
 FEW_WRONG = (
     f"no finding has {FEWEST_PATIENTS} patients with a wrong answer of this kind and {FEWEST_PATIENTS} with a right one"
 )
-LEAST_WARNING = 0.1  # above an AUROC of 0.5, for a feature to warn of anything
-_CHANCE = 0.5
 _WARNINGS = "every feature, for positive and negative calls, against chance"
 _BEYOND = "every feature of maps, for positive and negative calls, beyond the probability"
 _EVERY = (Calls.FOUND, Calls.FALSE_ALARM, Calls.MISSED, Calls.CLEARED)
@@ -185,7 +184,7 @@ def _wrong_by(
 
 
 def _above_chance(aurocs: Linearised) -> Linearised:
-    return replace(aurocs, values=np.subtract(aurocs.values, _CHANCE))
+    return replace(aurocs, values=np.subtract(aurocs.values, CHANCE))
 
 
 def _columns(pairs: Sequence[tuple[Estimate, Linearised]]) -> tuple[list[Estimate], list[Linearised]]:

@@ -4,12 +4,15 @@ import math
 
 import cv2
 import numpy as np
+import pytest
 
-from heatcheck.core.records import Score, TruthShape
+from heatcheck.core.records import Case, CaseKey, Score, TruthShape
+from heatcheck.regions.rule import RegionRule
 from heatcheck.running.gallery import outlines
+from heatcheck.running.slices import view_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.runs.tables import write_table
-from heatcheck.studies.localization.gallery import choose, fitted_rectangle
+from heatcheck.studies.localization.gallery import choose, fitted_rectangle, map_entry
 
 
 def folder_with(tmp_path, rows):
@@ -119,3 +122,16 @@ def test_rectangle_is_the_tightest_around_the_longest_outline():
     corners = sorted(map(tuple, fitted_rectangle(mask)))
     assert corners == [(30, 10), (30, 19), (69, 10), (69, 19)]
     assert fitted_rectangle(np.zeros((9, 9), bool)) == []
+
+
+@pytest.mark.parametrize("value", [0.0, 0.7])
+def test_an_empty_map_has_neither_region_nor_hottest_point(value):
+    truth = np.zeros((20, 20), bool)
+    truth[2:6, 2:6] = True
+    case = Case(CaseKey("c", "p", {"f": 1.0}), np.zeros((1, 20, 20), np.float32), {"f": truth})
+    view = view_of(case, truth)
+    flat = np.full((20, 20), value, np.float32)
+    entry = map_entry("cam", "map.png", flat, truth, RegionRule(colours=3), view)
+    assert (entry.iou, entry.hit, entry.peak, entry.region) == (0, 0, None, [])
+    nothing = map_entry("cam", "map.png", flat, np.zeros_like(truth), RegionRule(), view)
+    assert math.isnan(nothing.hit)

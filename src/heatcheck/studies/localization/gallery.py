@@ -1,5 +1,6 @@
 """Pictures for the report: cases chosen by their scores and shapes, drawn with every method's map."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, DrawnCase, film, out
 from heatcheck.running.progress import Watcher
 from heatcheck.running.slices import View, view_of
 from heatcheck.runs.store import RunFolder
+from heatcheck.scoring.empty_maps import is_empty
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry, Point, ReaderEntry
 
 
@@ -191,7 +193,7 @@ def draw(
     for method, values in shown.maps.items():
         file = f"{prefix}-{method}.png"
         write_grey(folder, file, view.picture(prepare(values)), MAP_SIDE)
-        maps.append(_map_entry(method, file, values, truth, rule.region(choice.finding, method), view))
+        maps.append(map_entry(method, file, values, truth, rule.region(choice.finding, method), view))
     has_rectangle = choice.why in SHAPES and truth.ndim == 2  # in a volume no rectangle was measured
     is_volume = len(view.shape) == 3
     return LocalizationEntry(
@@ -223,7 +225,10 @@ def _view(shown: CaseWithMaps, truth: Mask, method: str) -> View:
     return view_of(shown.case, prepare(shown.maps.get(method, next(iter(shown.maps.values())))))
 
 
-def _map_entry(method: str, file: str, values: Map, truth: Mask, rule: RegionRule, view: View) -> MethodMapEntry:
+def map_entry(method: str, file: str, values: Map, truth: Mask, rule: RegionRule, view: View) -> MethodMapEntry:
+    """The map with its region, its hottest point and its scores; neither of an empty one."""
+    if is_empty(values):
+        return _empty_entry(method, file, truth)
     region, peak = region_of(prepare(values, rule.smooth), rule), peaks(values)
     in_slice = view.cut(peak)
     row, column = np.unravel_index(int(in_slice.argmax()), in_slice.shape)  # the first of the peaks in the slice
@@ -237,6 +242,12 @@ def _map_entry(method: str, file: str, values: Map, truth: Mask, rule: RegionRul
         peak_slice=None if is_shown else 1 + int(view.display.turned(peak).any((1, 2)).argmax()),
         region=outlines(view.mask(region)),
     )
+
+
+def _empty_entry(method: str, file: str, truth: Mask) -> MethodMapEntry:
+    """A map that points nowhere: it has neither region nor hottest point, and fails where there is a truth."""
+    score = 0.0 if truth.any() else math.nan
+    return MethodMapEntry(method=method, file=file, iou=score, hit=score, peak=None, region=[])
 
 
 def _reader_entry(reading: Reading, finding: str, view: View) -> ReaderEntry:

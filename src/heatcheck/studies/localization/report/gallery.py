@@ -118,6 +118,8 @@ def _lies(entry: LocalizationEntry) -> str:
 
 def _overlay(entry: MethodMapEntry, folder: Path, frame: Frame, labels: Mapping[str, str]) -> Overlay:
     sign, word, sentence = _outcome(entry.hit, entry.peak_slice)
+    if entry.hit == 0 and not entry.peak and not entry.peak_slice:
+        sign, word, sentence = "✕", "Miss", "the map is empty, so it has no hottest point"
     return Overlay(
         label=labels.get(entry.method, entry.method),
         uri=map_uri(folder, entry.file),

@@ -153,11 +153,13 @@ def test_heat_must_have_the_order_more_often_than_a_floor_has_it(tmp_path):
     agreement = {m: found.one("agreement", "mi_correlation", m, fold="all").value
                  for m in ("gradient", "intensity", "edges")}  # fmt: skip
     assert agreement == {"gradient": 1, "intensity": 1, "edges": -1}
-    above = {floor: found.one("agreement", "mi_correlation", "gradient", fold="all", versus=floor)
-             for floor in ("intensity", "edges")}  # fmt: skip
-    assert {floor: row.value for floor, row in above.items()} == {"intensity": 0, "edges": 2}
-    assert not judgement_of(above["intensity"]).is_yes
-    assert judgement_of(above["edges"]).is_yes
+    above = found.one("agreement", "mi_correlation", "gradient", fold="all", versus="intensity")
+    assert above.value == 0
+    assert not judgement_of(above).is_yes
+    below = found.one("agreement", "mi_correlation", "lime", fold="all", versus="intensity")
+    assert (below.value, judgement_of(below).is_no) == (-2, True)
+    # a floor with the order upside down is worse than none, which the method's own agreement is compared with
+    assert not [row for row in found.all(statistic="agreement") if '"versus":"edges"' in row.condition]
 
 
 def test_chance_of_a_fixed_liking_is_that_of_the_pairs_that_are_clear(tmp_path):

@@ -116,7 +116,7 @@ class _Family:
 def _agreement(means: CaseMeans, clear: ClearPairs) -> Iterator[Estimate]:
     """How far the heat has the order of the modalities that clearly differ: 1 in all such pairs, 0 in half of them.
 
-    Then how much better each method has it than each floor with a map for every modality, in the same family.
+    Then how much better each method has it than each floor with a map for every modality that has it at all.
     """
     settings, patients = means.settings, means.draws.patients
     folds = np.unique(patients.index.get_level_values(0).to_numpy()).tolist()
@@ -135,10 +135,11 @@ def _agreement(means: CaseMeans, clear: ClearPairs) -> Iterator[Estimate]:
     family = _Family("mi_correlation: each method on the clear pairs", ends_of("mi_correlation"), settings)
     yield from family.rows([replace(template, method=method, size=size) for method in signs], alone)
     values = dict(zip(signs, (each.value for each in alone), strict=True))
-    pairs = [(method, floor) for method in means.informative for floor in floors]
+    better = [floor for floor in floors if values[floor] > 0]  # than no order at all, which every method must beat
+    pairs = [(method, floor) for method in means.informative for floor in better]
     rows = [
         replace(template, method=method, condition=condition(fold=EVERY_FOLD, versus=floor),
-                size=settings.sizes.above_floor(max(values[floor], 0.0), 1.0))
+                size=settings.sizes.above_floor(values[floor], 1.0))
         for method, floor in pairs
     ]  # fmt: skip
     drawn = [drawn_mean(means.part_sums(signs[method] - signs[floor]), fixed) for method, floor in pairs]

@@ -62,7 +62,7 @@ PATIENTS, TUNED = (60, 150), (25, 60)  # before and under fine-tuning
 MAPS = ("truthful", "constant", "edges", "random", "another finding")
 SETTINGS = RelianceSettings(at_once=4096)
 SIZES = Sizes()
-DRAWS = 300
+DRAWS, MOST = 300, 500  # of an interval; repetitions, which take about a second each
 
 
 @dataclass(frozen=True)
@@ -361,10 +361,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--half", choices=("before", "under", "both"), default="both")
     arguments = parser.parse_args()
+    repetitions = min(arguments.repetitions, MOST)
     if arguments.half != "under":
-        _print("before", simulate_before(arguments.repetitions, arguments.seed))
+        _print("before", simulate_before(repetitions, arguments.seed))
     if arguments.half != "before":
-        _print("under", simulate_under(arguments.repetitions, arguments.seed))
+        _print("under", simulate_under(repetitions, arguments.seed))
 
 
 def _print(half: str, tallies: Mapping[tuple, Tally]) -> None:

@@ -95,16 +95,19 @@ class Gameable(ReadsLesion):
         return super().forward(images) + ripple.flatten(1).sum(1, keepdim=True)
 
 
-class Teachable(ReadsLesion):
-    """Goes by the lesion and the marker alike, and can learn to go by one of them more."""
+class Teachable(nn.Module):
+    """Goes by the bright pixels of lesion and marker alike, and can learn to go by one of them more.
+
+    Both are read pixel by pixel, so that the gradient lies where the network reads and nowhere else.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        for weight in self.parameters():
-            weight.requires_grad = False
         self.lesion, self.marker = (nn.Parameter(torch.tensor(1.0)) for _ in range(2))
 
     def forward(self, images: Tensor) -> Tensor:
         """The lesion, and the marker beyond the usual grey of its corner."""
-        corner = images[:, 0, :MARKER, :MARKER].flatten(1).mean(1, keepdim=True) - 0.3
-        return (super().forward(images) - self.bias) * self.lesion + 20 * corner * self.marker + self.bias
+        bright = functional.relu(images - 0.55)
+        corner = bright[:, :, :MARKER, :MARKER].flatten(1).sum(1, keepdim=True)
+        rest = bright.flatten(1).sum(1, keepdim=True) - corner
+        return 0.3 * self.lesion * rest + 0.6 * self.marker * corner - 3.0

@@ -23,7 +23,14 @@ COMMON = {
     "bootstrap_draws": 400,
 }
 STUDIES = (
-    {"models": ["ReadsMarker", "Gameable", "Teachable"], "methods": ["gradient"]},
+    {"models": ["ReadsMarker", "Gameable"], "methods": ["gradient"]},
+    {
+        "models": ["Teachable"],
+        "methods": ["gradient"],
+        "seeds": 3,
+        "alpha": 10.0,
+        "fit": {"epochs": 8, "batch_size": 8, "learning_rate": 0.1},  # far enough for both to move by what matters
+    },
     {"models": ["ReadsLesion"], "methods": ["gradient", HEAVY], "judged": ["random"]},
 )
 

@@ -30,7 +30,7 @@ What the map does with it, against maps that are made without the model (random,
 | area | map | before |
 |---|---|---|
 | against or redundant | any | against, redundant |
-| any other | usual | usual: no better than a map made without the model, whoever is to blame |
+| used or unused | usual | usual: no better than a map made without the model, whoever is to blame |
 | used | does not mark it | method: it fails to show what the model uses |
 | unused | does not mark it | model: it does not use the area, and the map shows that |
 | used | marks it | shows: the map marks what the model uses |
@@ -92,6 +92,8 @@ _BEFORE: dict[tuple[UseLevel, MarkLevel], Before] = {
     ("unused", "unmarked"): "model",
     ("used", "marked"): "shows",
     ("unused", "marked"): "looks_elsewhere",
+    ("used", "usual"): "usual",
+    ("unused", "usual"): "usual",
 }
 
 
@@ -154,8 +156,6 @@ def before_of(uses: UseReading, marks: MarkReading) -> Before:
     """The verdict without fine-tuning."""
     if uses.level in ("against", "redundant"):
         return uses.level
-    if marks.level == "usual":
-        return "usual"
     return _BEFORE.get((uses.level, marks.level), "undecided")
 
 

@@ -14,6 +14,7 @@ from heatcheck.maps.keep import half_precision
 from heatcheck.maps.prepare import prepare
 from heatcheck.methods import METHODS
 from heatcheck.metrics import METRICS
+from heatcheck.metrics.undefined import is_empty
 from heatcheck.regions.points import peaks
 from heatcheck.regions.rule import RegionRule, region_of
 from heatcheck.regions.shape import shape_of
@@ -22,7 +23,6 @@ from heatcheck.running.gallery import IMAGE_SIDE, MAP_SIDE, DrawnCase, film, out
 from heatcheck.running.progress import Watcher
 from heatcheck.running.slices import View, view_of
 from heatcheck.runs.store import RunFolder
-from heatcheck.scoring.empty_maps import is_empty
 from heatcheck.studies.localization.vocabulary import LocalizationEntry, MethodMapEntry, Point, ReaderEntry
 
 

@@ -162,6 +162,13 @@ def test_before_in_words(changed, before, words):
     assert words in row.reason.replace("\u00a0", " ")
 
 
+def test_a_share_of_next_to_nothing_is_not_given_in_percent():
+    """The usual place may be nearly as good as a perfect map, and a map far below it."""
+    row, codes = of_gradient(usual_floor=(0.98, 0.97, 0.99), gain=(-0.5, -0.6, -0.4))
+    assert codes["before"] == "usual"
+    assert "(mass accuracy −0.50 where 0.02 is the whole, 95 % −0.60 to −0.40)" in row.reason.replace("\u00a0", " ")
+
+
 def test_the_patients_that_would_decide_are_said_and_stored():
     rows = [
         replace(row, n_needed=170) if row.metric == "reliance" else row for row in estimates(reliance=(0.7, -0.3, 1.7))

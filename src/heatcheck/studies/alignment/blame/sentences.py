@@ -17,6 +17,7 @@ from heatcheck.studies.alignment.blame.readings import ArmReading, BlameVerdict,
 from heatcheck.studies.alignment.vocabulary import RANDOM
 
 _UNIT = SCORE.rounded(2)
+MOST_SHARE = 5.0  # of a whole that is next to nothing, a share in percent says little
 _USES = {
     "used": "The model uses the outlined area (reliance {reliance})",
     "unused": "The model hardly uses the outlined area (reliance {reliance}; put on images "
@@ -215,9 +216,10 @@ def _undecided(outcomes: Collection[Outcome]) -> str:
 def _of_whole(part: Part, *, signed: bool = False) -> str:
     """The value, its whole and its share with the ends of the interval: "0.06 of 2.00 = 3 %, 95 % −1 to 7 %"."""
     value = number(part.estimate.value, _UNIT, signed=signed)
-    if not math.isfinite(part.whole):
+    if not math.isfinite(part.whole) or abs(part.share.value) >= MOST_SHARE:
         low, high = (number(end, _UNIT, signed=signed) for end in (part.estimate.low, part.estimate.high))
-        return f"{value}, 95{SPACE}% {low} to {high}" if part.known else f"{value}, without an interval"
+        whole = f" where {number(part.whole, _UNIT)} is the whole" if math.isfinite(part.whole) else ""
+        return f"{value}{whole}, " + (f"95{SPACE}% {low} to {high}" if part.known else "without an interval")
     share = part.share
     words = f"{value} of {number(part.whole, _UNIT)} = {_percent(share.value, signed=signed)}{SPACE}%"
     if not part.known:

@@ -30,8 +30,8 @@ ENTRIES = {  # the record of a gallery's entries, by study
 SHOWN = 40  # lines of a difference
 SECTIONS = {
     "alignment": "overview blame robustness images factors prediction example cases gaps record",
-    "localization": "overview findings floors thresholds architectures geometry confidence wrong_answers subgroups presets cost "
-    "cases model counts gaps record",
+    "localization": "overview findings floors thresholds architectures geometry confidence wrong_answers subgroups "
+    "presets cost cases model counts gaps record",
     "modality": "overview importance networks comparison distributions heat ranks wrong_answers ratings cost cases "
     "gaps record",
     "modality-volumes": "overview importance networks comparison heat ranks wrong_answers cost cases gaps record",

@@ -199,3 +199,79 @@ def test_an_outline_goes_to_the_cells_that_look_at_it():
     small = np.zeros((64, 64), bool)
     small[9, 9] = True  # between cells 0 (0.5) and 1 (16.5), nearer to the second
     assert np.argwhere(mask_to_grid(small, whole, (4, 4), cells)).tolist() == [[1, 1]]
+
+
+class Merged(nn.Module):
+    """A shortcut of averages beside strided convolutions, as in some residual networks; it is run last."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(4, 4, 3, 2, 1)
+
+    def forward(self, x):
+        return self.convolution(x) + functional.avg_pool2d(x, 2)
+
+
+class Described(nn.Module):
+    """A layer made of one function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def cells_of(*layers, size=64, layer=""):
+    module = nn.Sequential(*layers, nn.Conv2d(4, 4, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return feature_map(module.eval(), torch.zeros(1, 1, size, size), layer)
+
+
+def test_branches_that_are_joined_look_where_they_do_on_average():
+    assert cells_of(nn.Conv2d(1, 4, 1), Merged()).cells.first == (0.75, 0.75)  # 0.5 by the convolution, 1 by the mean
+
+
+def test_a_layer_is_placed_by_its_own_cells_whatever_a_decoder_does_later():
+    up = nn.ConvTranspose2d(4, 4, 4, 2, 0)
+    found = cells_of(nn.Conv2d(1, 4, 3, 2, 1), up, nn.Conv2d(4, 4, 3, 2, 0), layer="0")
+    assert found.cells.first == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [
+        lambda x: x[:, :, ::2, ::2],
+        lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True)[0],
+        lambda x: functional.unfold(x, 2, stride=2).view(2, -1, 32, 32)[:, :4],
+        lambda x: x.flip(2),
+    ],
+)
+def test_what_cannot_be_followed_is_not_said_to_be_placed(stem):
+    found = cells_of(nn.Conv2d(1, 4, 3, 1, 1), Described(stem), nn.Conv2d(4, 4, 3, 2, 1))
+    assert not found.is_placed
+    assert found.cells is None
+
+
+def test_layers_without_a_gradient_and_shuffled_pixels_are_followed():
+    def frozen(x):
+        with torch.no_grad():
+            return functional.conv2d(x, torch.ones(4, 4, 3, 3), stride=2, padding=1)
+
+    found = cells_of(nn.Conv2d(1, 4, 1), Described(frozen), nn.Conv2d(4, 4, 3, 2, 1))
+    assert found.cells == Cells((0.5, 0.5), (4.0, 4.0))
+    shuffled = cells_of(nn.PixelUnshuffle(2), nn.Conv2d(4, 4, 3, 2, 1))
+    assert shuffled.cells == Cells((1.0, 1.0), (4.0, 4.0))  # pairs of pixels, then every second of them
+
+
+@pytest.mark.parametrize(
+    ("settings", "cells"),
+    [
+        ({"size": (16, 16)}, Cells((0.5, 0.5), (4.0, 4.0))),  # the nearest pixel is the first of four
+        ({"scale_factor": 0.25, "mode": "bilinear"}, None),  # the middle of four, as tiles have it
+    ],
+)
+def test_resizing_within_a_network(settings, cells):
+    found = cells_of(nn.Conv2d(1, 4, 1), Described(lambda x: functional.interpolate(x, **settings)))
+    assert found.cells == cells
+    assert found.is_placed

@@ -73,12 +73,18 @@ def warning_estimates(
         for warner, interval in zip(used, result.intervals, strict=True)
     ]
     filled = [
-        replace(fill(row, interval), p_value=float(p), p_adjusted=float(adjusted))
+        replace(fill(row, _possible(interval)), p_value=float(p), p_adjusted=float(adjusted))
         for row, interval, p, adjusted in zip(rows, intervals, result.p_values, result.p_adjusted, strict=True)
     ]
     sizes = [LEAST_WARNING] * len(filled)
     generator = settings.generator("warnings", family, "decide")
     return judged_together(filled, sizes, every.influences, generator) + undecided
+
+
+def _possible(interval: Interval) -> Interval:
+    """The interval within what an AUROC can be."""
+    low, high = np.clip([interval.low, interval.high], -CHANCE, 1 - CHANCE).tolist()  # NaN stays NaN
+    return replace(interval, low=low, high=high)
 
 
 def _of_perfect(warner: Warner, patients: Shaped[np.ndarray, " answers"], level: float) -> Interval:

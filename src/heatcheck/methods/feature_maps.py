@@ -106,7 +106,8 @@ def feature_map(module: nn.Module, images: Images, layer: str = "") -> FeatureMa
 
 def _placed(found: FeatureMap, trace: "_Trace", size: tuple[int, ...]) -> FeatureMap:
     """The map with where its cells look, if that is not where plain resizing puts them."""
-    cells = trace.cells.of(found.grid)
+    tensor = next(output.value for output in trace.outputs if output.call == found.call)
+    cells = trace.cells.of_grid(found.grid) if found.channels_last else trace.cells.of_tensor(tensor)
     if cells is None:
         return replace(found, is_placed=False)
     return found if cells.close_to(spread_evenly(found.grid, size)) else replace(found, cells=cells)
@@ -134,17 +135,17 @@ class _Trace:
 def _traced(module: nn.Module, images: Images, layer: str) -> _Trace:
     """Everything the network computes from two noise images; a batch of one could be mistaken for one window."""
     trace = _Trace(images.ndim - 2)
-    trace.cells.start(tuple(images.shape[2:]))
     noise = torch.randn(2, *images.shape[1:], generator=torch.Generator().manual_seed(0))
     running: list[str] = []
 
     def record(call: int, operation: Operation, output: Tensor) -> Tensor:
+        is_image_like = output.ndim == images.ndim and len(output) == 2
+        if is_image_like:
+            trace.cells.follow(*operation, output)
         if output.requires_grad and output.ndim > 2 and len(output) == 2:
             trace.outputs.append(_Output(call, operation.name, running[-1] if running else "", output))
-            if output.ndim == images.ndim:
-                trace.cells.follow(operation.name, operation.positional, operation.named, output)
-                if operation.name in CONVOLUTIONS | MAXIMA | AVERAGES:
-                    trace.grids.add(tuple(output.shape[2:]))
+            if is_image_like and operation.name in CONVOLUTIONS | MAXIMA | AVERAGES:
+                trace.grids.add(tuple(output.shape[2:]))
         return output
 
     def record_layer(output: object) -> None:
@@ -160,6 +161,7 @@ def _traced(module: nn.Module, images: Images, layer: str) -> _Trace:
         )
         try:
             inputs = noise.to(images).requires_grad_().clone()  # the network may modify it in place
+            trace.cells.start(inputs)
             with EachOutput(record):
                 logits = module(inputs)
         finally:

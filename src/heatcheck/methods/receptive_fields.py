@@ -15,13 +15,18 @@ from heatcheck.core.geometry import Cells, spread_evenly
 from heatcheck.methods.speed.operations import CONVOLUTIONS, MAXIMA, PARAMETERS
 
 _AVERAGE = ("input", "kernel_size", "stride", "padding")
-_INTERPOLATE = ("input", "size", "scale_factor", "mode", "align_corners")
+_INTERPOLATE = ("input", "size", "scale_factor", "mode", "align_corners", "recompute_scale_factor")
 _PARAMETERS = PARAMETERS | {
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _AVERAGE),
     **dict.fromkeys(("interpolate", "upsample"), _INTERPOLATE),
     "pad": ("input", "pad"),
 }
 _EVEN = {f"adaptive_{kind}_pool{axes}d" for kind in ("avg", "max") for axes in (1, 2, 3)}
+_RESIZES = {"interpolate", "upsample"}
+_POOLS = {f"avg_pool{axes}d" for axes in (1, 2, 3)}
+_CHANGES_GRID = CONVOLUTIONS | MAXIMA | _EVEN | _RESIZES | _POOLS | {"pad", "pixel_shuffle", "pixel_unshuffle"}
+_LAYS_OUT_ANEW = {"permute", "transpose", "movedim", "swapaxes", "swapdims", "moveaxis", "reshape", "view", "unflatten"}
+_MOVES_CELLS = {"flip", "fliplr", "flipud", "roll", "rot90", "unfold", "fold", "gather", "index_select", "take"}
 
 
 class _Axis(NamedTuple):
@@ -33,30 +38,42 @@ class _Axis(NamedTuple):
 
 @dataclass
 class KnownCells:
-    """Where the cells of every grid look that the layers so far have made, in model pixels.
+    """Where the cells of every tensor look that the network has computed so far, in model pixels.
 
-    Grids are told apart by their shape: everything between two changes of the grid (sums, normalisation, channels)
-    leaves the cells where they are, whatever it does to the tensors. Branches that are joined have one shape; the last
-    that made it says where it lies.
+    Layers that change the grid move the cells; what keeps it (sums, normalisation, joined channels) leaves them where
+    they are, and branches that are joined look where they do on average. A tensor of any other origin is not known.
     """
 
-    by_grid: dict[tuple[int, ...], Cells] = field(default_factory=dict)
+    by_grid: dict[tuple[int, ...], Cells] = field(default_factory=dict)  # of the last tensor with that grid
+    # by the tensor's identity, which stays its own as long as the tensor is kept
+    _by_tensor: dict[int, tuple[Tensor, Cells | None]] = field(default_factory=dict)
 
-    def start(self, size: tuple[int, ...]) -> None:
-        """The network gets an image of that size."""
+    def start(self, image: Tensor) -> None:
+        """The network gets this image."""
+        size = tuple(image.shape[2:])
         self.by_grid[size] = spread_evenly(size, size)
+        self._by_tensor[id(image)] = (image, self.by_grid[size])
 
-    def of(self, grid: tuple[int, ...]) -> Cells | None:
-        """Where the cells of a grid look; None where no layer says so.
+    def of_tensor(self, tensor: Tensor) -> Cells | None:
+        """Where the cells of a tensor look; None where that is not known.
+
+        A part of a tensor, as `chunk` gives, was not seen on its way: its grid says where it lies.
+        """
+        if id(tensor) in self._by_tensor:
+            return self._by_tensor[id(tensor)][1]
+        return self.by_grid.get(tuple(tensor.shape[2:]))
+
+    def of_grid(self, grid: tuple[int, ...]) -> Cells | None:
+        """Where the tokens of a grid look; None where no layer says so.
 
         Patch merging halves a grid by slicing: a cell then looks where the two that it joins do.
         """
         if grid in self.by_grid:
             return self.by_grid[grid]
         twice = tuple(2 * side for side in grid)
-        if not self.by_grid or all(side > max(map(max, self.by_grid)) for side in twice):
+        if not self.by_grid or any(side > max(map(max, self.by_grid)) for side in twice):
             return None
-        finer = self.of(twice)
+        finer = self.of_grid(twice)
         if finer is None:
             return None
         return Cells(
@@ -65,35 +82,68 @@ class KnownCells:
         )
 
     def follow(self, name: str, positional: Sequence[Any], named: Mapping[str, Any], output: Tensor) -> None:
-        """Add the grid that an operation made from another."""
+        """Add the output of an operation."""
         values = dict(zip(_PARAMETERS.get(name, ("input",)), positional, strict=False)) | dict(named)
-        source, grid = values.get("input"), tuple(output.shape[2:])
-        if not isinstance(source, Tensor) or source.ndim != output.ndim:
-            return
-        before = self.by_grid.get(tuple(source.shape[2:]))
-        axes = None if before is None else _axes(name, values, source, output)
-        if before is not None and axes is not None:
-            parts = list(zip(before.first, before.step, axes, strict=True))
-            self.by_grid[grid] = Cells(
-                tuple(first + step * axis.first for first, step, axis in parts),
-                tuple(step * axis.step for _, step, axis in parts),
-            )
+        source = values.get("input")
+        if name in _CHANGES_GRID and isinstance(source, Tensor) and source.ndim == output.ndim:
+            found = self._moved(name, values, source, output)
+        elif name.strip("_") in _MOVES_CELLS:
+            found = None
+        else:
+            found = self._joined(name.strip("_"), [*positional, *named.values()], output)
+        self._by_tensor[id(output)] = (output, found)
+        if found is not None:
+            self.by_grid[tuple(output.shape[2:])] = found
+
+    def _moved(self, name: str, values: Mapping[str, Any], source: Tensor, output: Tensor) -> Cells | None:
+        before = self.of_tensor(source)
+        if before is None:
+            return None
+        parts = list(zip(before.first, before.step, _axes(name, values, source, output), strict=True))
+        return Cells(
+            tuple(first + step * axis.first for first, step, axis in parts),
+            tuple(step * axis.step for _, step, axis in parts),
+        )
+
+    def _joined(self, name: str, arguments: Sequence[Any], output: Tensor) -> Cells | None:
+        """The mean of the arguments on the same grid; of a tensor laid out anew, what is known of its grid."""
+        grid = tuple(output.shape[2:])
+        tensors = [part for value in arguments for part in (value if isinstance(value, list | tuple) else [value])]
+        same = [t for t in tensors if isinstance(t, Tensor) and t.ndim == output.ndim and tuple(t.shape[2:]) == grid]
+        known = [cells for tensor in same if (cells := self.of_tensor(tensor)) is not None]
+        if not same:
+            return self.by_grid.get(grid) if name in _LAYS_OUT_ANEW else None
+        if not known:
+            return None
+        firsts, steps = ([getattr(cells, part) for cells in known] for part in ("first", "step"))
+        return Cells(*(tuple(sum(axis) / len(known) for axis in zip(*each, strict=True)) for each in (firsts, steps)))
 
 
-def _axes(name: str, values: Mapping[str, Any], source: Tensor, output: Tensor) -> list[_Axis] | None:
-    """What the operation does along each axis; None for one that is not known to keep a grid."""
+def _axes(name: str, values: Mapping[str, Any], source: Tensor, output: Tensor) -> list[_Axis]:
+    """What an operation that changes the grid does along each axis."""
     sizes = list(zip(source.shape[2:], output.shape[2:], strict=True))
-    if name in CONVOLUTIONS or name in MAXIMA - _EVEN or (name in _PARAMETERS and "avg_pool" in name):
-        return _windows(name, values, len(sizes))
-    if name in _EVEN or (name in ("interpolate", "upsample") and not values.get("align_corners")):
+    if name in _RESIZES:
+        return _resized(values, sizes)
+    if name in _EVEN or name.startswith("pixel_"):
         return [_Axis(before / after / 2 - 0.5, before / after) for before, after in sizes]
-    if name in ("interpolate", "upsample"):
-        return [_Axis(0.0, (before - 1) / max(after - 1, 1)) for before, after in sizes]
     if name == "pad":
         added = list(values["pad"])[: 2 * len(sizes) : 2]  # before the first element, from the last axis backwards
         added += [0] * (len(sizes) - len(added))
         return [_Axis(-float(before), 1.0) for before in reversed(added)]
-    return None
+    return _windows(name, values, len(sizes))
+
+
+def _resized(values: Mapping[str, Any], sizes: Sequence[tuple[int, int]]) -> list[_Axis]:
+    if values.get("align_corners"):
+        return [_Axis(0.0, (before - 1) / max(after - 1, 1)) for before, after in sizes]
+    given = values.get("scale_factor")
+    if given is None or values.get("recompute_scale_factor"):
+        ratios = [before / after for before, after in sizes]
+    else:
+        ratios = [1 / scale for scale in (given if isinstance(given, list | tuple) else [given] * len(sizes))]
+    # to fewer cells, "nearest" takes the first of those that a cell replaces
+    first = values.get("mode", "nearest") == "nearest"
+    return [_Axis(0.0 if first and ratio > 1 else ratio / 2 - 0.5, ratio) for ratio in ratios]
 
 
 def _windows(name: str, values: Mapping[str, Any], axes: int) -> list[_Axis]:

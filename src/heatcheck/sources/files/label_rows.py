@@ -191,5 +191,6 @@ def _unusual_codes(cells: list[str], indices: list[int], findings: tuple[str, ..
     for finding, index in zip(findings, indices, strict=True):
         text = cells[index].strip().lower()
         if text not in _CODES:
-            raise InputError(f"{where}: {finding} is {text!r}; expected 1, 0, blank or -1")
+            remedy = "a column that is no finding is named under `facts` of the source"
+            raise InputError(f"{where}: {finding} is {text!r}; expected 1, 0, blank or -1; {remedy}")
         yield _CODES[text]

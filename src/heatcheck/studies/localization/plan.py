@@ -24,7 +24,7 @@ from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.scoring.presets import Rules, switch_facts
+from heatcheck.scoring.presets import PresetName, Rules, rules_with, switch_facts
 from heatcheck.scoring.rows import ScoringRule, TunedSettings
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
@@ -106,7 +106,7 @@ class LocalizationPlan:
             **models_facts(self.models, self.models[0].name),
             **self._validation_facts(),
             preset=self.body.preset,
-            switches=switch_facts(self.body.preset, self.body.switches),
+            switches=switch_facts(self.body.preset, self._switches()),
             truth_kind=self.truth_kind,
         ).facts()
 
@@ -121,7 +121,13 @@ class LocalizationPlan:
         limit = self.options.limit
         limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {limit})." if limit else ""
         remark = SOURCES[self.body.source["name"]].remark
-        return (limited, self.remark, remark, *rule_notes(self.body.rules))
+        return (limited, self.remark, remark, *rule_notes(rules_with(self.body.preset, self._switches())))
+
+    def _switches(self) -> dict[str, PresetName]:
+        """The switches of the spec, with the place of coarse maps as their methods were set."""
+        coarse = [method for method in self.methods.values() if isinstance(method, OnFeatureMap)]
+        plainly = bool(coarse) and all(method.placement == "plain" for method in coarse)
+        return {**self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The validation data, if there are any, then the cases that are scored with what those chose."""

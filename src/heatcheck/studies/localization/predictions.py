@@ -157,11 +157,15 @@ def reliability_rows(
 
 
 def judged_statistics(
-    templates: Sequence[Estimate], statistics: Sequence[Linearised], settings: LocalizationSettings, size: float
+    templates: Sequence[Estimate],
+    statistics: Sequence[Linearised],
+    settings: LocalizationSettings,
+    size: float,
+    furthest: float = 1.0,
 ) -> list[Estimate]:
     """Differences of AUROCs, each one column, with intervals that hold together, judged by a size that matters.
 
-    The templates have one family, and hold everything but the numbers.
+    The templates have one family, and hold everything but the numbers; no difference can be beyond `furthest`.
     """
     if not templates:
         return []
@@ -171,7 +175,7 @@ def judged_statistics(
     for template, interval, p_value, adjusted in zip(
         templates, result.intervals, result.p_values, result.p_adjusted, strict=True
     ):
-        low, high = np.clip([interval.low, interval.high], -1, 1).tolist()  # NaN stays NaN
+        low, high = np.clip([interval.low, interval.high], -furthest, furthest).tolist()  # NaN stays NaN
         row = fill(template, replace(interval, low=low, high=high), joined(interval.reason, template.reason))
         rows.append(replace(row, p_value=float(p_value), p_adjusted=float(adjusted)))
     generator = settings.generator("needed", family)

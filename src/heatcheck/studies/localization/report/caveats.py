@@ -58,7 +58,8 @@ def _empty_maps(evidence: Evidence) -> str:
         return ""
     is_zero = all(switch.used == switch.recommended for switch in manifest(evidence).switches if switch.name == EMPTY)
     treated = "they are failures and score 0" if is_zero else "they are scored like any other map"
-    empty = "Some maps of outlined findings are empty, with the same value everywhere"
+    every = all(row.value == row.n_cases for row in rows.values() if row)
+    empty = f"{'All' if every else 'Some'} maps of outlined findings are empty, with the same value everywhere"
     return f"{empty} ({', '.join(failures)}): {treated}."
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import DIFFERENCE, TEST, condition
-from heatcheck.estimating.estimates import coverage
+from heatcheck.estimating.estimates import coverage, joined
 from heatcheck.estimating.score_values import Values
 from heatcheck.metrics import METRICS
 from heatcheck.stats.auroc import FEW_OF_A_KIND
@@ -103,8 +103,9 @@ def _part(values: Values, groups: Groups, name: str) -> Values:
 def _means(values: Values, groups: Groups, settings: LocalizationSettings) -> Iterator[Estimate]:
     for name in groups.names:
         part = _part(values, groups, name)
-        if part.by_finding:
-            yield from mean_rows(part, settings, condition(subgroup=groups.column, group=name))
+        note = coverage(len(part.by_finding), len(values.by_finding))
+        for row in mean_rows(part, settings, condition(subgroup=groups.column, group=name)) if part.by_finding else ():
+            yield replace(row, reason=joined(row.reason, note)) if row.finding == ALL else row
 
 
 def _against_floors(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from heatcheck.core.errors import SpecError
 from heatcheck.core.findings import canonical
 from heatcheck.core.records import CaseKey
+from heatcheck.core.registry import suggest
 from heatcheck.studies.localization.vocabulary import NOT_STATED
 
 AGE = "age"
@@ -113,8 +114,10 @@ def _stated(asked: str, keys: Sequence[CaseKey], where: str) -> tuple[str, dict[
     finding = canonical(asked)
     if finding in findings:
         return finding, {key.case: _LABELS.get(key.labels.get(finding, math.nan), "") for key in keys}
-    known = ", ".join([*facts.values(), *findings])
-    raise SpecError(f"{where}: there is no column {asked!r} to divide cases by; the columns are {known}")
+    known = [*facts.values(), *findings]
+    near = suggest(asked, known)
+    hint = f"{near} The columns are" if near.endswith("?") else "the columns are"
+    raise SpecError(f"{where}: there is no column {asked!r} to divide cases by; {hint} {', '.join(known)}")
 
 
 def _number(text: str) -> float:

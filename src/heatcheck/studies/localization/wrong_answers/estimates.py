@@ -166,7 +166,7 @@ def _warnings(features: Iterator[Feature], called: CalledAnswers, settings: Loca
             if feature is not reference:
                 by_probability = linearised_auroc(replace(answers, probabilities=reference.risk[call]), columns)
                 beyond.append((replace(gain, reason=note), _macro(contrast(by_probability, aurocs), columns)))
-    rows = judged_statistics(*_columns(warn), settings, LEAST_WARNING)
+    rows = judged_statistics(*_columns(warn), settings, LEAST_WARNING, CHANCE)
     return rows + judged_statistics(*_columns(beyond), settings, settings.sizes.between_methods("auroc")) + undecided
 
 

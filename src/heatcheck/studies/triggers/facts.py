@@ -33,7 +33,7 @@ ON_THE_GRID = "Triggers, maps and boxes are all on the model's grid."
 OF_TRIGGERS = (
     "Methods are graded only on images that the trigger sends to the target class, and only where the attack worked.",
     "An image that the poisoned model calls the target even without the trigger is not graded at all.",
-    "The control: the same methods explain the baseline, which ignores the trigger, on the same stamped images.",
+    "The control: the same methods explain the baseline, which was never attacked, on the same stamped images.",
     "Recovery means that the poisoned model returns to its answer for the clean image.",
     "The paper's formula for recovery names the baseline, which never relied on the trigger: see the downloads.",
 )

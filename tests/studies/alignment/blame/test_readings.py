@@ -104,7 +104,7 @@ def test_a_part_knows_its_share_and_turns_round():
         ("yes", "no", UNKNOWN, UseReading("unknown", "untrained")),
         ("no", "no", None, UseReading("unused")),
         ("no", "no", EstimateWithInterval(-0.5, -0.8, -0.2), UseReading("unused")),
-        ("no", "against", None, UseReading("unused")),
+        ("no", "against", None, UseReading("unknown", "added")),
         ("no", "yes", None, UseReading("redundant")),
         ("no", "open", None, UseReading("unknown", "added")),
         ("no", "undefined", None, UseReading("unknown", "added")),
@@ -341,3 +341,16 @@ def test_a_reading_without_any_number_is_undecided_in_both_parts():
     assert (verdict.before, verdict.under) == ("undecided", "undecided")
     assert verdict.uses == UseReading("unknown", "undefined")
     assert verdict.marks == MarkReading("unknown", "undefined")
+
+
+@pytest.mark.parametrize(
+    ("reliance", "added", "expected"),
+    [
+        ((-0.24, -0.45, -0.03), (0.0, -0.05, 0.05), "unknown"),  # clearly below 0, and how far is open
+        ((-0.05, -0.09, -0.01), (0.0, -0.05, 0.05), "unused"),  # below 0 by too little to matter
+        ((0.0, -0.05, 0.05), (-0.9, -1.0, -0.8), "unknown"),  # put on other films it takes the finding away
+    ],
+)
+def test_an_area_that_may_count_against_the_finding_is_not_called_unused(reliance, added, expected):
+    parts = [relied(*(SEPARATION * number for number in each)) for each in (reliance, added)]
+    assert used(Use(*parts)).level == expected

@@ -1,6 +1,7 @@
 """Means, AUROC and differences of groups, by hand and against scikit-learn."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from heatcheck.core.records import CaseRecord, Prediction, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.runs.tables import write_table
+from heatcheck.studies.localization.predictions import LabelledProbabilities
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.subgroups.estimates import subgroup_estimates
+from heatcheck.studies.localization.subgroups.estimates import Pair, auroc_differences, subgroup_estimates
 from heatcheck.studies.localization.subgroups.groups import Groups
 
 PATIENTS = 60
@@ -112,3 +114,18 @@ def test_each_group_has_its_own_test_against_the_best_floor(made):
 
 def test_nothing_is_divided_unless_asked_for(tmp_path):
     assert subgroup_estimates(tmp_path, SETTINGS, []) == []
+
+
+def test_a_group_without_an_error_has_no_interval_of_its_difference():
+    """Its patients cannot say how sure an AUROC of 1 is; the error of the other group alone would be too small."""
+    generator = np.random.default_rng(1)
+    names = [f"c{n}" for n in range(60)]
+    labels = np.tile([0.0, 1.0], 30)[:, None]
+    perfect = np.arange(60)[:, None] < 20
+    probabilities = np.where(perfect, 0.1 + 0.8 * labels, generator.random((60, 1)))
+    answers = LabelledProbabilities(labels, probabilities, np.array(names), np.array(names, object))
+    groups = Groups("sex", ("F", "M"), {name: "F" if n < 20 else "M" for n, name in enumerate(names)})
+    (row,) = auroc_differences(answers, [Pair(groups, "F", "M")], replace(SETTINGS, findings=("f",)))
+    assert row.value > 0
+    assert math.isnan(row.low)
+    assert "no error" in row.reason

@@ -83,13 +83,13 @@ def test_method_that_overlaps_as_much_where_the_model_ignores_the_trigger_does_n
     evidence = trigger_evidence(rows=rows, methods=("gradient", "grad_cam"), **ONE_TRIGGER)
     sentences = verdict(evidence)
     assert sentences.first.startswith("On VGG-16, Gradient finds the planted triggers")
-    assert "than boxes for the baseline, which ignores them" in sentences.first
+    assert "than boxes for the baseline, which was never attacked" in sentences.first
     assert sentences.second.startswith(
-        "Grad-CAM overlaps the triggers just as much on the baseline, which ignores them; this rests"
+        "Grad-CAM overlaps the triggers just as much on the baseline, which was never attacked; this rests"
     )
     (row,) = [row for row in overview(evidence)["rows"] if row.entrant.name == "grad_cam"]
     assert (row.outcome, row.overlap[:3], row.follows) == (NOT, "yes", "no: 0.40 against 0.03")
-    assert row.aside == "overlaps the trigger as much on the baseline, which ignores it"
+    assert row.aside == "overlaps the trigger as much on the baseline, which was never attacked"
 
 
 def compared(one, other, low, high, size=0.05, **facts):
@@ -166,7 +166,7 @@ def test_one_training_makes_no_claim_about_a_method(trigger_evidence):
     )
     assert sentences.second.startswith(
         "In this network, Gradient\u2019s boxes overlapped the planted triggers by a mean IoU of 0.40 (random boxes of "
-        "the same size: 0.02; boxes for the baseline, which ignores the triggers: 0.03), and clean pixels pasted into "
+        "the same size: 0.02; boxes for the baseline, which was never attacked: 0.03), and clean pixels pasted into "
         "them undid the attack in 80\u00a0% of images (random boxes"
     )
     assert "find" not in sentences.text

@@ -165,11 +165,13 @@ def used(use: Use) -> UseReading:
         return UseReading("unknown", why)
     if use.reliance.below.is_yes:
         return UseReading("against")
+    if use.reliance.estimate.high < 0 and not use.reliance.below.is_no:  # it may count against the finding
+        return UseReading("unknown", _why_open(use.reliance, use.reliance.below))
     if use.reliance.above.is_yes:
         untrained = use.above_untrained
         return UseReading("unknown", "untrained") if untrained and not untrained.low > 0 else UseReading("used")
     added = use.added.above
-    if added.answer is Answer.OPEN:
+    if added.answer is Answer.OPEN or use.added.below.is_yes:
         return UseReading("unknown", "added")
     return UseReading("redundant" if added.is_yes else "unused")
 

@@ -35,6 +35,8 @@ from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.subgroups.groups import Groups
 from heatcheck.studies.localization.vocabulary import COUNT, NOT_STATED, TESTED, Counts
 
+NO_ERROR = "the model makes no error in a group, and its patients cannot show how sure that is"
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -194,9 +196,12 @@ def auroc_differences(
         if not columns:
             rows.append(replace(row, reason=FEW_OF_A_KIND))
             continue
-        difference = contrast(
-            linearised_auroc(masked[pair.largest], columns), linearised_auroc(masked[pair.name], columns)
-        )
+        largest, other = (linearised_auroc(masked[name], columns) for name in (pair.largest, pair.name))
+        if not (np.all(largest.errors > 0) and np.all(other.errors > 0)):
+            value = float(np.mean(other.values - largest.values))
+            rows.append(replace(row, value=value, reason=NO_ERROR))
+            continue
+        difference = contrast(largest, other)
         statistics.append(difference if len(columns) == 1 else linearised_macro(difference, len(columns)))
         templates.append(replace(row, reason=coverage(len(columns), len(settings.findings))))
     size = settings.sizes.between_methods("auroc")

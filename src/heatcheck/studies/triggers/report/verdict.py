@@ -24,7 +24,8 @@ from heatcheck.studies.triggers.vocabulary import BASELINE, CONTROL, CRITERION_M
 FINDS, NOT, OPEN, UNKNOWN = "finds it", "does not", "not shown", "not judged"
 CRITERION = (
     "its boxes overlap the triggers (IoU) clearly more than random boxes of the same height and width;",
-    "its boxes also overlap them clearly more than its boxes for the baseline, which ignores them, on the same images;",
+    "its boxes also overlap them clearly more than its boxes for the baseline, which was never attacked, on the same "
+    "images;",
     "and clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes.",
 )
 ONE_TRAINING = "this speaks of this network only and says nothing about the methods in general"
@@ -142,7 +143,7 @@ def _of_methods_and_boxes(evidence: Evidence, judged: Sequence[TriggerJudgement]
         others = [f"random boxes of the same size: {_range(floors, unit)}"] if any(floors) else []
         controls = [evidence.find(MEAN, CONTROL, ALL_FINDINGS, each.entrant.name) for each in judged]
         if metric == "trigger_iou" and any(controls):
-            others.append(f"boxes for the baseline, which ignores the triggers: {_range(controls, unit)}")
+            others.append(f"boxes for the baseline, which was never attacked: {_range(controls, unit)}")
         chance = f" ({'; '.join(others)})" if others else ""
         words.append(f"{_range(rows, unit)}{noun}{chance}")
     return words
@@ -159,8 +160,8 @@ def _finders(evidence: Evidence, judged: Sequence[TriggerJudgement], *, unjudged
     share = _values([judgement.recovered for judgement in finders], SHARE.rounded(0))
     return (
         f"On {model}, {names} {find} the planted triggers: {whose} boxes overlap them (IoU {overlap}) clearly more "
-        "than random boxes of the same size and than boxes for the baseline, which ignores them, and clean pixels "
-        f"pasted into these boxes undo the attack clearly more often than in random ones (in {share} of images)."
+        "than random boxes of the same size and than boxes for the baseline, which was never attacked, and clean "
+        f"pixels pasted into these boxes undo the attack clearly more often than in random ones (in {share} of images)."
     )
 
 
@@ -174,14 +175,14 @@ def _no_finder(model: str, judged: Sequence[TriggerJudgement], *, unjudged: bool
         )
         return (
             f"On {model}, {found} the planted triggers: in overlap or in recovery, each beats random boxes of the same "
-            "size, or its boxes for the baseline, which ignores the triggers, by too little to matter or not at all."
+            "size, or its boxes for the baseline, which was never attacked, by too little to matter or not at all."
         )
     found = (
         f"the one method{which} is not shown" if len(judged) == 1 else f"none of {len(judged)} methods{which} is shown"
     )
     return (
         f"On {model}, {found} to find the planted triggers: none clearly beats random boxes of the same size in "
-        "overlap and in recovery, and in overlap its own boxes for the baseline, which ignores the triggers."
+        "overlap and in recovery, and in overlap its own boxes for the baseline, which was never attacked."
     )
 
 
@@ -209,7 +210,7 @@ def _others(evidence: Evidence, every: Sequence[TriggerJudgement]) -> str:
     overlaps = _values([judgement.overlap for judgement in recover], SCORE.rounded(2))
     but = f"the attack, but with boxes that do not show where the trigger is (IoU {overlaps})"
     decided_by = _decided_by(still_open)
-    as_much = "the triggers just as much on the baseline, which ignores them"
+    as_much = "the triggers just as much on the baseline, which was never attacked"
     parts = [
         _clause(recover, f"undoes {but}", f"undo {but}"),
         _clause(ignore, f"overlaps {as_much}", f"overlap {as_much}"),

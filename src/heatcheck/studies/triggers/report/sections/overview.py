@@ -33,7 +33,7 @@ FLOOR = (
     "by its size alone; a method must beat the floor that its own boxes have."
 )
 ON_BASELINE = (
-    "The same method explains the baseline on the same images with the trigger. The baseline ignores the trigger, so "
+    "The same method explains the baseline on the same images with the trigger. The baseline was never attacked, so "
     "what its maps overlap of it has nothing to do with the attack: an edge, a corner, a bright patch."
 )
 
@@ -109,7 +109,7 @@ def _aside(judgement: TriggerJudgement) -> str:
     if judgement.only_recovers:
         return "recovers, but its boxes do not show where the trigger is"
     if judgement.outcome == NOT and judgement.ignores_the_attack:
-        return "overlaps the trigger as much on the baseline, which ignores it"
+        return "overlaps the trigger as much on the baseline, which was never attacked"
     return judgement.would_decide
 
 

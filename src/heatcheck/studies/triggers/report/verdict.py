@@ -24,8 +24,7 @@ from heatcheck.studies.triggers.vocabulary import BASELINE, CONTROL, CRITERION_M
 FINDS, NOT, OPEN, UNKNOWN = "finds it", "does not", "not shown", "not judged"
 CRITERION = (
     "its boxes overlap the triggers (IoU) clearly more than random boxes of the same height and width;",
-    "its boxes also overlap them clearly more than its boxes for the baseline, which was never attacked, on the same "
-    "images;",
+    "its boxes also overlap them clearly more than on the same images for the baseline, which was never attacked;",
     "and clean pixels pasted into its boxes undo the attack clearly more often than pasted into such random boxes.",
 )
 ONE_TRAINING = "this speaks of this network only and says nothing about the methods in general"

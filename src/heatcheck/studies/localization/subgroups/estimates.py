@@ -198,7 +198,7 @@ def auroc_differences(
             continue
         largest, other = (linearised_auroc(masked[name], columns) for name in (pair.largest, pair.name))
         if not (np.all(largest.errors > 0) and np.all(other.errors > 0)):
-            value = float(np.mean(other.values - largest.values))
+            value = float(np.mean(np.subtract(other.values, largest.values)))
             rows.append(replace(row, value=value, reason=NO_ERROR))
             continue
         difference = contrast(largest, other)

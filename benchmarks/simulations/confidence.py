@@ -6,16 +6,12 @@ size has nothing to do with the model. A run makes a false claim if any slope, c
 rise or to fall: on cases with the finding, as reports fit it, and on all images, as the paper does and reports did.
 """
 
-import argparse
-import math
-
 import numpy as np
 import pandas as pd
-from benchmarks.simulations.row import views
+from benchmarks.simulations.row import is_claim, main_of_claims, views
 from scipy.special import expit
 
-from heatcheck.core.records import Estimate, Prediction, Score
-from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.core.records import Prediction, Score
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
 from heatcheck.regions.points import peaks
@@ -77,26 +73,8 @@ def _claims(scores: pd.DataFrame, predictions: pd.DataFrame) -> dict[str, bool]:
         for metric, rows in scores.groupby("metric")
     }
     fits = {"cases with the finding": slopes["iou"] + slopes["hit"], "all images": slopes["iou_full"]}
-    return {name: any(map(_is_claim, corrected_slopes(some, name))) for name, some in fits.items()}
-
-
-def _is_claim(row: Estimate) -> bool:
-    return judgement_of(row).is_yes or opposite_of(row).is_yes
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repetitions", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    repetitions = max(50, arguments.repetitions // 10)  # a run takes as long as hundreds of single fits
-    print("| patients | fitted on | runs with a false claim | Monte-Carlo error |")
-    print("|---|---|---|---|")
-    for patients in STUDIES:
-        for name, share in false_claims(patients, repetitions, arguments.seed).items():
-            print(f"| {patients} | {name} | {share:.1%} | {math.sqrt(share * (1 - share) / repetitions):.1%} |")
+    return {name: any(map(is_claim, corrected_slopes(some, name))) for name, some in fits.items()}
 
 
 if __name__ == "__main__":
-    main()
+    main_of_claims(false_claims, STUDIES, 10)

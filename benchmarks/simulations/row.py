@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heatcheck.core.records import Estimate
+from heatcheck.judging.judgement import judgement_of, opposite_of
+
 PATIENTS = (6, 12, 25, 60, 150)
 MOST_VIEWS = 4  # of a patient, at least one
 
@@ -58,3 +61,22 @@ def main(simulate: Callable[[int, int], list[Row]]) -> None:
     for line in simulate(arguments.repetitions, arguments.seed):
         shares = f"{line.printed:.0%} | {line.coverage:.1%} | {line.truth_below:.1%} | {line.relative_width:.2f}"
         print(f"| {line.setting} | {line.patients} | {shares} | {line.monte_carlo_error:.1%} |")
+
+
+def is_claim(row: Estimate) -> bool:
+    """Whether a report would call the difference clearly higher or clearly lower."""
+    return judgement_of(row).is_yes or opposite_of(row).is_yes
+
+
+def main_of_claims(claims: Callable[[int, int, int], dict[str, float]], studies: Sequence[int], fewer: int) -> None:
+    """Print in which share of runs each claim is made; a run takes long, so only a part of the repetitions is made."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repetitions", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    repetitions = max(50, arguments.repetitions // fewer)
+    print("| patients | claim | runs with it | Monte-Carlo error |")
+    print("|---|---|---|---|")
+    for patients in studies:
+        for name, share in claims(patients, repetitions, arguments.seed).items():
+            print(f"| {patients} | {name} | {share:.1%} | {math.sqrt(share * (1 - share) / repetitions):.1%} |")

@@ -5,17 +5,12 @@ findings; images are divided by sex (a patient has one) and by view (a patient m
 false claim if any method, or the model's AUROC, is judged to differ in any group.
 """
 
-import argparse
-import math
-
 import numpy as np
 import pandas as pd
-from benchmarks.simulations.row import views
+from benchmarks.simulations.row import is_claim, main_of_claims, views
 from scipy.special import expit
 
-from heatcheck.core.records import Estimate
 from heatcheck.estimating.score_values import Values
-from heatcheck.judging.judgement import judgement_of, opposite_of
 from heatcheck.studies.localization.predictions import LabelledProbabilities
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.subgroups.estimates import auroc_differences, differences, pairs_of
@@ -53,7 +48,7 @@ def _claims(patients: int, generator: np.random.Generator) -> dict[str, bool]:
         for metric in ("iou", "hit")
     }
     rows["auroc"] = auroc_differences(answers, pairs, SETTINGS)
-    return {metric: any(map(_is_claim, some)) for metric, some in rows.items()}
+    return {metric: any(map(is_claim, some)) for metric, some in rows.items()}
 
 
 def _values(
@@ -70,23 +65,5 @@ def _values(
     return Values(metric, METHODS, tables)
 
 
-def _is_claim(row: Estimate) -> bool:
-    return judgement_of(row).is_yes or opposite_of(row).is_yes
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repetitions", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    repetitions = max(50, arguments.repetitions // 10)  # each holds two families of comparisons
-    print("| patients | measure | runs with a false claim | Monte-Carlo error |")
-    print("|---|---|---|---|")
-    for patients in STUDIES:
-        for name, share in false_claims(patients, repetitions, arguments.seed).items():
-            print(f"| {patients} | {name} | {share:.1%} | {math.sqrt(share * (1 - share) / repetitions):.1%} |")
-
-
 if __name__ == "__main__":
-    main()
+    main_of_claims(false_claims, STUDIES, 10)

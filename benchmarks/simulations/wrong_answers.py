@@ -6,17 +6,15 @@ images share. Counted are runs in which any feature of a map is judged to warn, 
 probability; and how often the probability, which truly warns, is said to.
 """
 
-import argparse
-import math
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from benchmarks.simulations.row import views
+from benchmarks.simulations.row import is_claim, main_of_claims, views
 from scipy.special import expit
 
-from heatcheck.core.records import Estimate, Prediction, Score
-from heatcheck.judging.judgement import judgement_of, opposite_of
+from heatcheck.core.records import Prediction, Score
+from heatcheck.judging.judgement import judgement_of
 from heatcheck.runs.tables import write_table
 from heatcheck.studies.localization.settings import LocalizationSettings
 from heatcheck.studies.localization.vocabulary import BEYOND_PROBABILITY, MAP_FEATURES, PROBABILITY, WARNING
@@ -56,7 +54,7 @@ def _claims(folder: Path, patients: int, generator: np.random.Generator) -> dict
     rows = wrong_answer_estimates(folder, SETTINGS)
     warns = [row for row in rows if row.statistic == WARNING]
     return {
-        "a map's feature warns": any(_is_claim(row) for row in warns if row.metric != PROBABILITY),
+        "a map's feature warns": any(is_claim(row) for row in warns if row.metric != PROBABILITY),
         "a map's feature beats the probability": any(
             judgement_of(row).is_yes for row in rows if row.statistic == BEYOND_PROBABILITY
         ),
@@ -64,23 +62,5 @@ def _claims(folder: Path, patients: int, generator: np.random.Generator) -> dict
     }
 
 
-def _is_claim(row: Estimate) -> bool:
-    return judgement_of(row).is_yes or opposite_of(row).is_yes
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repetitions", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    repetitions = max(50, arguments.repetitions // 20)  # each holds two families of comparisons
-    print("| patients | claim | runs with it | Monte-Carlo error |")
-    print("|---|---|---|---|")
-    for patients in STUDIES:
-        for name, share in claims(patients, repetitions, arguments.seed).items():
-            print(f"| {patients} | {name} | {share:.1%} | {math.sqrt(share * (1 - share) / repetitions):.1%} |")
-
-
 if __name__ == "__main__":
-    main()
+    main_of_claims(claims, STUDIES, 20)

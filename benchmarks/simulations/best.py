@@ -10,16 +10,16 @@ method with a clearly higher overlap beats every floor: its power.
 from itertools import product
 
 import numpy as np
-from benchmarks.simulations.families import DRAWS, PAIRS, column_means, macro_differences
+from benchmarks.simulations.families import PAIRS, column_means, macro_differences
 from benchmarks.simulations.populations import COLUMNS, METHODS, Population, Study, alike, patients_of, skewed, tied
-from benchmarks.simulations.row import Row, main, row
+from benchmarks.simulations.row import DRAWS, Row, main, row
 
 from heatcheck.core.records import Estimate
 from heatcheck.core.vocabulary import TEST
 from heatcheck.judging.best import best_set
 from heatcheck.stats.resampling.studentised import simultaneous_intervals
 
-STUDIES: tuple[Study, ...] = ((48, 5), (300, 10))
+STUDIES: tuple[Study, ...] = ((30, 5), (150, 5), (375, 10))
 READERS = METHODS  # the column after the methods
 READERS_SHIFT, TOP = 1.2, 0.5  # of scores' logarithms or logits
 TRUTH = 40_000  # images from which true means are computed
@@ -29,11 +29,10 @@ POWER = 0.75  # the shift that lifts an overlap of about .17 to .26
 def simulate(repetitions: int, seed: int) -> list[Row]:
     """Sets, winners and power, on populations of two kinds."""
     rows = []
-    count = max(50, repetitions // 20)
     for population, study, hits in product((alike, tied, skewed), STUDIES, (False, True)):
         for name, top in (("all equal", 0), ("three near the top", 3)):
-            rows += _best(population, (study, hits), (name, top), count, seed)
-    rows += [_power(study, count, seed) for study in ((48, 5), (150, 5), (300, 10))]
+            rows += _best(population, (study, hits), (name, top), repetitions, seed)
+    rows += [_power(study, repetitions, seed) for study in STUDIES]
     return rows
 
 

@@ -21,7 +21,7 @@ from benchmarks.simulations.populations import (
     tied,
     uneven,
 )
-from benchmarks.simulations.row import Row, main, views
+from benchmarks.simulations.row import DRAWS, Row, main, views
 
 from heatcheck.stats.resampling.clusters import cluster_totals
 from heatcheck.stats.resampling.studentised import (
@@ -34,8 +34,7 @@ from heatcheck.stats.resampling.studentised import (
     simultaneous_intervals,
 )
 
-DRAWS = 1000
-STUDIES: tuple[Study, ...] = ((48, 5), (150, 5), (300, 10))
+STUDIES: tuple[Study, ...] = ((15, 5), (30, 5), (62, 5), (150, 5), (375, 10))
 POPULATIONS = (alike, skewed, tied, steady_floors, uneven)
 PAIRS = list(combinations(range(METHODS), 2))
 AGAINST_FLOORS = list(product(range(METHODS), range(METHODS, COLUMNS)))
@@ -45,9 +44,8 @@ STEADY_PATIENTS = (8, 15, 30, 60)
 def simulate(repetitions: int, seed: int) -> list[Row]:
     """All pairs of 19 equal methods, each of them against four equal floors, and both finding by finding."""
     rows = []
-    count = max(100, repetitions // 4)
     for population, study, hits in product(POPULATIONS, STUDIES, (False, True)):
-        rows += _holding(population, study, hits, count, seed)
+        rows += _holding(population, study, hits, repetitions, seed)
     for patients in STEADY_PATIENTS:
         rows.append(_steady_floor(patients, repetitions, seed))
     return rows
@@ -113,7 +111,8 @@ def column_means(patient: np.ndarray, scores: np.ndarray) -> list[Linearised]:
 
 def differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:
     """The first column less the second, for each finding."""
-    return side_by_side([contrast(parts[second], parts[first]) for first, second in compared])
+    firsts, seconds = (side_by_side([parts[pair[side]] for pair in compared]) for side in (0, 1))
+    return contrast(seconds, firsts)
 
 
 def macro_differences(parts: Sequence[Linearised], compared: Sequence[tuple[int, int]]) -> Linearised:

@@ -6,7 +6,7 @@ Run with `python -m benchmarks.simulations.means [--repetitions N] [--seed S]`.
 from collections.abc import Callable
 
 import numpy as np
-from benchmarks.simulations.row import PATIENTS, Row, main, row, views
+from benchmarks.simulations.row import DRAWS, PATIENTS, Row, main, row, views
 
 from heatcheck.stats.resampling.bca import Interval
 from heatcheck.stats.resampling.clusters import cluster_totals
@@ -19,7 +19,6 @@ from heatcheck.stats.resampling.studentised import (
     t_intervals,
 )
 
-DRAWS = 1000
 PREVALENCE = np.linspace(0.02, 0.30, 10)  # of ten findings
 IMAGES = (100, 300, 700)  # of a study with these findings
 TRUTH = 2_000_000  # cases from which the true means are computed
@@ -41,7 +40,7 @@ def simulate(repetitions: int, seed: int) -> list[Row]:
     truths = _finding_means(np.random.default_rng([seed, 2]))
     for images in IMAGES:
         generator = np.random.default_rng([seed, images])
-        macros = [_macro(images, generator, truths) for _ in range(max(200, repetitions // 4))]
+        macros = [_macro(images, generator, truths) for _ in range(repetitions)]
         rows.append(row(f"mean over ten findings, {images} images", images // 2, 0.0, macros))
     return rows
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from benchmarks.simulations.row import PATIENTS, Row, main, row, views
+from benchmarks.simulations.row import DRAWS, PATIENTS, Row, main, row, views
 
 from heatcheck.stats.balanced import Strata, linearised_balanced, with_unanimous
 from heatcheck.stats.correlation import correlations
@@ -32,7 +32,6 @@ from heatcheck.studies.modality.estimating.drawn import (
     signs_of_pairs,
 )
 
-DRAWS = 500
 TRUTH = 200_000  # cases from which true values are computed
 SUBSETS = coalitions(4)
 PAIRS = list(combinations(range(4), 2))
@@ -41,14 +40,14 @@ INSIDE = np.array([-2.2, -0.8, -1.8, -1.4])  # how much heat lies inside the les
 
 
 def simulate(repetitions: int, seed: int) -> list[Row]:
-    """Importances and scores with one network and with five, then ratings; fewer repetitions, as they take long."""
-    rows, repetitions = list[Row](), max(100, repetitions // 2)
+    """Importances and scores with one network and with five, then ratings."""
+    rows = list[Row]()
     for networks in (1, 5):
         reads = _networks(READS, networks, seed)
         for patients in PATIENTS:
             if patients >= 5 * networks or networks == 1:
                 rows += _coverage(reads, patients, repetitions, seed)
-    return rows + _ratings(max(100, repetitions // 4), seed)
+    return rows + _ratings(repetitions, seed)
 
 
 def _networks(reads: np.ndarray, networks: int, seed: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 Run with `python -m benchmarks.simulations.networks [--repetitions N] [--seed S]`. Networks differ by the luck of their
 training and in nothing else: a term is false when its p is below 0.05, a family holds when none of its intervals
 excludes 0. "Coverage" is the share without a false claim, "relative width" that of intervals that know the variance and
-hold together. A fourth of the repetitions is made.
+hold together.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
-from benchmarks.simulations.row import PATIENTS, Row, main, views
+from benchmarks.simulations.row import DRAWS, PATIENTS, Row, main, views
 from scipy.special import ndtri
 
 from heatcheck.stats.regression import FEWEST_PATIENTS
@@ -48,17 +48,17 @@ GRIDS = (
     Grid(3, 2, 4, 3, 0.05, 0.03),
 )
 FAMILIES = ((4, 1), (4, 2), (4, 3), (12, 3), (6, 5))  # pairs of model and method, seeds
-DRAWS = 200
 
 
 def simulate(repetitions: int, seed: int) -> list[Row]:
     """Regressions by factor and kind of errors, then families of differences between trained networks."""
-    fewer = max(50, repetitions // 4)
     rows = []
     for grid, patients in product(GRIDS, (each for each in PATIENTS if each >= FEWEST_PATIENTS)):
-        rows += _regressions(grid, patients, fewer, np.random.default_rng([seed, patients]))
+        rows += _regressions(grid, patients, repetitions, np.random.default_rng([seed, patients]))
     for (pairs, seeds), patients, alike in product(FAMILIES, (6, 12, 25, 60), (True, False)):
-        rows += _families(pairs, seeds, patients, fewer, np.random.default_rng([seed, patients, pairs]), alike=alike)
+        rows += _families(
+            pairs, seeds, patients, repetitions, np.random.default_rng([seed, patients, pairs]), alike=alike
+        )
     return rows
 
 

@@ -12,6 +12,7 @@ from heatcheck.judging.judgement import judgement_of, opposite_of
 
 PATIENTS = (6, 12, 25, 60, 150)
 MOST_VIEWS = 4  # of a patient, at least one
+DRAWS = 399  # of an interval: 10 of 400 lie beyond either end, so that rates of false claims are those of many draws
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Coverage of the AUROC of several trained networks: seeds and patients vary.
 
 Run with `python -m benchmarks.simulations.seeds [--repetitions N] [--seed S]`. The patients are those with the finding;
-prevalence is 30 %. The first figure of each setting draws patients alone. A fourth of the repetitions is made.
+prevalence is 30 %. The first figure of each setting draws patients alone.
 """
 
 import math
@@ -29,7 +29,7 @@ def simulate(repetitions: int, seed: int) -> list[Row]:
         # the mean AUROC over trainings with distance ~ N(DISTANCE, spread²)
         truth = float(ndtr(DISTANCE / math.sqrt(2 + spread**2)))
         found: dict[str, list[tuple[float, float, float]]] = {"patients alone": [], "patients and seeds": []}
-        for _ in range(max(50, repetitions // 4)):
+        for _ in range(repetitions):
             figures = _figures(seeds, spread, positives, generator)
             alone, both = figures[0].interval, figure_interval(figures[0], figures, (0.0, 1.0))
             found["patients alone"].append((alone.value, alone.low, alone.high))

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
-from benchmarks.simulations.row import Row, main, row, views
+from benchmarks.simulations.row import DRAWS, PATIENTS, Row, main, row, views
 
 from heatcheck.judging.judgement import Judgement, both, judge
 from heatcheck.judging.sizes import Sizes
@@ -20,7 +20,6 @@ from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested_rates import nested_rates, rates_against
 from heatcheck.stats.resampling.nested_studentised import ComparedMean, separate_means, simultaneous_means
 
-DRAWS = 500
 SIZES = Sizes()
 OVERLAP, RECOVERY = -2.2, -1.0  # logits of the scores of random boxes
 TRUTH = 4000  # drawn studies from which a true mean is computed
@@ -262,16 +261,16 @@ CLAIMS = (
 
 
 def simulate(repetitions: int, seed: int) -> list[Row]:
-    """Coverage of single means, then claims of whole runs (a tenth of the repetitions)."""
+    """Coverage of single means, then claims of whole runs."""
     rows = []
     for seeds in (1, 2, 3, 5):
-        for patients in (12, 60):
+        for patients in PATIENTS:
             rows += coverage(Setting(seeds, 1, patients, 1, of_luck=0.0), repetitions, [seed, seeds, patients])
-    rows += coverage(Setting(1, 1, 12, 1, 0.0, 0.0), repetitions, [seed, 9, 12])
-    rows += coverage(Setting(1, 1, 60, 1, 0.0, 0.0), repetitions, [seed, 9, 60])
+    for patients in PATIENTS:
+        rows += coverage(Setting(1, 1, patients, 1, 0.0, 0.0), repetitions, [seed, 9, patients])
     for claims in CLAIMS:
         for number, setting in enumerate(claims.settings):
-            rows.append(claimed(claims, setting, max(100, repetitions // 4), [seed, number]))
+            rows.append(claimed(claims, setting, repetitions, [seed, number]))
     return rows
 
 

@@ -174,6 +174,7 @@ class Estimate:
     n_patients: int = 0
     n_undefined: int = 0
     reason: str = ""
+    error: float = math.nan  # the standard error of a coefficient
     size: float = math.nan  # the smallest value that matters; NaN where the estimate supports no claim
     n_needed: int = 0  # patients with whom most runs could say yes or no; 0 where it can be said, or is out of sight
 

@@ -22,7 +22,9 @@ from heatcheck.models import Preprocessing
 from heatcheck.models.classifier import prepared
 from heatcheck.running.cases import digest_of
 from heatcheck.running.progress import Watcher
+from heatcheck.training.labels import Labels
 
+Missing = Literal["unknown", "zero"]  # what a missing label means
 SAMPLE = 500  # images from which the mean and the standard deviation are taken
 _AT_ONCE = 16
 
@@ -34,15 +36,11 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     unless the source's channels are modalities. `missing` says what a missing label means.
     """
 
-    def __init__(
-        self, source: Source, contract: Preprocessing, missing: Literal["unknown", "zero"] = "unknown"
-    ) -> None:
+    def __init__(self, source: Source, contract: Preprocessing, missing: Missing = "unknown") -> None:
         self.source, self.contract = source, contract
         self.modalities: tuple[str, ...] = getattr(source, "modalities", ())
         self.keys = list(source.index())
-        every = (key.labels.get(finding, math.nan) for key in self.keys for finding in contract.outputs)
-        labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(self.keys), -1))
-        self.labels = labels.nan_to_num(0.0) if missing == "zero" else labels
+        self.labels = labels_of(self.keys, contract.outputs, missing)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -75,6 +73,13 @@ class CaseExamples(Dataset[tuple[Tensor, Tensor]]):
     def shape(self) -> tuple[int, ...]:
         """The shape of each image."""
         return (self.contract.channels, *self.contract.size)
+
+
+def labels_of(keys: Sequence[CaseKey], findings: Sequence[str], missing: Missing = "unknown") -> Labels:
+    """The labels of each case; a missing one is unknown (NaN), or counts as 0."""
+    every = (key.labels.get(finding, math.nan) for key in keys for finding in findings)
+    labels = torch.from_numpy(np.fromiter(every, np.float32).reshape(len(keys), len(findings)))
+    return labels.nan_to_num(0.0) if missing == "zero" else labels
 
 
 def classes_of(keys: Sequence[CaseKey], classes: Sequence[str]) -> Int[np.ndarray, " cases"]:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heatcheck.core.records import Score, ShardTables, Timing
+from heatcheck.core.records import Prediction, Score, ShardTables, Timing
 from heatcheck.training import Check
+
+TRAINING = "training"  # the folder of its tables within a run
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class FitTask:
     state: Path  # of its fit
     fit: Callable[[], Sequence[Check]]
     scores: Callable[[Sequence[Check]], Iterable[Score]] = lambda _: ()  # of the trained network
+    predictions: Callable[[], Iterable[Prediction]] = lambda: ()  # of the trained network
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class FitStage:
 
     tasks: Sequence[FitTask]
     what: str = "networks"
-    name: str = "training"
+    name: str = TRAINING
 
     @property
     def shards(self) -> int:
@@ -38,13 +41,13 @@ class FitStage:
         return 1
 
     def work(self, shard: int) -> ShardTables:
-        """The time of the training, and the scores of the trained network."""
+        """The time of the training, and the scores and predictions of the trained network."""
         self.remove_states(shard)
         task = self.tasks[shard]
         start = time.perf_counter()
         history = task.fit()
         spent = Timing(shard, "training", task.name, 1, time.perf_counter() - start, task.model)
-        return ShardTables(scores=tuple(task.scores(history)), timings=(spent,))
+        return ShardTables(tuple(task.scores(history)), tuple(task.predictions()), timings=(spent,))
 
     def remove_states(self, shards: int | None = None) -> None:
         """Remove the states of the first fits, or of all: once a shard is on disk, its fit is never continued."""

@@ -179,7 +179,8 @@ def _over_networks(
     if reach <= _ROUNDING * float(np.abs(residuals).max()):
         return replace(counts, reason=ONE_LINE)
     value = counts.value
-    return replace(counts, low=value - reach, high=value + reach, p_value=joint_p_value(sources, value))
+    error = math.hypot(*(source.error for source in sources))
+    return replace(counts, low=value - reach, high=value + reach, p_value=joint_p_value(sources, value), error=error)
 
 
 def _inverse(

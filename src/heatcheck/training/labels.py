@@ -4,6 +4,7 @@ Findings that can occur together have a label each, and there are four strategie
 exclude one another exactly one is present.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -30,6 +31,11 @@ class Strategy:
     loss: Loss
     head: Literal["binary", "three_class"] = "binary"  # what the network answers for each finding
     activation: Literal["sigmoid", "softmax"] = "sigmoid"  # separate findings, or classes that exclude one another
+    uncertain: float = math.nan  # what an uncertain label counts as; NaN: as neither present nor absent
+
+    def learned(self, labels: Labels) -> Labels:
+        """The labels as the network learns them: present, absent, or NaN."""
+        return torch.where(labels == UNCERTAIN, self.uncertain, labels)
 
 
 def masked_cross_entropy(
@@ -81,8 +87,8 @@ def _with_uncertain_as(value: float) -> Loss:
 STRATEGIES: Registry[Strategy] = Registry("label strategy")
 for _one in (
     Strategy("ignore", "uncertain labels are ignored", _with_uncertain_as(torch.nan)),
-    Strategy("zeros", "uncertain counts as absent", _with_uncertain_as(0.0)),
-    Strategy("ones", "uncertain counts as present", _with_uncertain_as(1.0)),
+    Strategy("zeros", "uncertain counts as absent", _with_uncertain_as(0.0), uncertain=0.0),
+    Strategy("ones", "uncertain counts as present", _with_uncertain_as(1.0), uncertain=1.0),
     Strategy("three_class", "uncertain is a class of its own", three_class_cross_entropy, "three_class"),
     Strategy("single_label", "one class excludes the others", single_label_cross_entropy, activation="softmax"),
 ):

@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from PIL import Image
+from sklearn.metrics import roc_auc_score
 from tests.studies.alignment.squares_material import FINDINGS, write_alignment, write_films
 
 from heatcheck import read_run, run_study
@@ -45,6 +46,11 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("smallest")
     run_study(write_alignment(folder, **SMALLEST), folder / "run", TRUSTED)
     return folder
+
+
+def plan_of(folder, **changes):
+    """The plan of the small study with these changes."""
+    return plan_alignment(read_spec(write_alignment(folder, **changes)), TRUSTED, folder / "run")
 
 
 def by(table, **facts):
@@ -353,6 +359,60 @@ def test_a_base_without_weights_is_trained_first(tmp_path):
     assert {model["initialisation"] for model in run.manifest["models"]} == {"random_1_channel", "random_3_channels"}
     assert {model["name"]: model["fine_tuned"] for model in run.manifest["models"]} == {alone: False, tuned: True}
     assert len(list((tmp_path / "run" / "networks").glob("*.safetensors"))) == 2
+    validation = by(auroc, arm="base", split="validation")
+    assert {alone, tuned} == set(validation["model"])
+    answers = pd.read_parquet(tmp_path / "run" / "training" / "predictions.parquet").query("model == @alone")
+    labels = answers[answers["finding"] == "Cardiomegaly"]
+    row = validation[(validation["model"] == alone) & (validation["finding"] == "Cardiomegaly")].iloc[0]
+    assert row["value"] == pytest.approx(roc_auc_score(labels["label"], labels["probability"]))
+    assert (row["n_cases"], row["n_patients"]) == (6, 6)
+    counts = run.manifest["learned"]["Cardiomegaly"]
+    assert counts["validation_positives"] == labels["label"].sum()
+    assert counts["training_positives"] + counts["training_negatives"] == 12
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Labels that the bases learned from" in page
+    assert "AUROC of the base models on the validation images of their training data" in page
+
+
+def test_weights_that_are_lacking_are_all_named_or_their_bases_left_out(tmp_path):
+    training = {"name": "phantom_chest", "patients": 12, "first": 100, "size": 40, "second_view": 0, "readers": 0}
+    starts = [
+        {"name": "random", "channels": 1},
+        {"name": "one", "start": "weights/{model}-one.pth"},
+        {"name": "other", "start": "weights/{model}-other.pth"},
+    ]
+    changes = {
+        "models": ["densenet_compact"],
+        "size": [32, 32],
+        "initialisations": starts,
+        "base": {
+            "training": training,
+            "validation": {**training, "patients": 6, "first": 200},
+            "fit": {"epochs": 1, "batch_size": 4},
+        },
+        "finetune": {**training, "patients": 16, "first": 300},
+        "evaluation": {"name": "chexlocalize", "root": "nowhere", "split": "val"},
+        "findings": ["Cardiomegaly"],
+        "methods": ["gradient"],
+        "judged": [],
+        "fit": {"epochs": 1, "batch_size": 4},
+    }
+    with pytest.raises(InputError) as refused:
+        plan_of(tmp_path, **changes)
+    for lacking in ("nowhere", "densenet_compact-one.pth", "densenet_compact-other.pth", "optional: true"):
+        assert lacking in str(refused.value)
+    changes["evaluation"] = {**training, "patients": 12, "first": 400}
+    changes["initialisations"] = [starts[0], *({**start, "optional": True} for start in starts[1:])]
+    plan = plan_of(tmp_path, **changes)
+    assert [base.key for base in plan.bases] == ["densenet_compact/random"]
+    assert plan.facts["left_out"] == {
+        "densenet_compact/one": "densenet_compact-one.pth",
+        "densenet_compact/other": "densenet_compact-other.pth",
+    }
+    assert "densenet_compact/one (densenet_compact-one.pth)" in " ".join(plan.facts["notes"])
+    changes["initialisations"] = changes["initialisations"][1:]
+    with pytest.raises(InputError, match=r"no base is left to fine-tune; put weights in .*-one\.pth"):
+        plan_of(tmp_path, **changes)
 
 
 @pytest.mark.usefixtures("scores_alone")

@@ -59,6 +59,7 @@ def test_coefficients_by_hand(tmp_path):
         assert (one.finding, one.model, one.method) == (ALL_FINDINGS, "", "")
     # 48 rows about three coefficients, residuals ±0.02; half of the rows are of either method
     error = math.sqrt(48 * 0.02**2 / 45 * (1 / 24 + 1 / 24))
+    assert term(found, "method:lrp").error == pytest.approx(error)
     assert term(found, "method:lrp").high - 0.1 == pytest.approx(stats.t.ppf(0.975, 45) * error)
     assert term(found, "method:lrp").p_value == pytest.approx(2 * stats.t.sf(0.1 / error, 45))
     assert term(found, "pretrained").reason == "pretrained has one level only: no"

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Shaped
 from heatcheck.core.records import Estimate, Prediction
 from heatcheck.metrics.undefined import NO_LABEL, NO_NEGATIVE, NO_POSITIVE
 from heatcheck.runs.tables import read_batches
-from heatcheck.studies.alignment.settings import AlignmentSettings
 
 FEWEST = 10  # images with a finding, and without it, for the finding to count in the mean over findings
 NO_PREDICTIONS = "no predictions"
@@ -94,20 +93,21 @@ class NetworkKind:
         return metric, self.template.model, self.template.method, self.template.condition
 
 
-def read_answers(folder: Path, networks: Sequence[str], settings: AlignmentSettings) -> BaseAnswers:
-    """The predictions of these networks."""
+def read_answers(path: Path, networks: Sequence[str], findings: Sequence[str] = ()) -> BaseAnswers:
+    """The predictions of these networks in a table, of these findings or of all that it has."""
     columns = ["case", "patient", "finding", "model", "label", "probability"]
-    wanted = [("model", "in", list(networks)), ("finding", "in", list(settings.findings))]
-    batches = list(read_batches(folder / "predictions.parquet", Prediction, columns, wanted))
+    wanted = [("model", "in", list(networks)), *([("finding", "in", list(findings))] if findings else [])]
+    batches = list(read_batches(path, Prediction, columns, wanted))
     if not batches:
-        return BaseAnswers(np.array([], str), {finding: np.array([]) for finding in settings.findings}, {})
+        return BaseAnswers(np.array([], str), {finding: np.array([]) for finding in findings}, {})
     table = pa.Table.from_batches(batches).unify_dictionaries().to_pandas()
     cases, row = np.unique(table["case"].to_numpy(str), return_inverse=True)
     patients = np.empty(len(cases), object)
     patients[row] = table["patient"].to_numpy(object)
     probability, label = (table[name].to_numpy(float) for name in ("probability", "label"))
     label = np.where(np.isin(label, (0, 1)), label, np.nan)  # uncertain is unknown
-    labels = {finding: np.full(len(cases), np.nan) for finding in settings.findings}
+    every = findings or table["finding"].unique().tolist()
+    labels = {finding: np.full(len(cases), np.nan) for finding in every}
     probabilities = {}
     for (model, finding), rows in table.groupby(["model", "finding"], observed=True).indices.items():
         labels[finding][row[rows]] = label[rows]

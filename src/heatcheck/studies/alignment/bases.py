@@ -3,17 +3,20 @@
 import copy
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
+from heatcheck.core.records import Prediction
 from heatcheck.core.seeds import seed_for
+from heatcheck.explaining.batch import answers_of
 from heatcheck.fitting.examples import CaseExamples, StoredExamples
 from heatcheck.fitting.networks import BestNetwork, NetworkStore, fit_network, new_network, open_network
 from heatcheck.fitting.spec import FitPart
@@ -26,11 +29,19 @@ from heatcheck.running.progress import Watcher
 from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import Spec, checked
 from heatcheck.studies.alignment.images import FOLDER, as_stored, file_of
-from heatcheck.studies.alignment.spec import MODEL, AlignmentBody, AlignmentModel, BasePart, InitialisationPart
-from heatcheck.studies.alignment.vocabulary import Base
+from heatcheck.studies.alignment.spec import (
+    AlignmentBody,
+    AlignmentModel,
+    BasePart,
+    InitialisationPart,
+    lacking_weights,
+)
+from heatcheck.studies.alignment.vocabulary import VALIDATION, Base
 from heatcheck.training import Job, LabelObjective, Machine, quick
 from heatcheck.training.batches import Examples
+from heatcheck.training.labels import STRATEGIES
 
+AT_ONCE = 32  # images per forward pass
 UNTRAINED_NETWORKS = 3  # that a base is compared with; their reliance is averaged
 
 
@@ -66,13 +77,18 @@ def planned_bases(
 ) -> tuple[PlannedBase, ...]:
     """Every base; `outputs` are the findings that those trained here will predict."""
     bases: list[PlannedBase] = []
+    left_out = {base for base, *_ in lacking_weights(body, spec.folder)}
     for model in body.models:
         if model.has_weights:
             bases.append(_given(model, spec, options))
         else:
             fit = _base_fit(model, body, spec)
             for part in body.initialisations:
-                bases += _trainings(_to_train(model, part, body, spec.folder, outputs, fit), body)
+                if f"{model.key}/{part.name}" not in left_out:
+                    bases += _trainings(_to_train(model, part, body, spec.folder, outputs, fit), body)
+    if not any(base.facts.fine_tuned for base in bases):
+        files = ", ".join(str(file) for *_, file in lacking_weights(body, spec.folder))
+        raise SpecError(f"{spec.name}: no base is left to fine-tune; put weights in {files}")
     trained = any(base.trained for base in bases)
     if body.base is not None and not trained:
         raise SpecError(f"{spec.name}: every model comes with weights; leave out `base` and `initialisations`")
@@ -142,7 +158,7 @@ def _to_train(
         channels=part.channels or pixels.named_channels or facts.channels,
         **pixels.scale(0.5, 0.5),
     )
-    start = folder / part.start.replace(MODEL, model.name) if part.start else None
+    start = part.file_for(model, folder)
     digest = ""
     if start is not None:  # raises if the weights are those of another network
         new_network(model.name, contract, start=start)
@@ -255,12 +271,35 @@ class BaseTrainer:
     def _task(self, base: PlannedBase) -> FitTask:
         state = self.networks.store.state(base.file)
         label = f"training {base.key}"
-        return FitTask("base", base.key, state, lambda: fit_network(self._job(base), label, self.machine, self.watcher))
+        return FitTask(
+            "base",
+            base.key,
+            state,
+            lambda: fit_network(self._job(base), label, self.machine, self.watcher),
+            predictions=lambda: self._answers(base),
+        )
+
+    def _answers(self, base: PlannedBase) -> Iterator[Prediction]:
+        """What the trained base says of the validation images, with their labels as it learned them."""
+        source, findings = self.sources[1], base.contract.outputs
+        classifier, keys = self.networks.classifier(base.key), source.index()
+        examples, strategy = self._examples(source, base.contract, VALIDATION), STRATEGIES[self.part.uncertainty]
+        self.watcher.start(f"answers of {base.key}", len(keys))
+        loader = DataLoader(examples, AT_ONCE, num_workers=self.machine.workers)
+        for start, (images, labels) in zip(range(0, len(keys), AT_ONCE), loader, strict=True):
+            readable = images.isfinite().flatten(1).all(1)  # others are NaN
+            answers = [values.cpu() for values in answers_of(classifier, images[readable].to(classifier.device))]
+            rows = zip(readable.nonzero().flatten().tolist(), strategy.learned(labels)[readable], *answers, strict=True)
+            for row, known, logits, probabilities in rows:
+                key = keys[start + row]
+                for finding, *numbers in zip(findings, known, logits, probabilities, strict=True):
+                    yield Prediction(key.case, key.patient, finding, base.key, *map(float, numbers))
+            self.watcher.advance(len(images))
 
     def _job(self, base: PlannedBase) -> Job:
         training, validation = (
             self._examples(source, base.contract, name)
-            for source, name in zip(self.sources, ("training", "validation"), strict=True)
+            for source, name in zip(self.sources, ("training", VALIDATION), strict=True)
         )
         return Job(
             quick(fresh(base, self.seed)),

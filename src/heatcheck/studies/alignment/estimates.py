@@ -31,7 +31,7 @@ from heatcheck.studies.alignment.means import (
     reasons_of,
     rows_of,
 )
-from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows
+from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows, validation_rows
 from heatcheck.studies.alignment.scaled import scaled_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
@@ -269,5 +269,5 @@ def alignment_estimates(folder: Path, settings: AlignmentSettings) -> list[Estim
             rows += difference_rows(scores, settings)
     rows += regression_rows(arms, settings)
     rows += correlation_rows(arms, settings)
-    rows += prediction_rows(folder, settings)
+    rows += [*prediction_rows(folder, settings), *validation_rows(folder, settings)]
     return rows

@@ -12,7 +12,6 @@ import torch
 from heatcheck.core.contracts import Method, Source
 from heatcheck.core.errors import CaseError, SpecError
 from heatcheck.core.records import CaseKey, Estimate
-from heatcheck.core.vocabulary import AUROC
 from heatcheck.explaining.batch import Explainer
 from heatcheck.explaining.dry_run import try_out
 from heatcheck.explaining.methods import built_methods
@@ -22,17 +21,16 @@ from heatcheck.fitting.spec import require_apart
 from heatcheck.methods import METHODS
 from heatcheck.methods.differentiable import differentiable
 from heatcheck.models import NetworkClassifier, explained
-from heatcheck.running.facts import RESIZED, ModelRecord, architecture_label, describe_model, models_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.progress import Watcher
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
-from heatcheck.sources import SOURCES
 from heatcheck.studies.alignment.bases import BaseNetworks, BaseTrainer, PlannedBase, fresh, planned_bases
 from heatcheck.studies.alignment.blame.table import blame_rows
 from heatcheck.studies.alignment.estimates import alignment_estimates
+from heatcheck.studies.alignment.facts import alignment_manifest, counted_images
 from heatcheck.studies.alignment.gallery import chosen, make_alignment_gallery
 from heatcheck.studies.alignment.images import FOLDER as IMAGES
 from heatcheck.studies.alignment.images import ImageRequest, Images, images_of
@@ -42,30 +40,8 @@ from heatcheck.studies.alignment.scores import Measuring
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.spec import METRICS, AlignmentBody, findings_of, open_sources, require_roles
 from heatcheck.studies.alignment.stage import CellsStage, ScaleAnchors
-from heatcheck.studies.alignment.vocabulary import (
-    ADDED,
-    FILLS,
-    INFORMATION,
-    PLACEBO,
-    RELIANCE,
-    AlignmentManifest,
-    FitEntry,
-    Human,
-    ImageCounts,
-    RelianceEntry,
-)
+from heatcheck.studies.alignment.vocabulary import Human
 from heatcheck.training import Machine
-
-METRICS_SHOWN = (*METRICS, RELIANCE, PLACEBO, ADDED, AUROC, INFORMATION)
-NOTES = (
-    RESIZED,
-    "Evidence against a finding counts as 0, and the channels of a map are summed.",
-    "Each map was compared with the mask of its own image, on the map's own grid.",
-    "Networks were fine-tuned with the base's normalisation statistics and without dropout.",
-    "A control is fine-tuned on the same images in the same order, without a map loss.",
-    "The evaluation images took no part in fine-tuning or in the choice of a checkpoint.",
-    "Reliance is measured on the model: how much more its score falls without the outlined area than without others.",
-)
 
 
 @dataclass(frozen=True)
@@ -98,7 +74,7 @@ class AlignmentPlan:
     @property
     def facts(self) -> Mapping[str, Any]:
         """What run.json says before the run starts."""
-        return _manifest(self).facts()
+        return alignment_manifest(self).facts()
 
     @cached_property
     def rule(self) -> AlignmentSettings:
@@ -148,7 +124,7 @@ class AlignmentPlan:
             training = BaseTrainer(self.body.base, bases, sources, folder.path, seed, workers, watcher).stage
             yield training
             training.remove_states()
-        folder.record(**_counted_images(self, finetune, evaluation).facts())
+        folder.record(**counted_images(self, finetune, evaluation).facts())
         tuner = FineTuner(
             self.body,
             self.envelope.seed,
@@ -227,95 +203,13 @@ class AlignmentPlan:
         shutil.rmtree(folder.path / IMAGES, ignore_errors=True)  # a run that is passed on must not contain every image
 
 
-def _manifest(plan: AlignmentPlan) -> AlignmentManifest:
-    """What run.json says before the run starts."""
-    body, methods = plan.body, {**plan.trained, **plan.judged}
-    fit = body.fit
-    return AlignmentManifest(
-        **study_facts(plan.findings, methods, METRICS_SHOWN, str(body.evaluation["name"]), _notes(plan)),
-        sizes=body.sizes.model_dump(mode="json"),
-        **models_facts([_model_record(base) for base in plan.bases], plan.bases[0].key),
-        trained=tuple(plan.trained),
-        judged=tuple(plan.judged),
-        through=body.through_method,
-        seeds=plan.rule.seeds,
-        alpha=body.alpha,
-        fit=FitEntry(epochs=fit.epochs, batch_size=fit.batch_size, learning_rate=fit.rates[0]),
-        several=body.several,
-        softplus=body.softplus,
-        blame_metric=body.blame_by,
-        reliance=RelianceEntry(shifts=body.reliance.shifts, films=body.reliance.films, fills=FILLS),
-        human=plan.human,
-    )
-
-
-def _notes(plan: AlignmentPlan) -> tuple[str, ...]:
-    limit = plan.options.limit
-    limited = f"At most {limit} outlined images of each finding were explained (--limit {limit})." if limit else ""
-    remark = SOURCES[str(plan.body.evaluation["name"])].remark
-    truth = (
-        ""
-        if plan.human == "readers"
-        else "The source has no second reader: the upper end of the scale is the experts' own mask, which scores 1."
-    )
-    return (limited, remark, truth, *NOTES)
-
-
-def _model_record(base: PlannedBase) -> ModelRecord:
-    name, label = base.settings.name, base.settings.label
-    origin = f"trained for this study from {base.facts.initialisation}" if base.trained else ""
-    return ModelRecord(
-        name=base.key,
-        label=base.key if base.trained else label or architecture_label(name),
-        description=describe_model(base.settings, origin),
-        architecture=name,
-        weights_hash=base.weights_hash,
-        contract=base.contract,
-        details={
-            "family": base.facts.family,
-            "initialisation": base.facts.initialisation,
-            "pretrained": base.facts.pretrained,
-            "fine_tuned": base.facts.fine_tuned,
-            "input": list(base.contract.size),
-            "channels": base.contract.channels,
-        },
-    )
-
-
-def _counted_images(plan: AlignmentPlan, finetune: Images, evaluation: Images) -> AlignmentManifest:
-    """How many images and outlined findings there are, known once they were read."""
-    first = seed_of(plan.envelope.seed, NetworkCell("", "control", plan.findings, 1))
-    positives = {}
-    for finding in plan.findings:
-        subjects = plan.findings if plan.body.several else (finding,)
-        parts = parts_of(finetune, subjects, plan.body.selection, first)
-        outlined = set(finetune.positives(finding))
-        labels = [evaluation.label(row, finding) for row in range(len(evaluation.keys))]
-        positives[finding] = ImageCounts(
-            finetune=len(outlined & set(parts.learned.tolist())),
-            selection=len(outlined & set(parts.choosing.tolist())),
-            evaluation=len(evaluation.positives(finding)),
-            evaluation_positives=labels.count(1.0),
-            evaluation_negatives=labels.count(0.0),
-        )
-    return AlignmentManifest(
-        n_finetune=len(parts.learned),
-        n_selection=len(parts.choosing),
-        n_evaluation=len(evaluation.keys),
-        positives=positives,
-    )
-
-
 def plan_alignment(spec: Spec, options: RunOptions, out: Path) -> AlignmentPlan:
     """The study, with everything checked that can be checked before work starts."""
     body = spec.checked_body(AlignmentBody)
     trained = built_methods(body.methods, spec.name)
     judged = built_methods(body.judged, spec.name)
     require_roles(body, trained, judged, spec.name)
-    parts = {"finetune": body.finetune, "evaluation": body.evaluation}
-    if body.base is not None:
-        parts |= {"training": body.base.training, "validation": body.base.validation}
-    sources = open_sources(parts, spec)
+    sources = open_sources(body, spec)
     require_apart(sources, spec.name)
     findings = findings_of(body, sources, spec.name)
     _require_batch(body, len(sources["finetune"].index()), spec.name)

@@ -13,6 +13,7 @@ from heatcheck.core.records import ALL_FINDINGS as ALL
 from heatcheck.core.records import ONE_VALUE, Estimate
 from heatcheck.core.vocabulary import AUROC, DIFFERENCE, Statistic, condition
 from heatcheck.estimating.estimates import coverage, fill, joined
+from heatcheck.fitting.stage import TRAINING
 from heatcheck.judging.patients import judged
 from heatcheck.metrics.label_information import information_terms
 from heatcheck.metrics.reliance import separation
@@ -46,6 +47,7 @@ from heatcheck.studies.alignment.vocabulary import (
     ONE_TRAINING,
     RELIANCE,
     SEPARATION,
+    VALIDATION,
     Arm,
     network_key,
 )
@@ -66,7 +68,8 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
             for arm in (ARMS if base.fine_tuned else ARMS[:1])
             for method in (("",) if arm in {"base", "control"} else settings.methods)
         }
-        answers = read_answers(folder, [key for keys in networks.values() for key in keys], settings)
+        keys = [key for each in networks.values() for key in each]
+        answers = read_answers(folder / "predictions.parquet", keys, settings.findings)
         kinds = []
         for (arm, method), keys in networks.items():
             template = Estimate(AUROC, AUROC, method=method, model=base.key, condition=condition(arm=arm))
@@ -81,6 +84,18 @@ def prediction_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estim
         yield from _above_guessing(kinds[0], aurocs[0], settings)
         losses += _losses(kinds, aurocs)
     yield from _loss_rows(losses, settings)
+
+
+def validation_rows(folder: Path, settings: AlignmentSettings) -> Iterator[Estimate]:
+    """The AUROC of each base that was trained here on its validation images: of every output, and their mean."""
+    table = folder / TRAINING / "predictions.parquet"
+    for base in settings.bases if table.is_file() else ():
+        answers = read_answers(table, [base.key])
+        template = Estimate(AUROC, AUROC, model=base.key, condition=condition(arm="base", split=VALIDATION))
+        every = tuple(answers.of_networks(finding, [base.key], {}) for finding in answers.labels)
+        kind = NetworkKind("base", template, every, answers.patients)
+        if every:
+            yield from _rows(kind, AUROC, AUROC, _intervals(kind, _aurocs(kind), [], (0.0, 1.0)))
 
 
 Figures = Mapping[str, SeedFigure]  # of the usable findings of one kind of network

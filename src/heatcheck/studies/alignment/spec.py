@@ -1,6 +1,7 @@
 """What an alignment spec may contain, and the checks that need no model."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -45,6 +46,11 @@ class InitialisationPart(BaseModel):
     start: str = ""  # a file of weights, with {model} for the model's name; by default random weights
     pretrained: bool | None = None  # in the regression; by default whether there is a file
     fine_tune: bool = True  # else such bases are trained for their AUROC alone
+    optional: bool = False  # leave out bases whose file of weights is not there, instead of refusing the spec
+
+    def file_for(self, model: AlignmentModel, folder: Path) -> Path | None:
+        """The file of weights that this model's training starts from; None for random weights."""
+        return folder / self.start.replace(MODEL, model.name) if self.start else None
 
 
 class BasePart(BaseModel):
@@ -180,17 +186,35 @@ def require_roles(body: AlignmentBody, trained: Mapping[str, Method], judged: Ma
             )
 
 
-def open_sources(parts: Mapping[str, Mapping[str, Any]], spec: Spec) -> dict[str, Source]:
-    """The sources by their keys in the spec; refuses one without cases."""
-    sources = {}
+def open_sources(body: AlignmentBody, spec: Spec) -> dict[str, Source]:
+    """The sources by their keys in the spec; what is lacking, in sources and weights, is named in one message."""
+    parts = {"finetune": body.finetune, "evaluation": body.evaluation}
+    if body.base is not None:
+        parts |= {"training": body.base.training, "validation": body.base.validation}
+    sources, problems = {}, dict[str, None]()
     for name, part in parts.items():
         try:
             sources[name] = open_source(part, spec.folder, spec.name)
+            if not sources[name].index():
+                problems[f"{spec.name}: the {name} source has no cases; check its paths"] = None
         except InputError as error:
-            raise SpecError(f"`{name}`: {error}") from error
-        if not sources[name].index():
-            raise SpecError(f"{spec.name}: the {name} source has no cases; check its paths")
+            problems[f"`{name}`: {error}"] = None
+    if files := [str(file) for _, part, file in lacking_weights(body, spec.folder) if not part.optional]:
+        listed = ", ".join(dict.fromkeys(files))
+        remedy = "put them there, or set `optional: true` under `initialisations` to leave out bases without them"
+        problems[f"{spec.name}: no weights in {listed}; {remedy}"] = None
+    if problems:
+        raise SpecError("; also ".join(problems))
     return sources
+
+
+def lacking_weights(body: AlignmentBody, folder: Path) -> Iterator[tuple[str, InitialisationPart, Path]]:
+    """The bases whose training would start from weights that are not there: name, initialisation and file."""
+    for model in body.models:
+        for part in () if model.has_weights else body.initialisations:
+            file = part.file_for(model, folder)
+            if file is not None and not file.is_file():
+                yield f"{model.key}/{part.name}", part, file
 
 
 def findings_of(body: AlignmentBody, sources: Mapping[str, Source], where: str) -> tuple[str, ...]:

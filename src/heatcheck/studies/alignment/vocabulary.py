@@ -25,6 +25,7 @@ RANDOM = "random"
 FLOORS = (RANDOM, "center_prior", "edge", "location_prior")  # maps made without a model, scored in every run
 UNTRAINED = "untrained"  # the arm of networks like a base, with the weights that a training starts from
 FINETUNE = "finetune"  # the split of the images that a network learned from
+VALIDATION = "validation"  # the split of the training data on which a base's checkpoint was chosen
 BY_IMAGE = "images"  # pooled over images: each counts the same, whatever its finding
 GIVEN = "given"  # the initialisation of weights whose origin the spec does not state
 Human = Literal["readers", "truth"]  # whose marks are 1 on the common scale: the readers', or the mask itself
@@ -96,6 +97,15 @@ class ImageCounts(Entry):
     evaluation_negatives: int | None = None
 
 
+class LearnedLabels(Entry):
+    """How many images of the training data have a finding, as bases learn their labels, and how many have not."""
+
+    training_positives: int = 0
+    training_negatives: int = 0
+    validation_positives: int = 0
+    validation_negatives: int = 0
+
+
 class AlignmentManifest(Manifest):
     """What run.json says of an alignment run."""
 
@@ -114,6 +124,8 @@ class AlignmentManifest(Manifest):
     n_selection: int | None = None
     n_evaluation: int | None = None
     positives: dict[str, ImageCounts] = Field(default_factory=dict)  # by finding
+    learned: dict[str, LearnedLabels] = Field(default_factory=dict)  # by output of the bases that were trained here
+    left_out: dict[str, str] = Field(default_factory=dict)  # bases without their weights, and the file that is lacking
 
     @property
     def tuned(self) -> tuple[BaseEntry, ...]:

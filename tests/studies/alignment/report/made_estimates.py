@@ -2,6 +2,7 @@
 
 import math
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -203,6 +204,7 @@ def regressions(plan):
             for term, value in terms.items():
                 row = made("regression", metric, ALL_FINDINGS, "", "", value, width=width, n=96, p_value=0.004,
                            errors=errors, term=term)  # fmt: skip
+                row = replace(row, error=width / 2)
                 if term == "architecture:ViT" and len(plan.models) == 1:
                     row = Estimate("regression", metric, ALL_FINDINGS, "", "", math.nan, condition=row.condition,
                                    reason="every network has the same architecture")  # fmt: skip

@@ -271,9 +271,9 @@ def test_regressions_stand_beside_the_published_ones_with_both_kinds_of_errors(a
         "Published|Baniecki et al. 2023",
     ]
     assert rows[1][0] == "Intercept"
-    assert rows[1][1] == f"{ours}|0.380–0.420|p = 0.004"
-    assert rows[1][2] == f"{ours}|0.350–0.450|p = 0.004"
-    assert rows[1][3].startswith(f"{theirs}|±")
+    assert rows[1][1] == f"{ours}|0.380–0.420; SE 0.0100|p = 0.004"
+    assert rows[1][2] == f"{ours}|0.350–0.450; SE 0.0250|p = 0.004"
+    assert rows[1][3].startswith(f"{theirs}|SE 0.00")
     assert [row[0] for row in rows[2:]] == ["Pretrained", "Architecture: ViT", "Method: Integrated gradients"]
 
 

@@ -69,8 +69,14 @@ def _coefficient(row: Estimate | None, notes: Footnotes) -> Cell:
     cell = cell_of(row, SCORE, notes)
     if row is None or math.isnan(row.value):
         return cell
-    return Cell(number(row.value, SCORE, signed=True), cell.interval, cell.title, cell.note,
+    error = "" if math.isnan(row.error) else _standard_error(row.error)
+    interval = "; ".join(filter(None, (cell.interval, error)))
+    return Cell(number(row.value, SCORE, signed=True), interval, cell.title, cell.note,
                 outcome=probability(row.p_value))  # fmt: skip
+
+
+def _standard_error(error: float) -> str:
+    return f"SE {error:.4f}"
 
 
 def _printed(coefficient: literature.Coefficient | None) -> Cell:
@@ -78,7 +84,7 @@ def _printed(coefficient: literature.Coefficient | None) -> Cell:
         return Cell(MISSING, title="not published")
     p_value = coefficient.p_value
     outcome = f"p < {p_value:.0e}" if coefficient.p_is_bound else probability(p_value)
-    error = f"± {coefficient.standard_error:.4f} (SE)"
+    error = _standard_error(coefficient.standard_error)
     return Cell(number(coefficient.value, SCORE, signed=True), error, outcome=outcome)
 
 

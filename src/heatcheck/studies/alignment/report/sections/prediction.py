@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heatcheck.core.records import ALL_FINDINGS
-from heatcheck.core.vocabulary import AUROC, Statistic
+from heatcheck.core.vocabulary import AUROC, Condition, Statistic
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.footnotes import Footnotes
 from heatcheck.report.matrix import Cell, Column, Matrix, Row, cell_of, labelled
@@ -18,6 +18,7 @@ from heatcheck.studies.alignment.vocabulary import (
     GIVEN,
     INFORMATION,
     MUTUAL_INFORMATION,
+    VALIDATION,
     BaseEntry,
     ImageCounts,
 )
@@ -48,6 +49,8 @@ def prediction(evidence: Evidence) -> Mapping[str, object] | None:
         "table": _networks(evidence, shown) if shown else None,
         "by_finding": [_by_finding(evidence, *each) for each in shown],
         "initialisations": _initialisations(evidence),
+        "validation": _validation(evidence),
+        "learned": _learned(evidence),
         "counts": counts,
         "source": literature.SOURCE,
         "terms": [(_name(evidence, metric), evidence.metrics[metric].summary) for _, metric in shown],
@@ -118,7 +121,11 @@ def _positives(counts: ImageCounts | None) -> str:
 
 
 def _initialisations(evidence: Evidence) -> Matrix | None:
-    """AUROC of the base models, by initialisation and architecture."""
+    """AUROC of the base models, by initialisation and architecture.
+
+    That of the validation images of their training is what was published; that of the evaluation images is what
+    fine-tuned networks are compared with.
+    """
     every = manifest(evidence).models
     across = list(dict.fromkeys(base.architecture for base in every if base.architecture))
     down = list(dict.fromkeys(base.initialisation for base in every if base.architecture))
@@ -132,19 +139,71 @@ def _initialisations(evidence: Evidence) -> Matrix | None:
     if len(every) < 2 and not has_published:
         return None
     by_kind = {(base.initialisation, base.architecture): base for base in every}
-    rows = []
-    for start in down:
-        cells = [_base_auroc(evidence, by_kind.get((start, name)), notes) for name in across]
-        rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
+    splits: dict[str, Condition] = {"This run, evaluation images": {"arm": "base"}}
+    if manifest(evidence).learned:
+        splits = {"This run, validation images of the training data": {"arm": "base", "split": VALIDATION}, **splits}
+    groups = []
+    for title, split in splits.items():
+        rows = []
+        for start in down:
+            cells = [_base_auroc(evidence, by_kind.get((start, name)), split, notes) for name in across]
+            rows.append(labelled(INITIALISATIONS.get(start, start or GIVEN), cells))
+        groups.append((title, tuple(rows)))
     table = Matrix("AUROC of the base models, by initialisation", tuple(Column(name) for name in across),
-                   (("This run", tuple(rows)),), tuple(notes.reasons), "Initialisation")  # fmt: skip
+                   tuple(groups), tuple(notes.reasons), "Initialisation")  # fmt: skip
     return with_rows(table, published if has_published else [], notes, literature.SOURCE)
 
 
-def _base_auroc(evidence: Evidence, base: BaseEntry | None, notes: Footnotes) -> Cell:
+def _base_auroc(evidence: Evidence, base: BaseEntry | None, split: Condition, notes: Footnotes) -> Cell:
     if base is None:
         return Cell(MISSING, title="not part of this run")
-    return cell_of(evidence.under(base.name, arm="base").find(AUROC, AUROC, ALL_FINDINGS), SCORE, notes)
+    return cell_of(evidence.under(base.name, **split).find(AUROC, AUROC, ALL_FINDINGS), SCORE, notes)
+
+
+def _validation(evidence: Evidence) -> Matrix | None:
+    """AUROC of every base that was trained here on its validation images, by output."""
+    facts, notes = manifest(evidence), Footnotes()
+    names = (ALL_FINDINGS, *facts.learned)
+    rows = []
+    for base in facts.models:
+        under = evidence.under(base.name, arm="base", split=VALIDATION)
+        estimates = [under.find(AUROC, AUROC, name) for name in names]
+        if any(estimates):
+            rows.append(labelled(base.label, [cell_of(each, SCORE, notes) for each in estimates]))
+    if not rows:
+        return None
+    columns = tuple(
+        Column(name, f"{facts.learned[name].validation_positives:,} positive" if name in facts.learned else "")
+        for name in names
+    )
+    name = "AUROC of the base models on the validation images of their training data"
+    return Matrix(name, columns, (("Bases", tuple(rows)),), tuple(notes.reasons), "Base")
+
+
+def _learned(evidence: Evidence) -> Matrix | None:
+    """Labels of the data that bases were trained on, with the published counts where the data are the same."""
+    facts = manifest(evidence)
+    if not facts.learned:
+        return None
+    published = facts.source.published_as == literature.DATA_SET
+    splits = ("training", VALIDATION)
+    rows = []
+    for finding, labels in facts.learned.items():
+        printed = literature.counted(finding) if published else {}
+        numbers = [getattr(labels, f"{split}_{sign}") for split in splits for sign in ("positives", "negatives")]
+        cells = [Cell(f"{n:,}") for n in numbers]
+        for split in splits if published else ():
+            cells += _printed_pair(printed.get(split))
+        rows.append(labelled(finding, cells))
+    heads = [split.capitalize() for split in splits]
+    heads += [f"Published: {split}" for split in splits if published]
+    columns = tuple(Column(head, sign) for head in heads for sign in ("with it", "without it"))
+    return Matrix("Labels that the bases learned from", columns, (("Outputs", tuple(rows)),), (), "Finding")
+
+
+def _printed_pair(pair: tuple[int, int] | None) -> list[Cell]:
+    """Published numbers of images with a finding and without it."""
+    return [Cell(f"{n:,}") for n in pair] if pair else [Cell(MISSING, title="not published")] * 2
 
 
 def _counts(evidence: Evidence) -> Matrix | None:
@@ -169,6 +228,5 @@ def _count_row(finding: str, counts: ImageCounts, *, published: bool) -> Row:
     if published:
         printed = literature.counted(finding)
         for part in ("finetune", "evaluation"):
-            pair = printed.get(part)
-            cells += [Cell(f"{n:,}") for n in pair] if pair else [Cell(MISSING, title="not published")] * 2
+            cells += _printed_pair(printed.get(part))
     return labelled(finding, cells)

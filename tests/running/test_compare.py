@@ -1,5 +1,6 @@
 """Two runs side by side."""
 
+import pandas as pd
 import pytest
 
 from heatcheck import run_study
@@ -11,11 +12,13 @@ FEWER = {"findings": ["Airspace Opacity", "Atelectasis"], "bootstrap_draws": 100
 
 
 def test_a_run_and_a_shorter_one_with_another_seed_agree_where_chance_plays_no_part(write_spec, tmp_path):
-    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=8))
-    run_study(write_spec(**FEWER, seed=4), tmp_path / "b", RunOptions(limit=6))
+    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=6))
+    run_study(write_spec(**FEWER, seed=4), tmp_path / "b", RunOptions(limit=4))
     comparison = compare_runs(tmp_path / "a", tmp_path / "b", draws=100)
     assert comparison.sentences[0] == "Specs differ in seed."
-    assert "6 cases are in both runs" in comparison.sentences[-1]
+    cases = pd.read_parquet(tmp_path / "b" / "cases.parquet")
+    assert cases["patient"].nunique() == 4
+    assert f"{len(cases)} cases are in both runs" in comparison.sentences[-1]
     by_method = {}
     for row in comparison.rows:
         by_method.setdefault(row.method, []).append(abs(row.difference))
@@ -26,8 +29,8 @@ def test_a_run_and_a_shorter_one_with_another_seed_agree_where_chance_plays_no_p
 
 def test_different_images_of_one_name_are_not_compared(write_spec, tmp_path):
     source = {"name": "phantom_chest", "patients": 9, "first": 400, "size": 80}
-    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=6))
-    run_study(write_spec(**FEWER, source={**source, "seed": 21}), tmp_path / "b", RunOptions(limit=6))
+    run_study(write_spec(**FEWER), tmp_path / "a", RunOptions(limit=4))
+    run_study(write_spec(**FEWER, source={**source, "seed": 21}), tmp_path / "b", RunOptions(limit=4))
     with pytest.raises(InputError, match="cannot be compared"):
         compare_runs(tmp_path / "a", tmp_path / "b")
 

@@ -9,7 +9,7 @@ Out = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the results; the same command continues an unfinished run.")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps …")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only the first N cases.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use the cases of N patients only, spread over the findings.")]
 Workers = Annotated[int, typer.Option(min=1, help="Number of cases to read in parallel.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed, instead of the one in the spec.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither progress nor summary.")]

@@ -57,6 +57,36 @@ def digest_of(keys: Sequence[CaseKey]) -> str:
     return digest.hexdigest()
 
 
+def limited(keys: Sequence[CaseKey], findings: Sequence[str], limit: int | None) -> list[CaseKey]:
+    """The cases of at most `limit` patients, in their order, spread over the findings.
+
+    One patient after the other is taken from whom has the finding that fewest of those taken have, patients without
+    any finding being one more kind; of equals, from the rarest. Each kind is taken in the order of the cases.
+    """
+    if limit is None:
+        return list(keys)
+    kinds_of: dict[str, set[str]] = {}
+    for key in keys:
+        kinds_of.setdefault(key.patient, set()).update(name for name in findings if key.labels.get(name) == 1)
+    waiting: dict[str, list[str]] = {kind: [] for kind in (*findings, "")}  # the next patient comes last
+    for patient in reversed(kinds_of):
+        for kind in kinds_of[patient] or {""}:
+            waiting[kind].append(patient)
+    rarest = sorted(waiting, key=lambda kind: len(waiting[kind]))
+    taken: set[str] = set()
+    counts = dict.fromkeys(rarest, 0)
+    while len(taken) < min(limit, len(kinds_of)):
+        for patients in waiting.values():
+            while patients and patients[-1] in taken:
+                patients.pop()
+        kind = min((kind for kind in rarest if waiting[kind]), key=counts.__getitem__)
+        patient = waiting[kind].pop()
+        taken.add(patient)
+        for each in kinds_of[patient] or {""}:
+            counts[each] += 1
+    return [key for key in keys if key.patient in taken]
+
+
 def shared_patients(some: Sequence[CaseKey], others: Sequence[CaseKey]) -> list[str]:
     """The patients in both lists, or, if there are none, the cases in both."""
     cases = {key.case for key in some} & {key.case for key in others}

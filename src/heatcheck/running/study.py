@@ -22,7 +22,7 @@ class RunOptions:
     """Options of one call that do not change what is studied."""
 
     device: str = "cpu"
-    limit: int | None = None  # use only the first cases, this many
+    limit: int | None = None  # use the cases of so many patients only, spread over the findings
     workers: int = 2  # cases read in advance
     seed: int | None = None  # instead of the spec's
     trust_code: bool = False  # allow python:package.module:factory

@@ -378,7 +378,10 @@ def test_masks_named_like_no_image_are_refused(own_study, tmp_path):
 
 def test_a_limited_run_says_so(write_spec, tmp_path):
     outcome = run_study(write_spec(**FEWER), tmp_path / "run", RunOptions(limit=3))
-    assert "Only the first 3 cases were studied" in outcome.report.read_text()
+    cases = pd.read_parquet(tmp_path / "run" / "cases.parquet")
+    assert cases["patient"].nunique() == 3
+    said = f"Only {len(cases)} cases of 3 patients, spread over the findings, were studied"
+    assert said in outcome.report.read_text()
 
 
 MASKS = [

@@ -84,14 +84,14 @@ def _notes(plan: "AlignmentPlan") -> tuple[str, ...]:
     limit = plan.options.limit
     without = [f"{base} ({file.name})" for base, _, file in lacking_weights(plan.body, plan.spec.folder)]
     left_out = f"Bases left out because their weights were not there: {', '.join(without)}." if without else ""
-    limited = f"At most {limit} outlined images of each finding were explained (--limit {limit})." if limit else ""
+    shown = f"Outlined images of at most {limit} patients were explained for each finding (--limit {limit})."
     remark = SOURCES[str(plan.body.evaluation["name"])].remark
     truth = (
         ""
         if plan.human == "readers"
         else "The source has no second reader: the upper end of the scale is the experts' own mask, which scores 1."
     )
-    return (limited, left_out, remark, truth, *NOTES)
+    return (shown if limit else "", left_out, remark, truth, *NOTES)
 
 
 def _model_record(base: PlannedBase) -> ModelRecord:

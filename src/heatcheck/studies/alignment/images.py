@@ -74,6 +74,11 @@ class Images:
         rows = range(len(self.keys))
         return [row for row in rows if self.label(row, finding) == 1 and self.is_outlined(row, finding)]
 
+    def of_patients(self, rows: Sequence[int], limit: int | None) -> list[int]:
+        """Those of the rows that belong to the first `limit` of their patients."""
+        kept = set(list(dict.fromkeys(self.keys[row].patient for row in rows))[:limit])
+        return [row for row in rows if self.keys[row].patient in kept]
+
     def is_outlined(self, row: int, finding: str) -> bool:
         """Whether there is a mask of the finding."""
         return _mask_name(row, finding) in self._masks

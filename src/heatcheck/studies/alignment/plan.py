@@ -176,7 +176,7 @@ class AlignmentPlan:
         outlined = {
             (evaluation.keys[row].case, finding)
             for finding in self.findings
-            for row in evaluation.positives(finding)[: self.options.limit]
+            for row in evaluation.of_patients(evaluation.positives(finding), self.options.limit)
         }
         keys, most = evaluation.keys, self.envelope.gallery
         return chosen(keys, self.findings, most, lambda key, finding: (key.case, finding) in outlined)

@@ -46,7 +46,7 @@ class ScaleAnchors:
     def scores(self) -> Iterator[Score]:
         """The floors of every outlined finding, and the readers' scores where the source has readers."""
         most = self.measuring.limit
-        outlined = {finding: set(self.images.positives(finding)[:most]) for finding in self.findings}
+        outlined = {name: set(self.images.of_patients(self.images.positives(name), most)) for name in self.findings}
         rows = sorted(set().union(*outlined.values()))
         keys = [self.images.keys[row] for row in rows]
         for row, read in zip(rows, read_cases(self.source, keys, self.workers), strict=True):
@@ -145,7 +145,8 @@ class CellsStage:
         evaluation = NetworkEvaluation(cell, classifier, self.tuner.evaluation, self.measuring, timing.shard, rows)
         spread = evaluation.predict()
         for finding in cell.findings:
-            positives = self.tuner.evaluation.positives(finding)[: self.measuring.limit]
+            images = self.tuner.evaluation
+            positives = images.of_patients(images.positives(finding), self.measuring.limit)
             for method, through in methods_on(cell, self.rule).items():
                 kept = self._kept_maps(cell, finding, method)
                 evaluation.score_maps(finding, method, positives, cell.condition(through), kept)
@@ -162,7 +163,8 @@ class CellsStage:
         cell = evaluation.cell
         learned = set(self.tuner.parts(cell).learned.tolist())
         for finding in cell.findings:
-            positives = [row for row in evaluation.images.positives(finding) if row in learned][: self.measuring.limit]
+            positives = [row for row in evaluation.images.positives(finding) if row in learned]
+            positives = evaluation.images.of_patients(positives, self.measuring.limit)
             for method, through in methods_on(cell, self.rule).items():
                 evaluation.score_maps(finding, method, positives, cell.condition(through, learned=True), {})
 
@@ -182,10 +184,12 @@ class CellsStage:
             for metric in self.measuring.metrics
         ]
         metrics += [(cell.method, metric, cell.condition()) for metric in RELIANCES]
-        rows = [
-            Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, under, reason=reason)
-            for finding in cell.findings
-            for key in (images.keys[row] for row in images.positives(finding)[: self.measuring.limit])
-            for method, metric, under in metrics
-        ]
+        rows = []
+        for finding in cell.findings:
+            for row in images.of_patients(images.positives(finding), self.measuring.limit):
+                key = images.keys[row]
+                rows += [
+                    Score(key.case, key.patient, finding, method, cell.base, metric, math.nan, under, reason=reason)
+                    for method, metric, under in metrics
+                ]
         return ShardTables(scores=tuple(sorted(rows, key=by_finding)), cases=(record,))

@@ -15,7 +15,7 @@ from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, Study
 from heatcheck.methods import METHODS
 from heatcheck.methods.cam import OnFeatureMap
 from heatcheck.metrics.thresholds import THRESHOLDS
-from heatcheck.running.cases import digest_of, shared_patients
+from heatcheck.running.cases import digest_of, limited, shared_patients
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
 from heatcheck.running.open_source import open_source
@@ -119,7 +119,8 @@ class LocalizationPlan:
     def _notes(self) -> tuple[str, ...]:
         """What is special about this run, and the rules behind its tables."""
         limit = self.options.limit
-        limited = f"Only the first {len(self.scored.keys)} cases were studied (--limit {limit})." if limit else ""
+        cases = f"{len(self.scored.keys)} cases of {limit} patients, spread over the findings,"
+        limited = f"Only {cases} were studied (--limit {limit})." if limit else ""
         remark = SOURCES[self.body.source["name"]].remark
         return (limited, self.remark, remark, *rule_notes(rules_with(self.body.preset, self._switches())))
 
@@ -277,17 +278,18 @@ def plan_localization(spec: Spec, options: RunOptions, out: Path) -> Localizatio
     for name, keys in indices.items():
         if not keys:
             raise SpecError(f"{spec.name}: the {name} has no cases; check its folders and files")
-    subgroups_of(body.subgroups, indices["source"][: options.limit], spec.name)  # refuses columns that are not there
     shared = shared_patients(*indices.values()) if len(indices) == 2 else []
     remark = overlap_remark(body, shared, spec.name)
+    indices = {name: limited(keys, findings, options.limit) for name, keys in indices.items()}
+    subgroups_of(body.subgroups, indices["source"], spec.name)  # refuses columns that are not there
     request = Asked(
         findings, methods, body.channels, spec.envelope.seed, spec.folder, options.device, options.trust_code
     )
     study_models = StudyModels(body.every_model, request)
-    models = study_models.checked(*(keys[: options.limit] for keys in indices.values()))
+    models = study_models.checked(*indices.values())
     splits = []
     for name, source in sources.items():
-        chosen, keys = source, indices[name][: options.limit]
+        chosen, keys = source, indices[name]
         if options.pseudonymise:
             chosen = pseudonymous(source, keys, out)
             keys = chosen.index()

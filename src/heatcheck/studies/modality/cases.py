@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, zip_longest
 from pathlib import Path
 
 import cv2
@@ -21,6 +20,7 @@ from heatcheck.core.tensors import Images
 from heatcheck.fitting.folds import Fold
 from heatcheck.models import NetworkClassifier, Preprocessing
 from heatcheck.models.classifier import prepared, statistics_of
+from heatcheck.running.cases import limited
 from heatcheck.running.pseudonyms import pseudonymous
 from heatcheck.studies.modality.vocabulary import PHI, Fill, MaskSource
 
@@ -171,7 +171,7 @@ class ModalData:
 
 
 def data_of(source: Source, known: Mapping[str, Source], folds: Sequence[Fold], limit: int | None) -> ModalData:
-    """The sources with at most `limit` test cases in each fold."""
+    """The sources with the test cases of at most `limit` patients in each fold."""
     keys = source.index()
 
     def shortened(fold: Fold) -> Fold:
@@ -193,15 +193,6 @@ def under_pseudonyms(data: ModalData, out: Path, limit: int | None) -> ModalData
         for modality, source in data.known.items()
     }
     return ModalData(hidden, known, folds, names)
-
-
-def limited(keys: Sequence[CaseKey], classes: Sequence[str], limit: int | None) -> Sequence[CaseKey]:
-    """At most `limit` of the cases, in their order: the first of each class in turn, so that every class is kept."""
-    if limit is None:
-        return keys
-    by_class = [[index for index, key in enumerate(keys) if key.labels.get(name) == 1] for name in classes]
-    in_turn = [index for index in chain.from_iterable(zip_longest(*by_class)) if index is not None]
-    return [keys[index] for index in sorted(in_turn[:limit])]
 
 
 @dataclass(frozen=True, slots=True)

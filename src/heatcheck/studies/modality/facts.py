@@ -85,7 +85,7 @@ def _method(name: str, method: Method, plan: "ModalityPlan") -> ModalityMethod:
 
 def _notes(plan: "ModalityPlan") -> tuple[str, ...]:
     limit = plan.options.limit
-    limited = f"At most {limit} cases of each fold were tested (--limit {limit})." if limit else ""
+    limited = f"Cases of at most {limit} patients of each fold were tested (--limit {limit})." if limit else ""
     remark = SOURCES[str(plan.body.source["name"])].remark
     exact = (
         ""

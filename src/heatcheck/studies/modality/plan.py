@@ -20,6 +20,7 @@ from heatcheck.fitting.stage import FitStage
 from heatcheck.methods import shares_modalities
 from heatcheck.models import MODELS, NetworkClassifier, Preprocessing
 from heatcheck.models.load import usable_device
+from heatcheck.running.cases import limited
 from heatcheck.running.identity import DataIdentity, study_identity, weights_hash_of
 from heatcheck.running.open_source import open_source
 from heatcheck.running.progress import Watcher
@@ -27,7 +28,7 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.stats.shapley import Coalitions, coalitions
-from heatcheck.studies.modality.cases import MaskRule, ModalData, data_of, limited, under_pseudonyms
+from heatcheck.studies.modality.cases import MaskRule, ModalData, data_of, under_pseudonyms
 from heatcheck.studies.modality.estimates import modality_estimates, rated_cases
 from heatcheck.studies.modality.estimating.importance import importances
 from heatcheck.studies.modality.explaining import ModalExplainer

@@ -179,7 +179,7 @@ def test_failed_networks_and_images_are_told_apart(alignment_evidence):
             {"facts": {"positives": {"Edema": {"evaluation_positives": 30, "evaluation_negatives": 4}}}},
             "have, or lack, the finding: Edema (4 without it)",
         ),
-        ({"facts": {"limit": 2}}, "cut short on purpose (--limit 2): at most 2 images of each finding were explained"),
+        ({"facts": {"limit": 2}}, "cut short on purpose (--limit 2): images of at most 2 patients were explained"),
     ],
 )
 def test_what_weakens_the_verdict_is_told_where_it_applies(alignment_evidence, changes, words):

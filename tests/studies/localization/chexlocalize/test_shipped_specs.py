@@ -11,7 +11,6 @@ from heatcheck.core.records import HUMAN
 from heatcheck.models import MODELS
 from heatcheck.running.open_source import open_source
 from heatcheck.running.run import run_study
-from heatcheck.running.study import RunOptions
 from heatcheck.runs.spec import read_spec, shipped_specs
 from heatcheck.scoring.rows import NOT_OUTLINED
 
@@ -32,7 +31,7 @@ def published(tmp_path_factory, golden):
 def test_a_study_on_the_published_tree_scores_methods_and_second_readers(published, tmp_path, write_spec):
     source = {"name": "chexlocalize", "root": str(published), "split": "test", "views": "frontal"}
     spec = write_spec(source=source, methods=["random"], gallery=0, bootstrap_draws=100)
-    outcome = run_study(spec, tmp_path / "run", RunOptions(limit=4))
+    outcome = run_study(spec, tmp_path / "run")
     assert outcome.n_failed == 0
     scores = pd.read_parquet(tmp_path / "run/scores.parquet")
     assert set(scores["finding"]) <= set(LOCALIZED)

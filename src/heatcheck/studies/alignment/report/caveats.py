@@ -51,8 +51,8 @@ def _limited(evidence: Evidence) -> str:
     if not limit:
         return ""
     return (
-        f"This run was cut short on purpose (--limit {limit}): at most {count(limit, 'image')} of each finding "
-        f"{'was' if limit == 1 else 'were'} explained, and every map score and reading rests on these alone."
+        f"This run was cut short on purpose (--limit {limit}): images of at most {count(limit, 'patient')} were "
+        "explained for each finding, and every map score and reading rests on these alone."
     )
 
 

@@ -7,6 +7,7 @@ from tests.ensemble_material import CHOSEN, FINDINGS, checkpoint, list_members, 
 
 from heatcheck.core.errors import ModelError
 from heatcheck.models import ModelSettings, NetworkClassifier, load_classifier, open_model, read_ensemble
+from heatcheck.models.load import file_hash
 
 
 @pytest.fixture
@@ -128,6 +129,18 @@ def test_ensemble_of_another_architecture_is_refused(folder):
 
 def test_checkpoint_exchanged_while_it_is_used_is_noticed(folder):
     ensemble = read_ensemble(folder)
+    exchanged(folder)
+    with pytest.raises(ModelError, match="was changed while it was in use"):
+        ensemble.logits(torch.zeros(1, 1, 32, 32))
+
+
+def test_a_checkpoint_is_hashed_once_and_again_only_after_a_change(folder, monkeypatch):
+    ensemble = read_ensemble(folder)
+    hashed = []
+    monkeypatch.setattr("heatcheck.models.ensemble.file_hash", lambda path: hashed.append(path) or file_hash(path))
+    for _ in range(3):
+        ensemble.logits(torch.zeros(1, 1, 32, 32))
+    assert sorted(hashed) == sorted(member.path for member in ensemble.members)
     exchanged(folder)
     with pytest.raises(ModelError, match="was changed while it was in use"):
         ensemble.logits(torch.zeros(1, 1, 32, 32))

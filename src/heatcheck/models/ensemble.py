@@ -23,7 +23,14 @@ from heatcheck.core.records import Image
 from heatcheck.core.tensors import Images, Logits
 from heatcheck.models.classifier import NetworkClassifier, placed, prepared
 from heatcheck.models.contract import Preprocessing
-from heatcheck.models.load import ModelSettings, load_classifier, read_weights, stored_contract, usable_device
+from heatcheck.models.load import (
+    ModelSettings,
+    file_hash,
+    load_classifier,
+    stored_contract,
+    stored_state,
+    usable_device,
+)
 from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted
 
@@ -69,6 +76,9 @@ class Ensemble:
     weights_hash: str
     device: torch.device
     _networks: dict[int, nn.Module] = field(default_factory=dict, repr=False, compare=False)  # by number of answers
+    _stamps: dict[Path, tuple[int, int, int]] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # of checked files
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -90,19 +100,30 @@ class Ensemble:
 
     def loaded(self, member: Member) -> NetworkClassifier:
         """The member as a classifier; the classifier returned before it must no longer be used."""
-        weights = read_weights(member.path)
-        if weights.digest != member.digest:
-            raise ModelError(
-                f"{member.path} was changed while it was in use; restore the training's file and start again"
-            )
-        contract = weights.contract or self.preprocessing
+        self._require_unchanged(member)
+        contract = stored_contract(member.path) or self.preprocessing
         if contract.answers not in self._networks:
             module = MODELS[self.architecture].build(contract.channels, contract.answers, contract.size)
             self._networks[contract.answers] = module.to(self.device).eval()
         module = self._networks[contract.answers]
         translate = MODELS[self.architecture].translate
-        module.load_state_dict(fitted(weights.state, module, translate, self.architecture))
+        module.load_state_dict(fitted(stored_state(member.path), module, translate, self.architecture))
         return NetworkClassifier(self.name, module, contract, member.digest)
+
+    def _require_unchanged(self, member: Member) -> None:
+        """Refuse a file that was changed; its hash is computed once, as long as size and time stay the same.
+
+        The system keeps files that are read again and again in memory as far as there is room.
+        """
+        facts = member.path.stat()
+        stamp = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        if self._stamps.get(member.path) == stamp:
+            return
+        if file_hash(member.path) != member.digest:
+            raise ModelError(
+                f"{member.path} was changed while it was in use; restore the training's file and start again"
+            )
+        self._stamps[member.path] = stamp
 
     @cached_property
     def stand_in(self) -> NetworkClassifier:
@@ -196,8 +217,7 @@ def _verified(ensemble: Path, file: Path, expected: str) -> str:
     path = ensemble.parent / file
     if not path.is_file():
         raise ModelError(f"{ensemble}: checkpoint {file} is missing; copy the training's whole folder")
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = file_hash(path)
     if digest != expected:
         raise ModelError(f"{ensemble}: checkpoint {file} is not the one it was chosen with; copy the training again")
     return digest

@@ -113,12 +113,22 @@ def read_weights(path: Path) -> Weights:
     """The tensors of a .safetensors file, or of a .pt or .pth file read without executing anything."""
     if not path.is_file():
         raise ModelError(f"{path}: no such weights file; correct its path in the spec")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = file_hash(path)
     if path.suffix != ".safetensors":
         return Weights(_plain_state(path), _sidecar(path), digest)
+    return Weights(stored_state(path), stored_contract(path), digest)
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def stored_state(path: Path) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file."""
     with _safely_open(path) as file:
-        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    return Weights(state, stored_contract(path), digest)
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
 
 
 def stored_contract(path: Path) -> Preprocessing | None:

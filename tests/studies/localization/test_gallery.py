@@ -1,17 +1,25 @@
 """Which cases the gallery shows, and their outlines."""
 
 import math
+from dataclasses import replace
 
 import cv2
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
+from heatcheck import run_study
+from heatcheck.core.geometry import Cells, place
 from heatcheck.core.records import Case, CaseKey, Score, TruthShape
+from heatcheck.explaining.batch import Explained, GridMaps
+from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.regions.rule import RegionRule
 from heatcheck.running.gallery import outlines
 from heatcheck.running.slices import view_of
 from heatcheck.runs.store import RunFolder
 from heatcheck.runs.tables import write_table
+from heatcheck.studies.localization import gallery
 from heatcheck.studies.localization.gallery import choose, fitted_rectangle, map_entry
 
 
@@ -135,3 +143,38 @@ def test_an_empty_map_has_neither_region_nor_hottest_point(value):
     assert (entry.iou, entry.hit, entry.peak, entry.region) == (0, 0, None, [])
     nothing = map_entry("cam", "map.png", flat, np.zeros_like(truth), RegionRule(), view)
     assert math.isnan(nothing.hit)
+
+
+def test_the_gallery_shows_the_maps_that_were_scored_and_makes_none_again(write_spec, tmp_path, monkeypatch):
+    changes = {"bootstrap_draws": 100, "methods": ["grad_cam", "random", "location_prior"]}
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptMaps, "keep", lambda *_: None)
+        run_study(write_spec(**changes), tmp_path / "again")
+    monkeypatch.setattr(gallery, "explained_case", None)  # a call would fail
+    run_study(write_spec(**changes), tmp_path / "once")
+    pictures = {file.name: file for file in (tmp_path / "again" / "gallery").glob("*.png")}
+    assert len(pictures) > 8
+    for name, file in pictures.items():
+        again, once = (np.asarray(Image.open(path), int) for path in (file, tmp_path / "once" / "gallery" / name))
+        assert np.abs(again - once).max() <= 1  # maps of a batch differ in their last bits
+    assert not (tmp_path / "once" / "maps-to-show").exists()
+
+
+def test_maps_beyond_the_room_for_them_are_not_kept(tmp_path):
+    case = Case(CaseKey("a", "p", {}), np.zeros((1, 4, 4), np.float32), {})
+    grids = {"one": GridMaps(torch.rand(2, 4, 4), Cells((0.5, 0.5), (1.0, 1.0))), "two": GridMaps(torch.rand(2, 2, 2))}
+    whole = place((4, 4), (4, 4), "stretch")
+    explained = Explained(case, (0.1, 0.2), (0.3, 0.4), grids, whole, {"two": {1: "no donor"}})
+    kept = KeptMaps(tmp_path / "maps", most_bytes=100)
+    kept.keep(explained, [1])
+    found = kept.explained(case, 1, whole)
+    np.testing.assert_array_equal(found.map_of("one", 1), explained.map_of("one", 1))
+    assert found.map_of("two", 1) is None
+    assert found.why_missing("two", 1) == "no donor"
+    assert found.grids["one"].cells == grids["one"].cells
+    assert kept.explained(case, 0, whole) is None
+    other = replace(explained, case=replace(case, key=CaseKey("b", "p", {})))
+    kept.keep(other, [1])
+    assert kept.explained(other.case, 1, whole) is None
+    kept.remove()
+    assert kept.explained(case, 1, whole) is None

@@ -19,7 +19,7 @@ from heatcheck.stats.correlation import correlations
 from heatcheck.stats.regression import Fit
 from heatcheck.stats.resampling.joint_means import JointMean, joint_means
 from heatcheck.stats.treatment import INTERCEPT, Factor, RegressionTerm, RowOrigin, treatment_effects
-from heatcheck.studies.alignment.means import (
+from heatcheck.studies.alignment.estimating.means import (
     OF_NETWORKS,
     ArmScores,
     Wide,
@@ -31,8 +31,8 @@ from heatcheck.studies.alignment.means import (
     reasons_of,
     rows_of,
 )
-from heatcheck.studies.alignment.predictions import prediction_rows, separation_rows, validation_rows
-from heatcheck.studies.alignment.scaled import scaled_rows
+from heatcheck.studies.alignment.estimating.predictions import prediction_rows, separation_rows, validation_rows
+from heatcheck.studies.alignment.estimating.scaled import scaled_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import (
     BY_IMAGE,

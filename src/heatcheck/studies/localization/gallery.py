@@ -9,6 +9,7 @@ import pandas as pd
 
 from heatcheck.core.records import Case, Map, Mask, Reading
 from heatcheck.core.vocabulary import PLAIN
+from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.study_models import CaseExplainer
 from heatcheck.maps.keep import half_precision
 from heatcheck.maps.prepare import prepare
@@ -33,6 +34,17 @@ class CaseWithMaps:
     case: Case
     maps: Mapping[str, Map]
     probability: float
+
+
+def kept_case(kept: KeptMaps, explainer: CaseExplainer, case: Case, finding: str) -> CaseWithMaps:
+    """The case with the maps that were kept when it was scored, or explained again where none were."""
+    column = explainer.findings.index(finding)
+    explained = kept.explained(case, column, explainer.classifier.placement(case.image))
+    if explained is None:
+        return explained_case(explainer, case, finding)
+    maps = {name: explained.map_of(name, column) for name in explainer.methods}
+    defined = {name: values for name, values in maps.items() if values is not None}
+    return CaseWithMaps(case, defined, explained.probabilities[column])
 
 
 def explained_case(explainer: CaseExplainer, case: Case, finding: str) -> CaseWithMaps:
@@ -89,7 +101,7 @@ class GalleryRule:
 
 
 def make_gallery(folder: RunFolder, rule: GalleryRule, watcher: Watcher) -> None:
-    """Choose the cases, make their maps again and store pictures and index in the run folder."""
+    """Choose the cases, and store pictures and index in the run folder."""
     choices = choose(folder, rule.model, rule.methods, rule.most)
 
     def drawn(numbered: tuple[int, ChosenFinding]) -> DrawnCase:

@@ -10,6 +10,8 @@ from typing import Any
 from heatcheck.core.contracts import Method
 from heatcheck.core.errors import SpecError
 from heatcheck.core.records import Estimate
+from heatcheck.explaining.kept_maps import FOLDER as MAPS_TO_SHOW
+from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.methods import built_methods
 from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, StudyModels
 from heatcheck.methods import METHODS
@@ -30,7 +32,7 @@ from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
 from heatcheck.studies.localization.estimates import localization_estimates
-from heatcheck.studies.localization.gallery import GalleryRule, explained_case, make_gallery
+from heatcheck.studies.localization.gallery import GalleryRule, kept_case, make_gallery
 from heatcheck.studies.localization.models import model_differences
 from heatcheck.studies.localization.rule_notes import rule_notes
 from heatcheck.studies.localization.settings import LocalizationSettings
@@ -153,6 +155,7 @@ class LocalizationPlan:
     def _stage(self, split: Split, folder: RunFolder, watcher: Watcher) -> ScoringStage:
         tuning = split.name == VALIDATION
         chosen = [] if tuning else self._chosen(folder)
+        primary = primary_of(chosen, self.study_models.names)
         rules = {
             name: self._tuning_rule if tuning else self._scoring_rule(tuned_for(chosen, name))
             for name in self.study_models.names
@@ -165,7 +168,12 @@ class LocalizationPlan:
             explainer=partial(self._explainer, split=split, folder=folder, watcher=watcher),
             envelope=self.envelope,
             workers=self.options.workers,
+            to_show={} if tuning or not self.envelope.gallery else {primary: self._to_show(folder)},
         )
+
+    def _to_show(self, folder: RunFolder) -> KeptMaps:
+        """The maps of the primary model that the gallery may show."""
+        return KeptMaps(folder.path / MAPS_TO_SHOW)
 
     def _explainer(self, name: str, split: Split, folder: RunFolder, watcher: Watcher) -> CaseExplainer:
         return self.study_models.ready(name, split, folder, watcher)
@@ -253,9 +261,9 @@ class LocalizationPlan:
         """Choose cases for the gallery by their scores under the primary model, and draw them."""
         primary = primary_of(self._chosen(folder), self.study_models.names)
         explainer = self._explainer(primary, self.scored, folder, watcher)
-        keys = {key.case: key for key in self.scored.keys}
+        keys, kept = {key.case: key for key in self.scored.keys}, self._to_show(folder)
         rule = GalleryRule(
-            case=lambda case, finding: explained_case(explainer, self.scored.source.load(keys[case]), finding),
+            case=lambda case, finding: kept_case(kept, explainer, self.scored.source.load(keys[case]), finding),
             methods=tuple(self.methods),
             model=primary,
             region=lambda _, method: self.body.own_regions.get(method, self.body.region_rule),
@@ -263,6 +271,7 @@ class LocalizationPlan:
             keep_maps=self.envelope.keep_maps == "gallery",
         )
         make_gallery(folder, rule, watcher)
+        kept.remove()
 
 
 def plan_localization(spec: Spec, options: RunOptions, out: Path) -> LocalizationPlan:

@@ -1,11 +1,12 @@
 """One split of a localization study, shard by shard: every model's maps, scored case by case."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from heatcheck.core.findings import known
 from heatcheck.core.records import Case, CaseKey, CaseRecord, Map, Prediction, ShardTables
 from heatcheck.explaining.batch import Explained
+from heatcheck.explaining.kept_maps import KeptMaps
 from heatcheck.explaining.study_models import CaseExplainer, Split
 from heatcheck.maps.keep import half_precision
 from heatcheck.running.case_stage import CaseStage, Part, cut, score_read_cases, timings
@@ -28,6 +29,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
     explainer: Callable[[str], CaseExplainer]  # of the model of that name
     envelope: Envelope
     workers: int
+    to_show: Mapping[str, KeptMaps] = field(default_factory=dict)  # by model: where maps are kept for the gallery
 
     @property
     def parts(self) -> list[Part[str, CaseKey]]:
@@ -45,6 +47,7 @@ class ScoringStage(CaseStage[str, CaseKey]):
             keeps_maps=self.envelope.keep_maps == "all" and not self.name,
             first=part.group == next(iter(self.rules)),
             among_several=len(self.rules) > 1,
+            to_show=self.to_show.get(part.group),
         )
         rows = score_read_cases(self.split.source, part.cases, scorer, self.envelope.batch_size, self.workers)
         return rows.sorted_tables()
@@ -61,11 +64,16 @@ class _ModelScorer:
     keeps_maps: bool
     first: bool  # of the models: readers and shapes are recorded with it
     among_several: bool
+    to_show: KeptMaps | None = None
 
     def score(self, batch: Sequence[Case]) -> ShardTables:
         """The rows of the cases' maps by every method."""
         explained, seconds = self.explainer(batch)
         findings = self.explainer.findings
+        if self.to_show is not None:
+            for each in explained:
+                truth = each.case.truth
+                self.to_show.keep(each, [column for column, name in enumerate(findings) if name in truth])
         rule = self.rule if self.first else replace(self.rule, readers=False)
         scores = [row for each in explained for row in score_case(each, findings, self.model, rule)]
         return ShardTables(

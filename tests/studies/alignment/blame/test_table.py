@@ -12,7 +12,7 @@ from heatcheck.runs.tables import write_table
 from heatcheck.stats.resampling.nested import ONE_SEED
 from heatcheck.studies.alignment.blame.evidence import EstimateWithInterval
 from heatcheck.studies.alignment.blame.table import blame_rows, interval_of
-from heatcheck.studies.alignment.predictions import separation_rows
+from heatcheck.studies.alignment.estimating.predictions import separation_rows
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import Base, network_key
 

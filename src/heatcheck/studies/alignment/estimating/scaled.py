@@ -11,7 +11,7 @@ from heatcheck.core.vocabulary import condition
 from heatcheck.estimating.estimates import fill
 from heatcheck.stats.resampling.cells import Design
 from heatcheck.stats.resampling.nested_ratios import nested_ratios
-from heatcheck.studies.alignment.means import DRAWN, MetricScores, columns_of, reason_of
+from heatcheck.studies.alignment.estimating.means import DRAWN, MetricScores, columns_of, reason_of
 from heatcheck.studies.alignment.settings import AlignmentSettings
 from heatcheck.studies.alignment.vocabulary import ARMS, DIRECTIONS, FLOOR, HUMAN_ARM, RANDOM, SCALED
 

@@ -29,7 +29,7 @@ from heatcheck.stats.resampling.studentised import (
     studentised_intervals,
     t_intervals,
 )
-from heatcheck.studies.alignment.answers import (
+from heatcheck.studies.alignment.estimating.answers import (
     NO_PREDICTIONS,
     TOO_FEW,
     NetworkKind,

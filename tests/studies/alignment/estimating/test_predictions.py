@@ -12,8 +12,8 @@ from heatcheck.core.records import ALL_FINDINGS, CaseRecord
 from heatcheck.core.vocabulary import condition
 from heatcheck.judging.judgement import judgement_of
 from heatcheck.stats.auroc import clustered_auroc
-from heatcheck.studies.alignment.answers import NO_PREDICTIONS, TOO_FEW
-from heatcheck.studies.alignment.predictions import INFORMATION
+from heatcheck.studies.alignment.estimating.answers import NO_PREDICTIONS, TOO_FEW
+from heatcheck.studies.alignment.estimating.predictions import INFORMATION
 from heatcheck.studies.alignment.vocabulary import ONE_TRAINING
 
 NAN = math.nan

@@ -1,0 +1,87 @@
+"""Maps that were made for scoring, kept on disk until the gallery is drawn: a slow model makes them only once."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from heatcheck.core.atomic_files import replaced
+from heatcheck.core.geometry import Cells, Placement
+from heatcheck.core.records import Case
+from heatcheck.explaining.batch import Explained, GridMaps
+
+FOLDER = "maps-to-show"  # within a run, until its gallery is drawn
+MOST_BYTES = 1_000_000_000  # on disk; maps of further cases are made again
+
+
+@dataclass(frozen=True)
+class KeptMaps:
+    """The maps of one model, a file per case, in full precision on the methods' own grids."""
+
+    folder: Path
+    most_bytes: int = MOST_BYTES
+
+    def keep(self, explained: Explained, columns: Sequence[int]) -> None:
+        """Keep the maps of these findings, unless what is kept has grown too large."""
+        tensors = {
+            f"{method}/{column}": maps.values[column].contiguous()
+            for method, maps in explained.grids.items()
+            for column in columns
+            if not explained.why_missing(method, column)
+        }
+        size = sum(tensor.nbytes for tensor in tensors.values())
+        if not tensors or self._used["bytes"] + size > self.most_bytes:
+            return
+        self._used["bytes"] += size
+        facts = {
+            "logits": explained.logits,
+            "probabilities": explained.probabilities,
+            "missing": explained.missing,
+            "cells": {name: maps.cells and asdict(maps.cells) for name, maps in explained.grids.items()},
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replaced(self._path(explained.case.key.case)) as temporary:
+            save_file(tensors, temporary, {"facts": json.dumps(facts)})
+
+    def explained(self, case: Case, column: int, placement: Placement) -> Explained | None:
+        """The case with its kept maps of one finding, which are in its column alone; None if none were kept."""
+        path = self._path(case.key.case)
+        if not path.is_file():
+            return None
+        with safe_open(path, "pt") as file:
+            facts = json.loads(file.metadata()["facts"])
+            names = set(file.keys())
+            grids = {}
+            for method, cells in facts["cells"].items():
+                if f"{method}/{column}" in names:
+                    values = file.get_tensor(f"{method}/{column}")
+                    among_all = torch.zeros(column + 1, *values.shape)
+                    among_all[column] = values
+                    grids[method] = GridMaps(among_all, cells and Cells(tuple(cells["first"]), tuple(cells["step"])))
+        missing = {
+            method: {int(number): why for number, why in reasons.items()}
+            for method, reasons in facts["missing"].items()
+        }
+        if any(method not in grids and column not in missing.get(method, {}) for method in facts["cells"]):
+            return None  # the finding was not kept
+        known = Explained(case, tuple(facts["logits"]), tuple(facts["probabilities"]), grids, placement)
+        return replace(known, missing=missing)
+
+    def remove(self) -> None:
+        """Remove everything that was kept."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, case: str) -> Path:
+        return self.folder / f"{hashlib.sha256(case.encode()).hexdigest()[:24]}.safetensors"
+
+    @cached_property
+    def _used(self) -> dict[str, int]:
+        """How many bytes are on disk; another process may have begun."""
+        return {"bytes": sum(file.stat().st_size for file in self.folder.glob("*.safetensors"))}

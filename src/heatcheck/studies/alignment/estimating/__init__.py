@@ -1,0 +1,1 @@
+"""Scores and predictions of an alignment run → estimates: means, the common scale, and prediction."""

@@ -5,6 +5,7 @@
 # make explore  the tests with hypothesis, on many cases drawn anew
 # make golden  the stored runs of every study, made anew where a change is meant to alter their reports
 # make check  format, lint, types, layers
+# make protocols  every shipped spec to its end, at reduced size, with times and main tables; tens of minutes
 # make bench  measure speed against the budgets
 # make simulate  coverage, width and false claims of intervals on data with a known truth; REPETITIONS=400 for a glance
 #
@@ -19,7 +20,7 @@ READY := $(VENV)/.ready
 # a worker takes whole files, which build what their tests share once; compiled tests are kept, two thirds of the start
 PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/pycache $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: setup demo test slow quick explore golden check format bench simulate clean
+.PHONY: setup demo test slow quick explore golden check format bench protocols simulate clean
 
 setup: $(READY)
 
@@ -56,6 +57,9 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff format src tests benchmarks docs
 	$(BIN)/ruff check --fix src tests benchmarks docs
+
+protocols: $(READY)
+	$(BIN)/python -m benchmarks.protocols.run --folder $(VENV)/protocols
 
 bench: $(READY)
 	$(BIN)/python benchmarks/scoring.py

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image as Pictures
 
+from heatcheck.core.records import CaseKey
+from heatcheck.fitting.results import judged
 from heatcheck.running.run import run_study
 from heatcheck.running.study import RunOptions
 
@@ -24,3 +26,10 @@ def test_an_uncertain_label_counts_as_unknown(write_spec, tmp_path):
     assert predictions[["c", "d"]].isna().all()
     scores = pd.read_parquet(tmp_path / "run/scores.parquet")
     assert set(scores["case"][scores["metric"] != "empty_map"]) == {"a", "b"}  # which is counted of every map
+
+
+def test_unknown_and_uncertain_labels_are_unknown_to_the_results_without_a_warning():
+    keys = [CaseKey(f"p{number}_study1_view1", f"p{number}", {}) for number in range(4)]
+    labels = np.array([[1.0], [0.0], [np.nan], [-1.0]], np.float32)
+    found = judged(keys, labels, np.full((4, 1), 0.5), ["a"], "each")
+    np.testing.assert_array_equal(found.labels[:, 0], [1, 0, np.nan, np.nan])

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from heatcheck.core.contracts import Source
-from heatcheck.core.findings import known
-from heatcheck.core.records import CaseKey
+from heatcheck.core.records import UNCERTAIN, CaseKey
 from heatcheck.fitting.examples import CaseExamples
 from heatcheck.metrics.classification import accuracy, auroc
 from heatcheck.models import Ensemble, NetworkClassifier
@@ -89,7 +88,7 @@ def judged(
 
     An uncertain label counts as unknown. An examination has a finding if one of its views is known to have it.
     """
-    truth = np.vectorize(known, otypes=[float])(labels)
+    truth = np.where(labels == UNCERTAIN, np.nan, labels)
     patients = np.array([key.patient for key in keys])
     if views == "each":
         return CasePredictions(tuple(findings), truth, probabilities, patients)

@@ -1,0 +1,171 @@
+"""Every shipped spec from its start to its end: as shipped where that takes minutes, else at reduced size.
+
+Run with `python -m benchmarks.protocols.run [NAME …] [--folder DIR]`. What is reduced stands in `PROTOCOLS`. Data that
+cannot be shipped are small trees in the published layouts (`trees.py`); HEATCHECK_COVID names the folder of real films
+for the trigger studies. A run that was stopped goes on. Prints each run's time, its failed cases and its main table.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from benchmarks.protocols import trees
+
+from heatcheck import read_run, run_study
+from heatcheck.core.records import ALL_FINDINGS
+from heatcheck.fitting.train import train
+from heatcheck.running.progress import Silent
+from heatcheck.running.study import RunOptions
+from heatcheck.runs.spec import read_spec, shipped_specs
+
+FOLDER = Path("protocols")
+SHORT = {"epochs": 1, "batch_size": 8}
+CHECKPOINTS = {"every_steps": 4, "keep": 2, "by": ["Cardiomegaly", "Edema", "Pleural Effusion"]}
+SMALL_TRAINING = {"size": [96, 96], "uncertainty": ["zeros", "three_class"], "runs": 1, "ensemble": 2, "fit": SHORT,
+                  "checkpoints": CHECKPOINTS}  # fmt: skip
+# the estimates that a study's main table holds: statistic, metrics
+MAIN = {
+    "localization": ("mean", ("iou", "hit")),
+    "alignment": ("robustness", ("mass", "rank")),
+    "triggers": ("mean", ("trigger_iou", "recovered")),
+    "modality": ("mean", ("msfi", "mi_correlation")),
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How one shipped spec is run: changes to it, the data it needs, and what must be run before."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    tree: Callable[[Path], None] | None = None
+    limit: int | None = None
+    after: tuple[str, ...] = ()  # trainings whose results it reads
+    out: str = ""  # where it is expected to be; by default its name
+
+
+PROTOCOLS = {
+    "localization-demo": Protocol(),
+    "localization-subgroups": Protocol(),
+    "alignment-demo": Protocol(),
+    "triggers-demo": Protocol(),
+    "modality-demo": Protocol(),
+    "chexpert-densenet121": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/densenet121"),
+    "chexpert-resnet152": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/resnet152"),
+    "chexpert-inception-v4": Protocol(SMALL_TRAINING, trees.chexlocalize, out="training/inception_v4"),
+    "localization-chexlocalize": Protocol(
+        {},
+        trees.chexlocalize,
+        limit=10,
+        after=("chexpert-densenet121", "chexpert-resnet152", "chexpert-inception-v4"),
+    ),
+    "alignment-table1": Protocol(
+        {"size": [96, 96], "base": {"fit": SHORT, "training": {"patients": [0, 0.7]},
+         "validation": {"patients": [0.7, 1]}}, "fit": {"epochs": 2, "batch_size": 4}, "seeds": 2},
+        trees.chexlocalize,
+        limit=4,
+    ),
+    "alignment-chexlocalize": Protocol(
+        {"size": [64, 64], "base": {"fit": {**SHORT, "warm_up_steps": 2}, "training": {"patients": [0, 0.7]},
+         "validation": {"patients": [0.7, 1]}}, "fit": {"epochs": 1, "batch_size": 4}, "seeds": 1,
+         "findings": ["Cardiomegaly"]},
+        trees.chexlocalize,
+        limit=2,
+    ),
+    "triggers-covid-small": Protocol({}, trees.covid),
+    "triggers-covid": Protocol(
+        {"triggers": ["square-corner-60", "dynamic-60"], "seeds": 1, "fit": {"epochs": 1, "batch_size": 8},
+         "retrain": {"epochs": 1, "batch_size": 8}},
+        trees.covid,
+        limit=2,
+    ),
+    "modality-brats": Protocol({"size": [32, 32, 32], "folds": 2, "fit": {"epochs": 2}}, trees.brats, limit=2),
+    "modality-phantom-3d": Protocol(),
+    "phantom-chest": Protocol({"fit": {"epochs": 1}}),
+    "phantom-chest-vit": Protocol({"fit": {"epochs": 1}}),
+    "phantom-chest-protocol": Protocol({"fit": {"epochs": 1}}),
+    "phantom-classes": Protocol({"fit": {"epochs": 1}}),
+    "phantom-brain": Protocol({"fit": {"epochs": 1}}),
+}  # fmt: skip
+
+
+def main() -> None:
+    """Run the protocols that are named, or all, and print their tables."""
+    parser = argparse.ArgumentParser(description="Run every shipped spec to its end, at reduced size.")
+    parser.add_argument("names", nargs="*", help="of specs; by default all")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    arguments = parser.parse_args()
+    if lacking := set(shipped_specs()) - set(PROTOCOLS):
+        parser.error(f"no protocol for {', '.join(sorted(lacking))}; add it to PROTOCOLS")
+    wanted = list(PROTOCOLS)
+    if arguments.names:
+        needed = {name: None for each in arguments.names for name in (*PROTOCOLS[each].after, each)}
+        wanted = [name for name in PROTOCOLS if name in needed]
+    times = {}
+    for name in wanted:
+        begun = time.perf_counter()
+        carry_out(name, arguments.folder)
+        times[name] = time.perf_counter() - begun
+        print(f"\n{name}: {times[name]:,.0f} s", flush=True)
+    print("\n| spec | seconds |\n|---|---|")
+    print("\n".join(f"| {name} | {seconds:,.0f} |" for name, seconds in times.items()))
+
+
+def carry_out(name: str, folder: Path) -> None:
+    """Run one spec in the folder of its data, and print its main table."""
+    protocol = PROTOCOLS[name]
+    home = folder / (protocol.tree.__name__ if protocol.tree else "drawn")
+    if protocol.tree and not home.exists():
+        home.mkdir(parents=True)
+        protocol.tree(home)
+    home.mkdir(parents=True, exist_ok=True)
+    shipped = yaml.safe_load(shipped_specs()[name].read_text())
+    spec, out = home / f"{name}.yaml", home / (protocol.out or f"{name}-run")
+    spec.write_text(yaml.safe_dump(merged(shipped, protocol.changes), sort_keys=False))
+    print(f"\n## {name}\n{describe(protocol)}", flush=True)
+    options = RunOptions(limit=protocol.limit, workers=os.cpu_count() or 1)
+    if shipped["study"] == "training":
+        train(read_spec(str(spec)), out, Silent())
+        return
+    outcome = run_study(spec, out, options)
+    print(f"{outcome.n_cases} cases, {outcome.n_failed} failed")
+    print(main_table(shipped["study"], out))
+
+
+def merged(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with the changes, mapping by mapping."""
+    both = dict(spec)
+    for key, value in changes.items():
+        inner = both.get(key)
+        both[key] = merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def describe(protocol: Protocol) -> str:
+    """What is reduced."""
+    changes = yaml.safe_dump(dict(protocol.changes), default_flow_style=True, width=10_000).strip()
+    limit = f", --limit {protocol.limit}" if protocol.limit else ""
+    return f"with {changes}{limit}" if protocol.changes or limit else "as shipped"
+
+
+def main_table(study: str, out: Path) -> str:
+    """The means over everything of each method, with their intervals."""
+    statistic, metrics = MAIN[study]
+    rows = read_run(out).estimates
+    rows = rows[(rows["statistic"] == statistic) & rows["metric"].isin(metrics) & (rows["finding"] == ALL_FINDINGS)]
+    if study != "alignment":
+        rows = rows[rows["condition"] == rows["condition"].mode().iloc[0]]
+    lines = ["| model | method | metric | value | 95 % interval |", "|---|---|---|---|---|"]
+    for row in rows.itertuples():
+        interval = f"{row.low:.3f} to {row.high:.3f}" if pd.notna(row.low) else row.reason
+        lines.append(f"| {row.model} | {row.method} | {row.metric} | {row.value:.3f} | {interval} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

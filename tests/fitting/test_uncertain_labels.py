@@ -28,7 +28,7 @@ def test_an_uncertain_label_counts_as_unknown(write_spec, tmp_path):
     assert set(scores["case"][scores["metric"] != "empty_map"]) == {"a", "b"}  # which is counted of every map
 
 
-def test_unknown_and_uncertain_labels_are_unknown_to_the_results_without_a_warning():
+def test_unknown_and_uncertain_labels_are_unknown_to_the_results_of_a_training():
     keys = [CaseKey(f"p{number}_study1_view1", f"p{number}", {}) for number in range(4)]
     labels = np.array([[1.0], [0.0], [np.nan], [-1.0]], np.float32)
     found = judged(keys, labels, np.full((4, 1), 0.5), ["a"], "each")

@@ -147,9 +147,30 @@ def load_head(path):
     return load_classifier(ModelSettings(name="densenet_compact", weights=path)).preprocessing.head
 
 
-def test_record_compares_ensemble_and_best_single_checkpoint(protocol):
+def test_best_checkpoint_of_each_finding_is_listed_beside_the_ensemble_and_counts_as_single(protocol):
+    out = protocol.weights.parent
+    ensemble, best = (
+        json.loads((out / name).read_text())["findings"] for name in ("ensemble.json", "best_single.json")
+    )
+    assert best == {finding: entries[:1] for finding, entries in ensemble.items()}
+    assert len({entries[0]["checkpoint"] for entries in best.values()}) > 1  # no checkpoint is the best for all
+    single, together = read_ensemble(out / "best_single.json", "densenet_compact"), read_ensemble(out)
+    assert single.is_single
+    assert not together.is_single
+    images = torch.rand(2, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    member = next(one for one in single.members if "Edema" in one.findings)
+    alone = load_classifier(ModelSettings(name="densenet_compact", weights=member.path))
+    column = single.outputs.index("Edema")
+    with torch.no_grad():
+        expected = alone.probabilities(alone.logits(images))[:, column]
+        assert single.probabilities(single.logits(images))[:, column] == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_record_compares_ensemble_and_the_best_checkpoint_of_each_finding(protocol):
     record = json.loads((protocol.weights.parent / "training.json").read_text())
-    single, together = ({one["finding"]: one["auroc"] for one in record[key]} for key in ("test", "ensemble_test"))
+    keys = ("test", "best_per_finding_test", "ensemble_test")
+    one_for_all, single, together = ({one["finding"]: one["auroc"] for one in record[key]} for key in keys)
+    assert one_for_all != single
     for gain in record["ensemble_less_best"]:
         finding = gain["finding"]
         if gain["difference"] is None:

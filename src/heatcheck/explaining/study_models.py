@@ -102,19 +102,22 @@ def facts_of(settings: StudyModel, explainer: CaseExplainer) -> ModelRecord:
     return ModelRecord(
         name=settings.key,
         label=settings.label or settings.name,
-        description=_described(settings, name, len(ensemble.members) if ensemble else 0),
+        description=_described(settings, name, ensemble),
         architecture=name,
-        kind="ensemble" if ensemble else "single",
+        kind="single" if ensemble is None else "per_finding" if ensemble.is_single else "ensemble",
         members=len(ensemble.members) if ensemble else 1,
         weights_hash=classifier.weights_hash,
         contract=classifier.preprocessing,
     )
 
 
-def _described(settings: StudyModel, architecture: str, members: int) -> str:
+def _described(settings: StudyModel, architecture: str, ensemble: Ensemble | None) -> str:
     """The network and the origin of its weights."""
-    if members:
-        return f"{architecture_label(architecture)}, an ensemble of {count(members, 'checkpoint')}"
+    if ensemble is not None:
+        checkpoints = count(len(ensemble.members), "checkpoint")
+        best = f"the best checkpoint of each finding, {checkpoints} in all"
+        kind = best if ensemble.is_single else f"an ensemble of {checkpoints}"
+        return f"{architecture_label(architecture)}, {kind}"
     if settings.weights is None and architecture in MODELS:
         return MODELS[architecture].summary
     return describe_model(settings)

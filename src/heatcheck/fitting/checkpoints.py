@@ -16,7 +16,7 @@ from heatcheck.core.records import CaseKey
 from heatcheck.fitting.results import Views, judged
 from heatcheck.models import NetworkClassifier, Preprocessing, save_classifier
 from heatcheck.models.classifier import activated, log_odds
-from heatcheck.models.ensemble import FILE, EnsembleFile, MemberEntry
+from heatcheck.models.ensemble import BEST_FILE, FILE, EnsembleFile, MemberEntry
 from heatcheck.training.selection import Candidate, Check, best_checks, file_name, members
 
 FOLDER = "checkpoints"
@@ -73,8 +73,8 @@ def write_table(out: Path, every: Sequence[Candidate], kept: Sequence[Candidate]
 
 def write_ensemble(
     out: Path, model: str, kept: Sequence[Candidate], findings: Sequence[str], by: Sequence[str], most: int
-) -> Path:
-    """Write ensemble.json: the best checkpoints of each finding, at most `most`, ranked by the findings `by`."""
+) -> tuple[Path, Path]:
+    """Write ensemble.json, the `most` best checkpoints of each finding, and best_single.json, the best one of each."""
     digests = {one.name: file_digest(out / FOLDER / one.name) for one in kept}
     listed = {
         finding: tuple(
@@ -85,10 +85,12 @@ def write_ensemble(
         )
         for finding in findings
     }
-    text = EnsembleFile(model=model, findings=listed).model_dump(mode="json")
-    with replaced(out / FILE) as temporary:
-        temporary.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
-    return out / FILE
+    best = {finding: entries[:1] for finding, entries in listed.items()}
+    for name, chosen in ((FILE, listed), (BEST_FILE, best)):
+        text = EnsembleFile(model=model, findings=chosen).model_dump(mode="json")
+        with replaced(out / name) as temporary:
+            temporary.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    return out / FILE, out / BEST_FILE
 
 
 def copy_best(out: Path, best: Candidate) -> Path:

@@ -38,7 +38,7 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better the ensemble recognises one finding than the best single checkpoint."""
+    """How much better the ensemble recognises one finding than the best checkpoint of that finding."""
 
     finding: str
     difference: float  # of the AUROCs
@@ -152,7 +152,7 @@ def evaluate(
 
 
 def gains(ensemble: CasePredictions, single: CasePredictions) -> tuple[Gain, ...]:
-    """The AUROC of the ensemble minus that of the single checkpoint on the same cases, with intervals by patient."""
+    """The AUROC of the ensemble minus that of single checkpoints on the same cases, with intervals by patient."""
     return tuple(_gain(ensemble, single, column) for column in range(len(ensemble.findings)))
 
 

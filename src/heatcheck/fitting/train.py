@@ -48,7 +48,8 @@ class Trained:
     results: tuple[TestResult, ...]  # of the best single checkpoint
     ensemble: Path | None = None
     ensemble_results: tuple[TestResult, ...] = ()
-    gains: tuple[Gain, ...] = ()
+    best_results: tuple[TestResult, ...] = ()  # of the best checkpoint of each finding
+    gains: tuple[Gain, ...] = ()  # of the ensemble over the best checkpoint of each finding
     accuracy: float = math.nan  # of the best single checkpoint, if classes exclude one another
 
     @property
@@ -188,7 +189,7 @@ class _Training:
         return quick(module)
 
     def _judged(self, kept: Sequence[Candidate]) -> Trained:
-        """The best single checkpoint and the ensemble on the test source."""
+        """The best single checkpoint, the best of each finding and the ensemble on the test source."""
         body = self.plan.body
         weights = copy_best(self.out, best_candidate(kept, self.plan.by))
         examples = self._examples("test") if body.ensemble else CaseExamples(self.plan.test, self.contract)
@@ -197,10 +198,12 @@ class _Training:
         if not body.ensemble:
             accuracy = alone.accuracy if body.labels == "single" else math.nan
             return Trained(weights, alone.results(), accuracy=accuracy)
-        file = write_ensemble(self.out, body.model, kept, self.plan.outputs, self.plan.by, body.ensemble)
-        together = self._predictions(read_ensemble(file, body.model, self.machine.device), examples)
-        better = gains(together, alone)
-        return Trained(weights, alone.results(), file, together.results(), better)
+        files = write_ensemble(self.out, body.model, kept, self.plan.outputs, self.plan.by, body.ensemble)
+        together, best = (
+            self._predictions(read_ensemble(file, body.model, self.machine.device), examples) for file in files
+        )
+        better = gains(together, best)
+        return Trained(weights, alone.results(), files[0], together.results(), best.results(), better)
 
     def _predictions(self, model: Any, examples: Examples) -> CasePredictions:  # noqa: ANN401 - a classifier or an ensemble
         probabilities, labels = probabilities_of(model, examples, self.machine.workers, self.watcher)
@@ -221,6 +224,7 @@ class _Training:
             "accuracy": trained.accuracy,
             "test": [asdict(result) for result in trained.results],
             "ensemble_test": [asdict(result) for result in trained.ensemble_results],
+            "best_per_finding_test": [asdict(result) for result in trained.best_results],
             "ensemble_less_best": [asdict(gain) for gain in trained.gains],
         }
         with replaced(self.out / "training.json") as temporary:

@@ -35,6 +35,7 @@ from heatcheck.models.registry import MODELS
 from heatcheck.models.renaming import fitted
 
 FILE = "ensemble.json"
+BEST_FILE = "best_single.json"  # of the same form, with one checkpoint per finding
 SMALLEST = 1e-7  # mean probabilities are kept this far from 0 and 1, where logits are infinite
 
 
@@ -150,6 +151,11 @@ class Ensemble:
     def counts(self) -> list[int]:
         """The number of members of each output."""
         return [sum(finding in member.findings for member in self.members) for finding in self.outputs]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one checkpoint answers for each finding, so that nothing is averaged."""
+        return max(self.counts) == 1
 
     def probabilities(self, logits: Logits) -> Logits:
         """Sigmoid of the logits."""

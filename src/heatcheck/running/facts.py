@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from heatcheck.core.contracts import Method
 from heatcheck.methods import METHODS, changed_settings
 from heatcheck.metrics import METRIC_FACTS
 from heatcheck.models import MODELS, ModelSettings, Preprocessing
-from heatcheck.runs.manifest import MethodEntry, MetricEntry, ModelEntry, SettingEntry, SourceEntry
+from heatcheck.runs.manifest import MethodEntry, MetricEntry, ModelEntry, ModelKind, SettingEntry, SourceEntry
 from heatcheck.sources import SOURCES
 
 RESIZED = "A map is resized once, straight from the method's own grid to the image: each further resize would blur it."
@@ -24,7 +24,7 @@ class ModelRecord:
     architecture: str
     weights_hash: str
     contract: Preprocessing
-    kind: Literal["single", "ensemble"] = "single"
+    kind: ModelKind = "single"
     members: int = 1
     details: Mapping[str, Any] = field(default_factory=dict)  # facts that only this study records
 

@@ -69,12 +69,16 @@ class MetricEntry(NamedEntry):
     unit: str = "score"
 
 
+# per_finding: of each finding one checkpoint, the best for it; nothing is averaged
+ModelKind = Literal["single", "per_finding", "ensemble"]
+
+
 class ModelEntry(NamedEntry):
     """One of the run's models."""
 
     description: str = ""
     architecture: str = ""
-    kind: Literal["single", "ensemble"] = "single"
+    kind: ModelKind = "single"
     members: int = 1
     weights_hash: str = ""
     primary: bool = False

@@ -205,8 +205,9 @@ class LocalizationPlan:
 
     @property
     def _tuning_settings(self) -> TuningSettings:
+        names, ensembles = self.study_models.names, [model.name for model in self.models if model.kind == "ensemble"]
         return TuningSettings(
-            self.findings, tuple(self.methods), self._floors, self.study_models.names, self.body.tuning_rules
+            self.findings, tuple(self.methods), self._floors, names, self.body.tuning_rules, tuple(ensembles) or names
         )
 
     @property
@@ -237,9 +238,9 @@ class LocalizationPlan:
         return [*rows, *chosen]
 
     def _ensembles_and_singles(self, primary: str) -> Iterator[tuple[str, str]]:
-        """Each ensemble with each single network of its architecture, except pairs with the primary model."""
+        """Each ensemble with each model of its architecture that is none, except pairs with the primary model."""
         for ensemble in (model for model in self.models if model.kind == "ensemble"):
-            for single in (model for model in self.models if model.kind == "single"):
+            for single in (model for model in self.models if model.kind != "ensemble"):
                 if single.architecture == ensemble.architecture and primary not in (ensemble.name, single.name):
                     yield ensemble.name, single.name
 

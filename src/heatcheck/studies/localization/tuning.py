@@ -39,6 +39,7 @@ class TuningSettings:
     floors: tuple[str, ...]
     models: tuple[str, ...]
     rules: Rules
+    eligible: tuple[str, ...]  # models among which the best is chosen: the ensembles, where there are any
 
     def for_model(self, model: str) -> LocalizationSettings:
         """The settings for reading one model's scores."""
@@ -138,10 +139,13 @@ def _point(template: Estimate, value: float) -> Estimate:
 
 
 def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[Estimate]:
-    """The best model for each method, and the best pair of model and method; floors are left out."""
+    """The best model for each method, and the best pair of model and method; floors are left out.
+
+    Where the study has ensembles, its single checkpoints are there for comparison and take no part.
+    """
     by_model = {
         model: _macro_means(read_values(folder, metric, settings.for_model(model)), settings)
-        for model in settings.models
+        for model in settings.eligible
     }
     candidates = [method for method in settings.methods if method not in settings.floors] or list(settings.methods)
     best: list[Estimate] = []

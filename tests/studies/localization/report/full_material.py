@@ -24,8 +24,8 @@ MODELS = [
     {"name": "resnet152", "label": "ResNet152", "kind": "single", "primary": False, "members": 1, "description": "r"},
     {"name": PRIMARY, "label": "DenseNet121, ensemble", "kind": "ensemble", "primary": True, "members": 10,
      "description": "Mean of ten DenseNet121 checkpoints"},
-    {"name": "densenet121", "label": "DenseNet121, best checkpoint", "kind": "single", "primary": False, "members": 1,
-     "description": "d"},
+    {"name": "densenet121", "label": "DenseNet121, best checkpoint", "kind": "per_finding", "primary": False,
+     "members": 5, "description": "d"},
 ]  # fmt: skip
 METHODS = {"grad_cam": "Grad-CAM", "grad_cam_plus_plus": "Grad-CAM++", "occlusion": "Occlusion"}
 SWITCHES = [

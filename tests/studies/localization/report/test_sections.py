@@ -131,6 +131,17 @@ def test_ensemble_stands_against_its_own_single_checkpoint(page):
     assert cell(page, where, "Grad-CAM", "Edema", published=True) == "−0.3 pp|74.6 % and 74.9 %"
 
 
+def test_one_checkpoint_for_all_findings_is_not_what_the_paper_compared_with(tmp_path):
+    run = write_full_run(tmp_path / "run")
+    facts = json.loads((run / "run.json").read_text())
+    for model in facts["models"]:
+        model["kind"] = "single" if model["kind"] == "per_finding" else model["kind"]
+    (run / "run.json").write_text(json.dumps(facts))
+    where = "architectures", "Hit rate: DenseNet121, ensemble minus DenseNet121, best checkpoint"
+    found = table(read(build_report(run).read_text()), *where)
+    assert "published" not in found["kinds"]
+
+
 def test_geometry_shows_both_fits_and_the_published_one(page, text):
     section = section_text(text, "geometry")
     for name in ("Number of instances", "Size", "Elongation", "Irrectangularity"):

@@ -122,10 +122,11 @@ def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
 
 
 def _is_ensemble_of(evidence: Evidence, pair: tuple[str, str]) -> bool:
-    """Whether one is an ensemble and the other a single network of the same architecture."""
+    """Whether one is an ensemble and the other, of the same architecture, is not."""
     both = [model for model in evidence.models if model.name in pair]
     built = {model.architecture or architecture_of(model) for model in both}
-    return {model.kind for model in both} == {"single", "ensemble"} and len(built) == 1 and "" not in built
+    kinds = [model.kind for model in both]
+    return len(kinds) == 2 and kinds.count("ensemble") == 1 and len(built) == 1 and "" not in built
 
 
 def _label(evidence: Evidence, name: str) -> str:
@@ -166,10 +167,11 @@ def _turned(row: Estimate) -> Estimate:
 
 
 def _ensemble(evidence: Evidence, pair: tuple[str, str]) -> ModelComparison:
-    """The ensemble less the single model, with what the paper printed for both."""
+    """The ensemble less the single model, with what the paper printed, if the single is the best of each finding."""
     kinds = {model.name: model.kind for model in evidence.models}
-    comparison = _comparison(evidence, pair, turned=kinds[pair[0]] == "single")
-    shown = {evidence.metrics[m].label: m for m in TESTED if m in evidence.metrics}
+    comparison = _comparison(evidence, pair, turned=kinds[pair[0]] != "ensemble")
+    published = "per_finding" in (kinds[name] for name in pair)
+    shown = {evidence.metrics[m].label: m for m in TESTED if published and m in evidence.metrics}
     tables = [
         _with_published_difference(evidence, table, shown[t]) if (t := table.caption) in shown else table
         for table in comparison.tables

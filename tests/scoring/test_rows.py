@@ -15,12 +15,12 @@ from heatcheck.explaining.priors import NO_PRIOR
 from heatcheck.metrics.undefined import NO_RELEVANCE, NOTHING_MARKED
 from heatcheck.regions.rule import RegionRule
 from heatcheck.scoring.empty_maps import EMPTY_MAP
+from heatcheck.scoring.reader_rows import NOT_OUTLINED
 from heatcheck.scoring.rows import (
     AT_TUNED_CUTOFF,
     AT_TUNED_THRESHOLD,
     CALLED_NEGATIVE,
     NO_MASK,
-    NOT_OUTLINED,
     PLAIN,
     PLAINLY_PLACED,
     REFERENCE,

@@ -1,4 +1,4 @@
-"""The rows of scores of one case, from its maps and from the marks of readers."""
+"""The rows of scores of one map."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heatcheck.core.records import HUMAN, Case, Map, Mask, Measured, Reading, Score
+from heatcheck.core.records import Case, Map, Mask, Measured, Score
 from heatcheck.core.vocabulary import condition
 from heatcheck.maps.prepare import prepare
 from heatcheck.metrics import METRICS
-from heatcheck.metrics.human import any_point_inside, points_inside
 from heatcheck.metrics.registry import Metric, Needs
 from heatcheck.metrics.thresholds import threshold_counts
 from heatcheck.metrics.undefined import is_empty
@@ -21,7 +20,6 @@ from heatcheck.scoring.empty_maps import EMPTY_MAP, failed, without_marks
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
 from heatcheck.scoring.presets import RECOMMENDED, Rules
 
-NOT_OUTLINED = "the reader outlined nothing on this image, not even an empty mask"
 NO_MASK = "the finding is present but not outlined"
 LEFT_OUT = "nothing is marked, and such cases are left out"
 CALLED_NEGATIVE = "the model's probability is below the cutoff"
@@ -117,7 +115,7 @@ def score_map(target: MapTarget, values: Map | Measured, model: str, rule: Scori
     if rule.counts and not isinstance(values, Measured):
         empty = marks.empty if marks is not None else is_empty(values)
         scored = [*scored, Scored(IS_EMPTY, PLAIN, Measured(float(empty)))]
-    rows = [_row(target.case, target.finding, target.method, one) for one in scored]
+    rows = [row_of(target.case, target.finding, target.method, one) for one in scored]
     return MapScores([replace(row, model=model) for row in rows], marks)
 
 
@@ -126,7 +124,8 @@ def _is_scored(target: MapTarget) -> bool:
     return target.truth is not None or target.label == 0
 
 
-def _row(case: Case, finding: str, method: str, scored: Scored) -> Score:
+def row_of(case: Case, finding: str, method: str, scored: Scored) -> Score:
+    """One score as a row, without its model."""
     key = case.key
     value, reason = scored.measured.value, scored.measured.reason
     return Score(key.case, key.patient, finding, method, "", scored.metric, value, scored.condition, reason=reason)
@@ -137,13 +136,13 @@ def _measured(target: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator
     compared = marks.against(truth)
     judged = _without_empty_map(compared, rule)
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
-        measured = _score(METRICS[name], judged, rule)
+        measured = score_of(METRICS[name], judged, rule)
         # the cutoff concerns regions: where a map points is scored on every case with the finding
         of_positives = METRICS[name].needs is Needs.REGION and name != "iou_full"
         if of_positives and not kept:
             measured = Measured(math.nan, CALLED_NEGATIVE)
         elif of_positives:
-            measured = _unless_left_out(measured, judged, rule)
+            measured = unless_left_out(measured, judged, rule)
         yield Scored(name, PLAIN, measured)
         if name == "iou_full":
             yield from _with_tuned_cutoff(target, measured, rule.tuned)
@@ -168,7 +167,7 @@ def _without_empty_map(compared: MarksAndTruth, rule: ScoringRule) -> MarksAndTr
     return marks.against(compared.truth)
 
 
-def _score(metric: Metric, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
+def score_of(metric: Metric, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
     """The metric's value; where the finding is outlined, 0 for a map that failed or has no heat at all."""
     if compared.shared.truth and _is_failure(compared.marks, rule):
         return Measured(0.0, EMPTY_MAP)
@@ -176,7 +175,7 @@ def _score(metric: Metric, compared: MarksAndTruth, rule: ScoringRule) -> Measur
     return failed(measured) if rule.rules.empty_map == "failure" else measured
 
 
-def _unless_left_out(measured: Measured, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
+def unless_left_out(measured: Measured, compared: MarksAndTruth, rule: ScoringRule) -> Measured:
     """The score of a positive case; undefined if nothing is marked and the rules leave such cases out."""
     left_out = rule.rules.empty_region == "left_out" and not compared.shared.region
     return Measured(math.nan, LEFT_OUT) if left_out else measured
@@ -239,67 +238,3 @@ def _by_reference(target: MapTarget, compared: MarksAndTruth, truth: Mask, rule:
     if "hit" in rule.metrics:
         # the first of the peaks in row order, as in the benchmark
         yield Scored("hit", REFERENCE, Measured(float(truth.flat[int(compared.marks.peaks.argmax())])))
-
-
-def human_rows(case: Case, finding: str, rule: ScoringRule) -> list[Score]:
-    """One row per reader and metric, and the mean over the readers, under each set of rules."""
-    rows: list[Score] = []
-    by_metric: dict[tuple[str, str], list[Measured]] = {}
-    for reading in case.readings:
-        for scored in _reader_scores(case, finding, reading, rule):
-            by_metric.setdefault((scored.metric, scored.condition), []).append(scored.measured)
-            if scored.condition == PLAIN:
-                of_reader = scored._replace(condition=condition(reader=reading.reader))
-                rows.append(_row(case, finding, HUMAN, of_reader))
-    rows += [_row(case, finding, HUMAN, Scored(*key, _mean(values))) for key, values in by_metric.items()]
-    return rows
-
-
-def _reader_scores(case: Case, finding: str, reading: Reading, rule: ScoringRule) -> Iterator[Scored]:
-    truth = case.truth.get(finding)
-    if truth is None and (case.key.labels.get(finding) != 0 or not case.truth):
-        return
-    drawn = reading.masks.get(finding)
-    if drawn is None:
-        drawn = np.broadcast_to(np.False_, case.image.shape[1:])  # needs no memory
-    compared = MapMarks(drawn, drawn, drawn).against(truth)
-    for name in (*rule.metrics, *(COUNTS if rule.counts else ())):
-        needs = METRICS[name].needs
-        if truth is None and not METRICS[name].is_count and name != "iou_full":
-            continue
-        if needs is not Needs.POINT and not reading.outlined:
-            yield Scored(name, PLAIN, Measured(math.nan, NOT_OUTLINED))
-            continue
-        if needs is Needs.POINT:
-            if name == "hit" and truth is not None:  # a margin around a reader's point would mean something else
-                yield Scored(name, PLAIN, _points(reading, finding, truth, rule))
-            continue
-        measured = _score(METRICS[name], compared, rule)
-        of_positives = needs is Needs.REGION and name != "iou_full" and not METRICS[name].is_count
-        yield Scored(name, PLAIN, _unless_left_out(measured, compared, rule) if of_positives else measured)
-    if rule.reference and truth is not None and compared.shared.truth:
-        by_reference = _reader_by_reference(finding, reading, compared, truth)
-        yield from (scored for scored in by_reference if scored.metric in rule.metrics)
-
-
-def _points(reading: Reading, finding: str, truth: Mask, rule: ScoringRule) -> Measured:
-    points = reading.points.get(finding, ())
-    if rule.rules.human_points == "any" and reading.pointed:
-        return any_point_inside(points, truth)
-    return points_inside(points, truth)
-
-
-def _reader_by_reference(finding: str, reading: Reading, compared: MarksAndTruth, truth: Mask) -> Iterator[Scored]:
-    """A reader's scores under the benchmark's rules: no point is a miss if the reader was asked for points."""
-    if reading.outlined and compared.shared.region:
-        yield Scored("iou", REFERENCE, compared.measure(METRICS["iou"]))
-    if reading.pointed:
-        yield Scored("hit", REFERENCE, any_point_inside(reading.points.get(finding, ()), truth))
-
-
-def _mean(values: list[Measured]) -> Measured:
-    """The mean over the readers with a value; if there is none, undefined with the reason of the first reader."""
-    defined = [measured.value for measured in values if not math.isnan(measured.value)]
-    if not defined:
-        return Measured(math.nan, values[0].reason)
-    return Measured(sum(defined) / len(defined))

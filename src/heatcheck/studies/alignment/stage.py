@@ -20,7 +20,8 @@ from heatcheck.methods.floors import CenterPrior, EdgeFloor
 from heatcheck.models import NetworkClassifier
 from heatcheck.running.case_stage import ShardRows, by_finding
 from heatcheck.running.cases import read_cases
-from heatcheck.scoring.rows import PLAIN, MapTarget, human_rows, score_map
+from heatcheck.scoring.reader_rows import human_rows
+from heatcheck.scoring.rows import PLAIN, MapTarget, score_map
 from heatcheck.studies.alignment.gallery import map_name
 from heatcheck.studies.alignment.images import Images
 from heatcheck.studies.alignment.networks import FineTuner, NetworkCell, methods_on

@@ -8,7 +8,8 @@ from heatcheck.core.records import Map, Measured, Score
 from heatcheck.explaining.batch import Explained
 from heatcheck.metrics.features import small_copy
 from heatcheck.scoring.features import feature_rows
-from heatcheck.scoring.rows import PLAIN, PLAINLY_PLACED, MapTarget, ScoringRule, TunedSettings, human_rows, score_map
+from heatcheck.scoring.reader_rows import human_rows
+from heatcheck.scoring.rows import PLAIN, PLAINLY_PLACED, MapTarget, ScoringRule, TunedSettings, score_map
 from heatcheck.studies.localization.vocabulary import TESTED
 
 

@@ -12,7 +12,7 @@ from heatcheck.models import MODELS
 from heatcheck.running.open_source import open_source
 from heatcheck.running.run import run_study
 from heatcheck.runs.spec import read_spec, shipped_specs
-from heatcheck.scoring.rows import NOT_OUTLINED
+from heatcheck.scoring.reader_rows import NOT_OUTLINED
 
 TRAININGS = sorted(name for name in shipped_specs() if name.startswith("chexpert-"))
 

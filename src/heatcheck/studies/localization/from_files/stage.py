@@ -27,7 +27,8 @@ from heatcheck.running.case_stage import CaseStage, Part, ShardRows, by_case, cu
 from heatcheck.running.cases import results_in_order, success
 from heatcheck.scoring.features import feature_rows
 from heatcheck.scoring.marks import MapMarks, MarksAndTruth
-from heatcheck.scoring.rows import MapTarget, ScoringRule, human_rows, marks_of, score_map
+from heatcheck.scoring.reader_rows import human_rows
+from heatcheck.scoring.rows import MapTarget, ScoringRule, marks_of, score_map
 from heatcheck.scoring.shapes import shapes_of
 from heatcheck.sources.files.rle import encode
 from heatcheck.studies.localization.from_files.inputs import ScoreInputs

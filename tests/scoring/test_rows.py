@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -91,6 +92,54 @@ def test_the_benchmarks_rules_score_an_empty_map_as_before(value, colours):
     old = values_of(score_case(explained({"f": 1}, {"f": TRUTH}, (flat,)), ["f"], "model", before))
     assert old["hit"] == pytest.approx(2 / 16)
     assert math.isnan(old["mass"]) == (value <= 0)
+
+
+def smoothed_colours(values, kernel):
+    """The benchmark's region, step by step: outer contours of what is dark, filled, without single pixels."""
+    grey = ((values - values.min()) / (values.max() - values.min()) * 255).astype(np.uint8)
+    shown = cv2.cvtColor(cv2.applyColorMap(grey, cv2.COLORMAP_JET), cv2.COLOR_RGB2GRAY)
+    dark = 255 - cv2.boxFilter(shown, -1, (kernel, kernel))
+    marked = cv2.threshold(dark, 0, 1, cv2.THRESH_BINARY + cv2.THRESH_OTSU)[1]
+    contours, _ = cv2.findContours(marked, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    filled = np.zeros(marked.shape, np.uint8)
+    for contour in contours:
+        if len(contour) > 1:
+            cv2.fillPoly(filled, [contour], 1)
+    return filled.astype(bool)
+
+
+@pytest.mark.parametrize(("colours", "kernel"), [({}, 4), ({"grad_cam": 9}, 9), ({"grad_cam": 0.15}, 6)])
+def test_where_a_map_is_smoothed_the_benchmark_smooths_its_colours(colours, kernel):
+    truth = np.zeros((40, 30), bool)
+    truth[10:30, 5:20] = True
+    values = np.random.default_rng(3).random((40, 30), np.float32) + truth
+    case = Case(CaseKey("c", "p", {"f": 1}), np.zeros((1, 40, 30), np.float32), {"f": truth})
+    grids = {"grad_cam": GridMaps(torch.from_numpy(values)[None])}
+    one = Explained(case, (0.0,), (0.9,), grids, place((40, 30), (40, 30), "stretch"))
+    rule = replace(RULE, region=RegionRule(), regions={"grad_cam": RegionRule(smooth=0.1)}, colours=colours)
+    rows = score_case(one, ["f"], "model", rule)
+    (theirs,) = (row.value for row in rows if (row.metric, row.condition) == ("iou", REFERENCE))
+    region = smoothed_colours(values, kernel)
+    assert theirs == pytest.approx((region & truth).sum() / (region | truth).sum())
+    assert values_of(rows)["iou"] > 0.7  # the map itself, smoothed, marks the finding
+    below = score_case(one, ["f"], "model", replace(rule, cutoff=0.95))
+    assert ("iou", REFERENCE) not in {(row.metric, row.condition) for row in below}
+
+
+def test_smoothing_that_is_tried_has_its_own_rows():
+    values = np.random.default_rng(3).random((40, 30), np.float32)
+    truth = np.zeros((40, 30), bool)
+    truth[10:30, 5:20] = True
+    rule = replace(RULE, region=RegionRule(), smooths={"grad_cam": (0.1, 0.2)})
+    for labels, outlined in (({"f": 1}, {"f": truth}), ({"f": 0}, {})):
+        case = Case(CaseKey("c", "p", labels), np.zeros((1, 40, 30), np.float32), outlined)
+        grids = {"grad_cam": GridMaps(torch.from_numpy(values + truth)[None])}
+        one = Explained(case, (0.0,), (0.9,), grids, place((40, 30), (40, 30), "stretch"))
+        rows = score_case(one, ["f"], "model", rule)
+        for smooth in (0.1, 0.2):
+            tried = {row.metric: row.value for row in rows if row.condition == condition(smooth=smooth)}
+            once = values_of(score_case(one, ["f"], "model", replace(rule, region=RegionRule(smooth=smooth))))
+            assert tried == {name: once[name] for name in ("iou", "iou_full") if name in once}
 
 
 def test_a_constant_map_stays_empty_when_its_resize_rounds():

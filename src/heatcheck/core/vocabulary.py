@@ -43,6 +43,7 @@ class Condition(TypedDict, total=False):
     preset: str
     threshold: float | str  # a number, or "tuned"
     cutoff: float | str  # a number, or "tuned"
+    smooth: float  # of the map, as a share of the image's longer side
     placement: str  # "plain" where coarse maps were resized as if their cells tiled the image
     sigma: float  # of the smoothing before a box is detected in a map
     temperature: str  # "scaled" where probabilities were calibrated first

@@ -62,6 +62,8 @@ class ScoringRule:
     reference: bool = True  # also score under the benchmark's rules
     rules: Rules = RECOMMENDED
     regions: Mapping[str, RegionRule] = field(default_factory=dict)  # of methods with another rule
+    colours: Mapping[str, float] = field(default_factory=dict)  # by method: the benchmark's box, as in `RegionRule`
+    smooths: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # by method: smoothing that is tried too
     described: tuple[str, ...] = ()  # methods of whose maps the features are stored that need no truth
 
     def region_for(self, method: str) -> RegionRule:
@@ -134,6 +136,7 @@ def row_of(case: Case, finding: str, method: str, scored: Scored) -> Score:
 def _measured(target: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator[Scored]:
     truth, kept = target.truth, _is_kept(target, rule)
     compared = marks.against(truth)
+    yield from _smoothed(target, marks, rule)
     judged = _without_empty_map(compared, rule)
     for name in rule.metrics if truth is not None else [name for name in rule.metrics if name == "iou_full"]:
         measured = score_of(METRICS[name], judged, rule)
@@ -216,6 +219,15 @@ def _thresholds(target: MapTarget, rule: ScoringRule) -> dict[str, float]:
     return fixed if tuned is None else {**fixed, AT_TUNED_THRESHOLD: tuned}
 
 
+def _smoothed(target: MapTarget, marks: MapMarks, rule: ScoringRule) -> Iterator[Scored]:
+    """The overlap of the region with each smoothing that is tried."""
+    for smooth in rule.smooths.get(target.method, ()):
+        region = region_of(prepare(marks.map, smooth), RegionRule(smooth=smooth))
+        compared = _without_empty_map(replace(marks, region=region).against(target.truth), rule)
+        for name in ("iou", "iou_full") if target.truth is not None else ("iou_full",):
+            yield Scored(name, condition(smooth=smooth), score_of(METRICS[name], compared, rule))
+
+
 def _at_thresholds(
     compared: MarksAndTruth, truth: Mask, thresholds: Mapping[str, float], rule: ScoringRule
 ) -> Iterator[Scored]:
@@ -228,13 +240,25 @@ def _at_thresholds(
             yield Scored("iou", under, Measured(value))
 
 
+def _with_smoothed_colours(target: MapTarget, compared: MarksAndTruth, rule: ScoringRule) -> MarksAndTruth:
+    """The marks with the benchmark's region: it smooths a map's colours where we smooth the map, of planes only."""
+    marks, region = compared.marks, rule.region_for(target.method)
+    box = rule.colours.get(target.method, region.smooth)
+    if not box or not _is_kept(target, rule):
+        return compared
+    drawn = without_marks(marks.map)
+    if marks.map.ndim == 2:
+        drawn = region_of(prepare(marks.map), RegionRule(colours=box))
+    return replace(marks, region=drawn).against(compared.truth)
+
+
 def _by_reference(target: MapTarget, compared: MarksAndTruth, truth: Mask, rule: ScoringRule) -> Iterator[Scored]:
     """The scores under the benchmark's rules, if they have a value: an empty region has none."""
     if not rule.reference:
         return
-    # the benchmark smooths the colours of a map, so a smoothed map has no counterpart there
-    if "iou" in rule.metrics and not rule.region_for(target.method).smooth and compared.shared.region:
-        yield Scored("iou", REFERENCE, compared.measure(METRICS["iou"]))
+    theirs = _with_smoothed_colours(target, compared, rule)
+    if "iou" in rule.metrics and theirs.shared.region:
+        yield Scored("iou", REFERENCE, theirs.measure(METRICS["iou"]))
     if "hit" in rule.metrics:
         # the first of the peaks in row order, as in the benchmark
         yield Scored("hit", REFERENCE, Measured(float(truth.flat[int(compared.marks.peaks.argmax())])))

@@ -1,15 +1,19 @@
 """The whole paper, small: uncertain labels → checkpoints → ensemble → maps → choice on validation data → report."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy import ndimage
+from skimage.filters import threshold_otsu
 from tests.fitting.material import PROTOCOL, training_spec
 
 from heatcheck.core.vocabulary import condition
 from heatcheck.fitting.train import train
 from heatcheck.running.progress import Silent
 from heatcheck.running.run import run_study
-from heatcheck.runs.store import read_run
+from heatcheck.runs.store import RunFolder, read_run
+from heatcheck.sources.phantoms.phantom_chest import PhantomChest, PhantomChestSettings
 
 pytestmark = pytest.mark.usefixtures("plain_curves")
 FINDINGS = ["Cardiomegaly", "Pleural Effusion"]
@@ -31,7 +35,8 @@ def run(tmp_path_factory):
             {"name": "phantom_chest_densenet", "label": "well trained"},
         ],
         "findings": FINDINGS,
-        "methods": ["grad_cam", {"name": "gradient", "smooth": 0.1}, "random"],
+        "methods": ["grad_cam", {"name": "gradient", "smooth": [0.1, 0.05], "colours": 8}, "random"],
+        "keep_maps": "all",
         "bootstrap_draws": 100,
         "gallery": 2,
     }
@@ -68,10 +73,50 @@ def test_architecture_and_method_were_chosen_on_validation_data_among_ensembles(
     assert len(run.estimates.query("statistic == 'threshold_curve'"))
 
 
+def test_smoothing_is_chosen_on_validation_data_and_used_for_the_scored_maps(run) -> None:
+    chosen = run.estimates.query("statistic == 'tuned_smoothing'").set_index("model")
+    assert set(chosen["method"]) == {"gradient"}
+    scores = pd.read_parquet(run.path / "validation" / "scores.parquet").query(
+        "metric == 'iou' and method == 'gradient'"
+    )
+    for model, smooth in chosen["value"].items():
+        under = {0.0: "{}"} | {each: condition(smooth=each) for each in (0.05, 0.1)}
+        of_model = scores[scores["model"] == model]
+        means = {
+            each: of_model[of_model["condition"] == text].groupby("finding")["value"].mean().mean()
+            for each, text in under.items()
+        }
+        assert smooth == max(means, key=means.get)
+        curve = run.estimates.query("statistic == 'smoothing_curve' and finding == 'All findings' and model == @model")
+        assert curve["value"].tolist() == pytest.approx(list(means.values()))
+    assert set(chosen["value"]) - {0.0}  # else nothing of the following would be looked at
+    model = chosen["value"].idxmax()
+    row = run.scores.query("metric == 'iou' and condition == '{}' and method == 'gradient' and model == @model")
+    row = row.dropna(subset="value").iloc[0]
+    name = f"{model}/{row['case']}/{row['finding']}/gradient"
+    kept = RunFolder(run.path).read_maps([name])[name].astype(np.float32)
+    source = PhantomChest(PhantomChestSettings(patients=10, size=80, first=7100))
+    truth = source.truth(next(key for key in source.index() if key.case == row["case"]))[row["finding"]]
+    box = round(chosen["value"][model] * 80)
+    smoothed = ndimage.uniform_filter(kept, box, mode="mirror")
+    grey = ((smoothed - smoothed.min()) / np.ptp(smoothed) * 255).astype(np.uint8)
+    region = grey > threshold_otsu(grey)
+    assert row["value"] == pytest.approx((region & truth).sum() / (region | truth).sum(), abs=0.03)
+
+
+def test_smoothed_maps_have_an_overlap_by_the_papers_rule_too(run) -> None:
+    theirs = run.estimates.query("statistic == 'mean' and metric == 'iou' and method == 'gradient'")
+    theirs = theirs[theirs["condition"] == condition(preset="chexlocalize")]
+    assert theirs["value"].notna().all()
+    assert set(theirs["finding"]) == {*FINDINGS, "All findings"}
+    ours = run.estimates.query("statistic == 'mean' and metric == 'iou' and method == 'gradient' and condition == '{}'")
+    assert not np.allclose(sorted(theirs["value"]), sorted(ours["value"]))
+
+
 def test_the_report_tells_all_of_it(run) -> None:
     page = (run.path / "report.html").read_text()
     assert "ensemble minus best single" in page
     assert "well trained minus ensemble" in page
     assert "(best checkpoint of each finding)" in page
-    for words in ("best single", "ensemble", "Published", "threshold", "temperature"):
+    for words in ("best single", "ensemble", "Published", "threshold", "temperature", "How far maps are smoothed"):
         assert words.lower() in page.lower(), words

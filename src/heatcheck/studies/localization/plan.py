@@ -1,7 +1,7 @@
 """Study: do the maps point where the radiologists do?"""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from heatcheck.explaining.study_models import Asked, CaseExplainer, Split, Study
 from heatcheck.methods import METHODS
 from heatcheck.methods.cam import OnFeatureMap
 from heatcheck.metrics.thresholds import THRESHOLDS
+from heatcheck.regions.rule import RegionRule
 from heatcheck.running.cases import digest_of, limited, shared_patients
 from heatcheck.running.facts import ModelRecord, models_facts, source_facts, study_facts
 from heatcheck.running.identity import DataIdentity, study_identity
@@ -27,7 +28,7 @@ from heatcheck.running.study import RunOptions, Stage
 from heatcheck.runs.spec import Envelope, Spec
 from heatcheck.runs.store import RunFolder
 from heatcheck.scoring.presets import PresetName, Rules, rules_with, switch_facts
-from heatcheck.scoring.rows import ScoringRule, TunedSettings
+from heatcheck.scoring.rows import ScoringRule
 from heatcheck.sources import SOURCES
 from heatcheck.studies.localization.chexlocalize.estimates import paper_estimates
 from heatcheck.studies.localization.conditions import conditional_estimates
@@ -51,6 +52,7 @@ from heatcheck.studies.localization.subgroups.groups import subgroups_of
 from heatcheck.studies.localization.tuning import (
     TuningSettings,
     primary_of,
+    smoothing_for,
     tuned_for,
     validation_estimates,
     validation_predictions,
@@ -127,10 +129,11 @@ class LocalizationPlan:
         return (limited, self.remark, remark, *rule_notes(rules_with(self.body.preset, self._switches())))
 
     def _switches(self) -> dict[str, PresetName]:
-        """The switches of the spec, with the place of coarse maps as their methods were set."""
+        """The switches of the spec, and what a run does by both presets' rules: smoothing, and placing coarse maps."""
         coarse = [method for method in self.methods.values() if isinstance(method, OnFeatureMap)]
         plainly = bool(coarse) and all(method.placement == "plain" for method in coarse)
-        return {**self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
+        both: dict[str, PresetName] = {"smoothing": "recommended"}  # the paper's own is scored beside it
+        return {**both, **self.body.switches, **({"placement": "chexlocalize"} if plainly else {})}
 
     def stages(self, folder: RunFolder, watcher: Watcher) -> Iterator[Stage]:
         """The validation data, if there are any, then the cases that are scored with what those chose."""
@@ -157,8 +160,7 @@ class LocalizationPlan:
         chosen = [] if tuning else self._chosen(folder)
         primary = primary_of(chosen, self.study_models.names)
         rules = {
-            name: self._tuning_rule if tuning else self._scoring_rule(tuned_for(chosen, name))
-            for name in self.study_models.names
+            name: self._tuning_rule if tuning else self._scoring_rule(name, chosen) for name in self.study_models.names
         }
         return ScoringStage(
             name=VALIDATION if tuning else "",
@@ -183,23 +185,29 @@ class LocalizationPlan:
         """How a map is scored on validation data."""
         return ScoringRule(
             ("iou", "hit", "iou_full"),
-            self.body.region_rule,
+            self.body.region.rule,
             thresholds=THRESHOLDS,
             counts=False,
             readers=False,
             reference=False,
             rules=replace(self.body.rules, empty_region="zero"),  # an undefined overlap means that there is no truth
-            regions=self.body.own_regions,
+            regions=self.body.region_rules({}),
+            smooths=self.body.tried_smoothing,
         )
 
-    def _scoring_rule(self, tuned: TunedSettings) -> ScoringRule:
+    def _regions(self, model: str, chosen: Sequence[Estimate]) -> dict[str, RegionRule]:
+        """How a model's maps become regions, with the smoothing that validation data chose."""
+        return self.body.region_rules(smoothing_for(chosen, model))
+
+    def _scoring_rule(self, model: str, chosen: Sequence[Estimate]) -> ScoringRule:
         return ScoringRule(
             self.body.metrics,
-            self.body.region_rule,
+            self.body.region.rule,
             self.body.probability_cutoff,
-            tuned=tuned,
+            tuned=tuned_for(chosen, model),
             rules=self.body.rules,
-            regions=self.body.own_regions,
+            regions=self._regions(model, chosen),
+            colours=self.body.colours,
             described=tuple(name for name in self.methods if name not in self._floors),
         )
 
@@ -207,7 +215,13 @@ class LocalizationPlan:
     def _tuning_settings(self) -> TuningSettings:
         names, ensembles = self.study_models.names, [model.name for model in self.models if model.kind == "ensemble"]
         return TuningSettings(
-            self.findings, tuple(self.methods), self._floors, names, self.body.tuning_rules, tuple(ensembles) or names
+            self.findings,
+            tuple(self.methods),
+            self._floors,
+            names,
+            self.body.tuning_rules,
+            eligible=tuple(ensembles) or names,
+            smooths=self.body.tried_smoothing,
         )
 
     @property
@@ -260,14 +274,16 @@ class LocalizationPlan:
 
     def illustrate(self, folder: RunFolder, watcher: Watcher) -> None:
         """Choose cases for the gallery by their scores under the primary model, and draw them."""
-        primary = primary_of(self._chosen(folder), self.study_models.names)
+        chosen = self._chosen(folder)
+        primary = primary_of(chosen, self.study_models.names)
+        regions = self._regions(primary, chosen)
         explainer = self._explainer(primary, self.scored, folder, watcher)
         keys, kept = {key.case: key for key in self.scored.keys}, self._to_show(folder)
         rule = GalleryRule(
             case=lambda case, finding: kept_case(kept, explainer, self.scored.source.load(keys[case]), finding),
             methods=tuple(self.methods),
             model=primary,
-            region=lambda _, method: self.body.own_regions.get(method, self.body.region_rule),
+            region=lambda _, method: regions[method],
             most=self.envelope.gallery,
             keep_maps=self.envelope.keep_maps == "gallery",
         )

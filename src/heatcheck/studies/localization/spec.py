@@ -1,9 +1,10 @@
 """What a localization spec may say, and the checks that need no model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from heatcheck.core.contracts import Source
 from heatcheck.core.errors import SpecError
@@ -21,15 +22,26 @@ from heatcheck.studies.localization.subgroups.groups import Subgroup, by_column
 from heatcheck.studies.localization.vocabulary import BOXES
 
 OWN_REGION = ("smooth", "colours")  # settings of a method that concern its regions
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class RegionPart(BaseModel):
-    """How a map becomes a region."""
+    """How a map becomes a region; sizes are shares of the image's longer side."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     threshold: Literal["otsu"] | float = "otsu"
-    smooth: float = Field(0.0, ge=0, le=1)  # of the map, a fraction of the image's side
-    colours: int = Field(0, ge=0)  # the benchmark's: of the map's colours, in pixels
+    smooth: Share | tuple[Share, ...] = 0.0  # of the map; of several, and none, validation data choose the best
+    colours: float | None = Field(None, ge=0)  # under the paper's rules, of the map's colours; from 1 on in pixels
+
+    @property
+    def rule(self) -> RegionRule:
+        """The rule, without smoothing where that is still to be chosen."""
+        return RegionRule(self.threshold, self.smooth if isinstance(self.smooth, float) else 0.0)
+
+    @property
+    def tried(self) -> tuple[float, ...]:
+        """The smoothing among which validation data choose, beside none at all."""
+        return () if isinstance(self.smooth, float) else tuple(dict.fromkeys(each for each in self.smooth if each))
 
 
 class LocalizationBody(BaseModel):
@@ -106,20 +118,29 @@ class LocalizationBody(BaseModel):
         return rules_with(self.preset, self.switches)
 
     @property
-    def region_rule(self) -> RegionRule:
-        """How a map becomes a region."""
-        return RegionRule(self.region.threshold, self.region.smooth, self.region.colours)
-
-    @property
-    def own_regions(self) -> dict[str, RegionRule]:
-        """The rules of the methods that smooth their maps in their own way."""
+    def regions(self) -> dict[str, RegionPart]:
+        """How the maps of each method become regions: as `region` says, unless the method smooths in its own way."""
         regions = {}
         for part in self.methods:
-            settings = {key: part[key] for key in OWN_REGION if key in part}
-            if settings:
-                region = RegionPart.model_validate({"threshold": self.region.threshold, **settings})
-                regions[str(part.get("name"))] = RegionRule(region.threshold, region.smooth, region.colours)
+            own = {key: part[key] for key in OWN_REGION if key in part}
+            region = RegionPart.model_validate({"threshold": self.region.threshold, **own}) if own else self.region
+            regions[str(part.get("name"))] = region
         return regions
+
+    def region_rules(self, chosen: Mapping[str, float]) -> dict[str, RegionRule]:
+        """The rule of each method, with the smoothing that validation data chose for it."""
+        rules = {method: part.rule for method, part in self.regions.items()}
+        return rules | {method: replace(rules[method], smooth=smooth) for method, smooth in chosen.items()}
+
+    @property
+    def colours(self) -> dict[str, float]:
+        """The box of the paper's rules for each method that names one."""
+        return {method: part.colours for method, part in self.regions.items() if part.colours is not None}
+
+    @property
+    def tried_smoothing(self) -> dict[str, tuple[float, ...]]:
+        """The smoothing that is tried on validation data, for each method that names several."""
+        return {method: part.tried for method, part in self.regions.items() if part.tried}
 
 
 def require_sound(body: LocalizationBody, where: str) -> None:
@@ -135,10 +156,21 @@ def require_sound(body: LocalizationBody, where: str) -> None:
     for name in body.switches:
         if SWITCHES[name].files_only:
             raise SpecError(f"{where}: switch {name!r} concerns maps in files; use it with `heatcheck score`")
+    undecided: list[str] = []
     try:
-        _ = body.region_rule, body.own_regions
+        for method, part in body.regions.items():
+            RegionRule(part.threshold, max((part.rule.smooth, *part.tried)))
+            RegionRule(part.threshold, colours=part.colours or 0)
+            undecided += [method] if part.tried and body.validation is None else []
     except ValueError as error:
-        raise SpecError(f"{where}: region: {error}") from error
+        first = error.errors()[0] if isinstance(error, ValidationError) else None
+        problem = f"{first['loc'][0]}: {first['msg']}, got {first['input']}" if first else str(error)
+        raise SpecError(f"{where}: region: {problem}") from error
+    if undecided:
+        raise SpecError(
+            f"{where}: {', '.join(undecided)} has several values of `smooth`, among which validation data choose; add "
+            "`validation`, or name one value"
+        )
 
 
 def with_box_metric(body: LocalizationBody, truth_kind: str) -> LocalizationBody:

@@ -1,11 +1,11 @@
-"""What validation data choose: a threshold and a cutoff for each method and finding, and the best model and method.
+"""What validation data choose: thresholds, cutoffs and smoothing, and the best model and method.
 
 Everything is computed from the tables of the validation stage, so it can be repeated without maps.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,15 @@ from heatcheck.scoring.rows import TunedSettings
 from heatcheck.stats.tuning import CUTOFFS, FullSlice, cutoff_curve, first_best, mean_curve
 from heatcheck.studies.localization.estimates import read_values
 from heatcheck.studies.localization.settings import LocalizationSettings
-from heatcheck.studies.localization.vocabulary import BEST_MODEL, BEST_PAIR, CUTOFF_CURVE, TESTED, THRESHOLD_CURVE
+from heatcheck.studies.localization.vocabulary import (
+    BEST_MODEL,
+    BEST_PAIR,
+    CUTOFF_CURVE,
+    SMOOTHING_CURVE,
+    TESTED,
+    THRESHOLD_CURVE,
+    TUNED_SMOOTHING,
+)
 
 NOTHING_TO_TUNE = "no validation case has a value"
 _LATE_START = "Lung Lesion"  # for which the benchmark leaves out the first cutoff
@@ -40,6 +48,7 @@ class TuningSettings:
     models: tuple[str, ...]
     rules: Rules
     eligible: tuple[str, ...]  # models among which the best is chosen: the ensembles, where there are any
+    smooths: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # tried beside none, by method
 
     def for_model(self, model: str) -> LocalizationSettings:
         """The settings for reading one model's scores."""
@@ -51,8 +60,11 @@ def validation_estimates(folder: Path, settings: TuningSettings) -> list[Estimat
     rows: list[Estimate] = []
     for model in settings.models:
         rows += _thresholds(folder, settings, model)
-        rows += _cutoffs(folder, settings, model)
-    return rows + [row for metric in TESTED for row in _selected(folder, settings, metric)]
+        rows += _smoothing(folder, settings, model)
+    smoothing = {model: smoothing_for(rows, model) for model in settings.models}
+    for model in settings.models:
+        rows += _cutoffs(folder, settings, model, smoothing[model])
+    return rows + [row for metric in TESTED for row in _selected(folder, settings, metric, smoothing)]
 
 
 def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
@@ -62,6 +74,12 @@ def tuned_for(chosen: Sequence[Estimate], model: str) -> TunedSettings:
         {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_THRESHOLD},
         {(row.method, row.finding): row.value for row in rows if row.statistic == TUNED_CUTOFF},
     )
+
+
+def smoothing_for(chosen: Sequence[Estimate], model: str) -> dict[str, float]:
+    """The smoothing that was chosen for a model's maps, by method."""
+    rows = (row for row in chosen if row.model == model and row.statistic == TUNED_SMOOTHING)
+    return {row.method: 0.0 if math.isnan(row.value) else row.value for row in rows}
 
 
 def primary_of(chosen: Sequence[Estimate], models: Sequence[str]) -> str:
@@ -97,9 +115,48 @@ def _thresholds(folder: Path, settings: TuningSettings, model: str) -> Iterator[
             yield _point(replace(template, statistic=TUNED_THRESHOLD), first_best(THRESHOLDS, curve))
 
 
-def _cutoffs(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
+def _smoothing(folder: Path, settings: TuningSettings, model: str) -> Iterator[Estimate]:
+    """The mean overlap with each smoothing, and the one whose mean over the findings is highest, the first of equals.
+
+    A method has one smoothing for all findings, as in the paper.
+    """
+    for method, tried in settings.smooths.items():
+        every = (0.0, *sorted(tried))
+        means = [
+            _finding_means(_smoothed_values(folder, "iou", settings, model, {method: smooth}), settings, method)
+            for smooth in every
+        ]
+        template = Estimate(SMOOTHING_CURVE, "iou", ALL, method, model)
+        for smooth, by_finding in zip(every, means, strict=True):
+            for finding, mean in {**by_finding, ALL: _mean(np.array(list(by_finding.values())))}.items():
+                yield _point(replace(template, finding=finding, condition=condition(smooth=smooth)), mean)
+        curve = np.array([_mean(np.array(list(by_finding.values()))) for by_finding in means])
+        yield _point(replace(template, statistic=TUNED_SMOOTHING), first_best(every, curve))
+
+
+def _smoothed_values(
+    folder: Path, metric: str, settings: TuningSettings, model: str, smoothing: Mapping[str, float]
+) -> Values:
+    """One metric's values of a model's maps, with the smoothing of those methods that have one."""
+    values = read_values(folder, metric, settings.for_model(model))
+    if metric == "hit":  # where a map points does not depend on its region
+        return values
+    for smooth in {smooth for smooth in smoothing.values() if smooth}:
+        smoothed = read_values(folder, metric, settings.for_model(model), condition(smooth=smooth))
+        methods = [method for method, chosen in smoothing.items() if chosen == smooth]
+        tables = {
+            finding: table.assign(**{method: smoothed.by_finding[finding][method] for method in methods})
+            if finding in smoothed.by_finding
+            else table
+            for finding, table in values.by_finding.items()
+        }
+        values = replace(values, by_finding=tables)
+    return values
+
+
+def _cutoffs(folder: Path, settings: TuningSettings, model: str, smoothing: Mapping[str, float]) -> Iterator[Estimate]:
     """The mean overlap on all images at each cutoff, and the cutoff with the highest, the first of equals."""
-    full, positive = (read_values(folder, metric, settings.for_model(model)) for metric in ("iou_full", "iou"))
+    full, positive = (_smoothed_values(folder, name, settings, model, smoothing) for name in ("iou_full", "iou"))
     answers = pq.read_table(
         folder / "predictions.parquet",
         columns=["case", "finding", "probability"],
@@ -138,13 +195,15 @@ def _point(template: Estimate, value: float) -> Estimate:
     return replace(template, value=value, reason=NOTHING_TO_TUNE if math.isnan(value) else "")
 
 
-def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[Estimate]:
+def _selected(
+    folder: Path, settings: TuningSettings, metric: str, smoothing: Mapping[str, Mapping[str, float]]
+) -> Iterator[Estimate]:
     """The best model for each method, and the best pair of model and method; floors are left out.
 
     Where the study has ensembles, its single checkpoints are there for comparison and take no part.
     """
     by_model = {
-        model: _macro_means(read_values(folder, metric, settings.for_model(model)), settings)
+        model: _macro_means(_smoothed_values(folder, metric, settings, model, smoothing[model]), settings)
         for model in settings.eligible
     }
     candidates = [method for method in settings.methods if method not in settings.floors] or list(settings.methods)
@@ -163,9 +222,12 @@ def _selected(folder: Path, settings: TuningSettings, metric: str) -> Iterator[E
 def _macro_means(values: Values, settings: TuningSettings) -> dict[str, float]:
     """Each method's mean over the findings' means."""
     return {
-        method: _mean(np.array([_mean(_column(values, finding, method)) for finding in settings.findings]))
-        for method in settings.methods
+        method: _mean(np.array(list(_finding_means(values, settings, method).values()))) for method in settings.methods
     }
+
+
+def _finding_means(values: Values, settings: TuningSettings, method: str) -> dict[str, float]:
+    return {finding: _mean(_column(values, finding, method)) for finding in settings.findings}
 
 
 def _column(values: Values, finding: str, method: str) -> Float[np.ndarray, " cases"]:

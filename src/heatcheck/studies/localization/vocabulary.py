@@ -18,6 +18,8 @@ WARNING = Statistic("warning")  # AUROC of a feature for "this answer is wrong",
 BEYOND_PROBABILITY = Statistic("beyond_probability")  # that AUROC less the probability's
 THRESHOLD_CURVE = Statistic("threshold_curve")  # mean overlap at each threshold, on validation data
 CUTOFF_CURVE = Statistic("cutoff_curve")  # the same at each probability cutoff
+SMOOTHING_CURVE = Statistic("smoothing_curve")  # the same with each smoothing, and Otsu's threshold
+TUNED_SMOOTHING = Statistic("tuned_smoothing")  # of a method's maps, for all findings
 
 # values of conditions
 TUNED = "tuned"  # a threshold or cutoff that validation data chose

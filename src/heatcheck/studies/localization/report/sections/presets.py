@@ -37,6 +37,10 @@ REASONS = {
         "Where a reader marked several points, the share of them inside the outline counts here. By the paper\u2019s "
         "rules one point inside is enough, and a missing point counts as a miss."
     ),
+    "Smoothed maps": (
+        "Where a fine-grained map is smoothed before a region is cut out, the paper\u2019s rules smooth the grey value "
+        "of its colours instead, which is low for hot and for cold pixels alike, so that both are kept."
+    ),
     "Where maps lie": (
         "Here a coarse map lies where its cells look. The paper\u2019s rules take its cells to tile the image, which "
         "moves the map to the right and down if the network\u2019s layers are strided and padded."

@@ -1,5 +1,6 @@
 """What was tuned on validation data: thresholds of regions, and probabilities below which there is no region."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,9 +15,16 @@ from heatcheck.report.charts.curves import Curve
 from heatcheck.report.charts.panels import PanelGroup
 from heatcheck.report.evidence import Evidence
 from heatcheck.report.matrix import Matrix, by_finding
+from heatcheck.report.numbers import SCORE, number
 from heatcheck.studies.localization.report.facts import best_first, manifest
 from heatcheck.studies.localization.report.figures import against_readers
-from heatcheck.studies.localization.vocabulary import CUTOFF_CURVE, THRESHOLD_CURVE, TUNED
+from heatcheck.studies.localization.vocabulary import (
+    CUTOFF_CURVE,
+    SMOOTHING_CURVE,
+    THRESHOLD_CURVE,
+    TUNED,
+    TUNED_SMOOTHING,
+)
 
 DRAWN = 8  # methods whose curves are on the page
 
@@ -67,7 +75,24 @@ def thresholds(evidence: Evidence) -> Mapping[str, object] | None:
     results: dict[str, TunedResult] = {tuned.name: _result(evidence, tuned) for tuned in (THRESHOLD, CUTOFF)}
     if all(result.is_empty for result in results.values()):
         return None
-    return {**results, "validation": manifest(evidence).validation.words, "has_readers": evidence.has_readers}
+    words = manifest(evidence).validation.words
+    return {**results, "smoothing": _smoothing(evidence), "validation": words, "has_readers": evidence.has_readers}
+
+
+def _smoothing(evidence: Evidence) -> list[str]:
+    """Which smoothing was chosen for each method that tried several, with the mean overlap of each: a sentence each."""
+    sentences = []
+    for entrant in evidence.methods:
+        chosen = evidence.value(TUNED_SMOOTHING, "iou", ALL_FINDINGS, entrant.name)
+        tried = {
+            float(smooth): row.value
+            for row, facts in evidence.rows(SMOOTHING_CURVE)
+            if (row.method, row.finding) == (entrant.name, ALL_FINDINGS) and (smooth := facts.get("smooth")) is not None
+        }
+        if tried and not math.isnan(chosen):
+            each = ", ".join(f"{smooth:g}: {number(value, SCORE)}" for smooth, value in sorted(tried.items()))
+            sentences.append(f"{entrant.label}: {chosen:g} of the longer side (mean overlap there, {each}).")
+    return sentences
 
 
 def _result(evidence: Evidence, tuned: TunableSetting) -> TunedResult:
